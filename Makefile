@@ -1,0 +1,54 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-bench run test test-ui lint format bench clean
+SHELL := /bin/sh
+
+BIN := .venv/bin
+BLOGDATA := $(BIN)/blogdata
+LOGS ?=
+LANDING ?=
+ARGS ?=
+# Where the data goes; BLOGDATA_HOME is exported to everything that runs below.
+BLOGDATA_HOME ?= $(CURDIR)/var
+export BLOGDATA_HOME
+ifneq ($(LANDING),)
+export BLOGDATA_LANDING := $(abspath $(LANDING))
+endif
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: ## Make .venv from uv.lock (does nothing, and needs no network, when it is current)
+	@sh platform/deploy/environment.sh
+
+setup-bench:
+	@sh platform/deploy/environment.sh bench
+
+run: setup ## Run the main job: simulated visits, or LOGS=access.log for your own, or LANDING=dir
+	@set -e; \
+	if [ -n "$(LOGS)" ]; then $(BLOGDATA) land logs $(LOGS); \
+	elif [ -z "$(LANDING)" ] && [ ! -e "$${BLOGDATA_LANDING:-$$BLOGDATA_HOME/landing}/_truth/spec.json" ]; then \
+		$(BLOGDATA) land simulate --days 3 --visits-per-day 100000 --seed 7; \
+	fi; \
+	$(BLOGDATA) run
+
+test: lint ## Set up, lint and run every test (ARGS="-k name" narrows them)
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-ui: setup ## The tests that start Dagster's web server
+	@$(BIN)/python -m pytest -m ui $(ARGS)
+
+lint: setup ## Ruff, mypy and the import contract
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@report=$$($(BIN)/lint-imports --no-logo 2>&1) || { printf '%s\n' "$$report"; exit 1; }
+
+format: setup ## Let ruff format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: setup-bench ## Measure against hand-written peers
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean: ## Remove the environment and caches; data in var/ stays
+	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

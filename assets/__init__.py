@@ -1,0 +1,1 @@
+"""The blog's datasets: tables and partitions."""

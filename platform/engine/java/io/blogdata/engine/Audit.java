@@ -1,0 +1,167 @@
+package io.blogdata.engine;
+
+import java.math.BigDecimal;
+import java.sql.Date;
+import java.sql.Timestamp;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.functions;
+
+/** Measures the rows of an open transaction in one pass and lists everything that is wrong with them. */
+final class Audit {
+  private static final String WHOLE_TABLE = "";
+
+  private final AuditSpec spec;
+  private final Map<String, Map<String, Object>> measures = new LinkedHashMap<>();
+  private final Map<String, Object> breakdowns = new LinkedHashMap<>();
+  private final List<Map<String, Object>> violations = new ArrayList<>();
+
+  private Audit(AuditSpec spec) {
+    this.spec = spec;
+  }
+
+  static Audit of(Dataset<Row> written, AuditSpec spec) {
+    Audit audit = new Audit(spec);
+    audit.measure(written);
+    audit.compareWithExpected();
+    spec.breakdowns.forEach((name, columns) -> audit.breakdowns.put(name, audit.breakdown(written, columns)));
+    return audit;
+  }
+
+  List<Map<String, Object>> violations() {
+    return violations;
+  }
+
+  Map<String, Map<String, Object>> measures() {
+    return measures;
+  }
+
+  Map<String, Object> breakdowns() {
+    return breakdowns;
+  }
+
+  private void measure(Dataset<Row> written) {
+    List<Column> aggregates = new ArrayList<>();
+    spec.measures.forEach((name, sql) -> aggregates.add(functions.expr(sql).as(name)));
+    spec.violations.forEach((name, sql) -> aggregates.add(functions.expr(sql).as(name)));
+    spec.audits.forEach((name, sql) -> aggregates.add(functions.expr(sql).as(name)));
+    if (aggregates.isEmpty()) {
+      return;
+    }
+    Column first = aggregates.get(0);
+    Column[] rest = aggregates.subList(1, aggregates.size()).toArray(new Column[0]);
+    for (String declared : declaredPartitions()) {
+      measures.put(declared, emptyPartition());
+    }
+    boolean whole = spec.partitionColumn == null;
+    Dataset<Row> figures =
+        whole ? written.agg(first, rest) : written.groupBy(functions.col(spec.partitionColumn)).agg(first, rest);
+    int offset = whole ? 0 : 1;
+    for (Row row : figures.collectAsList()) {
+      String partition = whole ? WHOLE_TABLE : String.valueOf(row.get(0));
+      if (!measures.containsKey(partition)) {
+        violation("partition_is_declared", partition, "rows of a partition this write did not declare", null);
+      }
+      judge(partition, row, offset);
+    }
+  }
+
+  private List<String> declaredPartitions() {
+    return spec.partitionColumn == null ? List.of(WHOLE_TABLE) : spec.partitions;
+  }
+
+  /** A partition without a row has a count of zero wherever a row could be counted. */
+  private Map<String, Object> emptyPartition() {
+    Map<String, Object> figures = new LinkedHashMap<>();
+    spec.measures.forEach((name, sql) -> figures.put(name, isCount(sql) ? 0L : null));
+    return figures;
+  }
+
+  private static boolean isCount(String sql) {
+    return sql.startsWith("count") || sql.startsWith("sum");
+  }
+
+  private void judge(String partition, Row row, int offset) {
+    int at = offset;
+    Map<String, Object> figures = new LinkedHashMap<>();
+    for (Map.Entry<String, String> measure : spec.measures.entrySet()) {
+      Object value = plain(row.get(at++));
+      figures.put(measure.getKey(), value == null && isCount(measure.getValue()) ? 0L : value);
+    }
+    measures.put(partition, figures);
+    for (Map.Entry<String, String> rule : spec.violations.entrySet()) {
+      Object rows = row.get(at++);
+      if (rows != null && ((Number) rows).longValue() != 0) {
+        violation(rule.getKey(), partition, rule.getValue(), rows);
+      }
+    }
+    for (Map.Entry<String, String> condition : spec.audits.entrySet()) {
+      Object value = row.get(at++);
+      if (!Boolean.TRUE.equals(value)) {
+        violation(condition.getKey(), partition, condition.getValue(), value);
+      }
+    }
+  }
+
+  private void compareWithExpected() {
+    spec.expected.forEach(
+        (partition, figures) ->
+            figures.forEach(
+                (name, expected) -> {
+                  Object actual = measures.getOrDefault(partition, Map.of()).get(name);
+                  Long counted = actual instanceof Number ? ((Number) actual).longValue() : null;
+                  if (!Objects.equals(counted, expected)) {
+                    violation("account." + name, partition, "expected " + expected, actual);
+                  }
+                }));
+  }
+
+  private List<Object> breakdown(Dataset<Row> written, List<String> columns) {
+    List<String> by = new ArrayList<>();
+    if (spec.partitionColumn != null) {
+      by.add(spec.partitionColumn);
+    }
+    by.addAll(columns);
+    Column[] keys = by.stream().map(functions::expr).toArray(Column[]::new);
+    List<Object> rows = new ArrayList<>();
+    for (Row row : written.groupBy(keys).agg(functions.count(functions.lit(1))).collectAsList()) {
+      List<Object> cells = new ArrayList<>();
+      for (int i = 0; i < row.size(); i++) {
+        cells.add(plain(row.get(i)));
+      }
+      rows.add(cells);
+    }
+    return rows;
+  }
+
+  private void violation(String rule, String partition, String detail, Object found) {
+    Map<String, Object> entry = new LinkedHashMap<>();
+    entry.put("rule", rule);
+    entry.put("partition", partition);
+    entry.put("detail", detail);
+    entry.put("found", plain(found));
+    violations.add(entry);
+  }
+
+  private static Object plain(Object value) {
+    if (value instanceof BigDecimal) {
+      return ((BigDecimal) value).doubleValue();
+    }
+    if (value instanceof Timestamp) {
+      return ((Timestamp) value).toInstant().toString();
+    }
+    if (value instanceof Date) {
+      return value.toString();
+    }
+    if (value == null || value instanceof Number || value instanceof Boolean) {
+      return value;
+    }
+    return value.toString();
+  }
+}

@@ -1,0 +1,1 @@
+"""Dagster building blocks that know no blog."""

@@ -1,0 +1,1 @@
+"""The patterns, one module each under its book name, in a package per family."""

@@ -1,0 +1,1 @@
+"""What every pattern shares: contracts, the lake, commits, the event log and the ledger."""

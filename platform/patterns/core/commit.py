@@ -1,0 +1,135 @@
+"""What a published commit says about itself, read back from the table's own log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+WHOLE_TABLE = ""
+"""Key of the one partition of a table that has no partition column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """What the layer above has for a partition, and what of it must not arrive here.
+
+    Args:
+        rows_in: Rows of the layer above, from its own accounts.
+        reasons: Rows of these that this dataset leaves out on purpose, by reason.
+    """
+
+    rows_in: int
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One line of the ledger: a partition of a dataset as one commit published it."""
+
+    dataset: str
+    partition: str
+    version: int
+    rows_in: int
+    rows_out: int
+    reasons: Mapping[str, int]
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    breakdowns: Mapping[str, Mapping[tuple[str | None, ...], int]] = field(default_factory=dict)
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    run_id: str = ""
+    landed: str | None = None
+
+    @property
+    def missing(self) -> int:
+        """Rows in minus everything accounted for: zero when nothing vanished and nothing was doubled."""
+        return self.rows_in - self.rows_out - sum(self.reasons.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """A published version of a dataset."""
+
+    dataset: str
+    version: int
+    entries: Mapping[str, Entry]
+    info: Mapping[str, Any]
+    repeated: bool = False
+
+    @property
+    def rows_out(self) -> int:
+        """Rows written, over all partitions."""
+        return sum(entry.rows_out for entry in self.entries.values())
+
+    def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
+        """Give what a person wants to see beside a materialization, for one partition or for all."""
+        entries = list(self.entries.values()) if partition is None else [self.entries[partition]]
+        reasons: dict[str, int] = {}
+        for entry in entries:
+            for reason, rows in entry.reasons.items():
+                reasons[reason] = reasons.get(reason, 0) + rows
+        figures: dict[str, int | float | str | dict[str, Any]] = {
+            "dagster/row_count": sum(entry.rows_out for entry in entries),
+            "rows_in": sum(entry.rows_in for entry in entries),
+            "table_version": self.version,
+        }
+        figures.update({f"rows/{reason}": rows for reason, rows in sorted(reasons.items())})
+        if partition is None:
+            figures["files"] = int(self.info["files"])
+            figures["bytes"] = int(self.info["bytes"])
+        return figures
+
+
+def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str, Entry]:
+    """Rebuild the ledger's lines of a commit from its metadata.
+
+    Args:
+        dataset: Name as `layer.table`.
+        version: Table version of the commit.
+        info: The commit's user metadata.
+
+    Returns:
+        Partition key to its line.
+    """
+    entries = {}
+    for partition, measures in info["measures"].items():
+        account = info["accounts"].get(partition, {})
+        rows_out = int(measures["rows"])
+        reasons = {str(reason): int(rows) for reason, rows in account.get("reasons", {}).items()}
+        reasons.update({name: int(measures[f"reason.{name}"]) for name in info["reasons"]})
+        entries[partition] = Entry(
+            dataset=dataset,
+            partition=partition,
+            version=version,
+            rows_in=int(account.get("rows_in", measures["accounted"])),
+            rows_out=rows_out,
+            reasons=reasons,
+            measures={name: measures[name] for name in info["own_measures"]},
+            breakdowns={
+                name: _breakdown(rows, partition, partitioned=bool(info["partition_column"]))
+                for name, rows in info["breakdowns"].items()
+            },
+            inputs=info["inputs"],
+            run_id=info["run"]["run_id"],
+            landed=info.get("landed", {}).get(partition),
+        )
+    return entries
+
+
+def parse(user_metadata: str | None) -> dict[str, Any] | None:
+    """Read a commit's user metadata; None when the commit is not one of the platform's."""
+    if not user_metadata:
+        return None
+    try:
+        info = json.loads(user_metadata)
+    except json.JSONDecodeError:
+        return None
+    return info if isinstance(info, dict) and "measures" in info and "commit_id" in info else None
+
+
+def _breakdown(
+    rows: Sequence[Sequence[Any]], partition: str, *, partitioned: bool
+) -> dict[tuple[str | None, ...], int]:
+    if not partitioned:
+        return {tuple(row[:-1]): int(row[-1]) for row in rows}
+    return {tuple(row[1:-1]): int(row[-1]) for row in rows if str(row[0]) == partition}

@@ -1,0 +1,48 @@
+"""Errors that tell a person what happened, where, and what to do next.
+
+Every fault of the platform is one subclass of :class:`PlatformError`. Whether running the same work again can
+help is part of the class (``transient``), so retry policies never guess from a message.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PlatformError(Exception):
+    """A fault with its place and its remedy.
+
+    Args:
+        what: What happened, one sentence without a full stop.
+        where: The dataset, partition, file, address or setting concerned.
+        next_step: What the reader can do about it.
+    """
+
+    transient: ClassVar[bool] = False
+    """True when the same work may succeed if it is simply run again."""
+    exit_code: ClassVar[int] = 1
+    """Exit code of the command line when this error ends a command."""
+
+    def __init__(self, *, what: str, where: str, next_step: str) -> None:
+        self.what = what
+        self.where = where
+        self.next_step = next_step
+        super().__init__(f"{what}\n  where: {where}\n  next:  {next_step}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.what, self.where, self.next_step, dict(self.__dict__)))
+
+
+class ConfigurationError(PlatformError):
+    """Something the user set (an option, a file, an environment variable) cannot be used."""
+
+    exit_code = 2
+
+
+def _rebuild(
+    cls: type[PlatformError], what: str, where: str, next_step: str, state: dict[str, object]
+) -> PlatformError:
+    error = cls.__new__(cls)
+    PlatformError.__init__(error, what=what, where=where, next_step=next_step)
+    error.__dict__.update(state)
+    return error

@@ -1,0 +1,207 @@
+"""The one event log: what happened to the datasets, as rows of one Delta table (`ops.events`).
+
+A publication is first a commit of its table, with everything about it in the commit's metadata; the event is
+a projection of that commit. A process that dies between the two loses nothing: the next reader or writer finds the commit without
+its event and adds it. Events are appended without a JVM, in tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, write_deltalake
+
+from patterns.core.commit import Commit, Entry, entries_of, parse
+from patterns.core.lake import Lake
+
+EVENTS = "ops.events"
+PUBLICATION = "publication"
+
+SCHEMA = pa.schema(
+    [
+        pa.field("event_id", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("recorded_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("dataset", pa.string(), nullable=False),
+        pa.field("partition", pa.string()),
+        pa.field("run_id", pa.string()),
+        pa.field("code_version", pa.string()),
+        pa.field("table_version", pa.int64()),
+        pa.field("rows_in", pa.int64()),
+        pa.field("rows_out", pa.int64()),
+        pa.field("seconds", pa.float64()),
+        pa.field("payload", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened to a dataset; ``payload`` is whatever its kind needs, as plain JSON values."""
+
+    kind: str
+    dataset: str
+    partition: str | None = None
+    run_id: str | None = None
+    code_version: str | None = None
+    table_version: int | None = None
+    rows_in: int | None = None
+    rows_out: int | None = None
+    seconds: float | None = None
+    payload: dict[str, Any] | None = None
+    identity: str | None = None
+
+
+class EventLog:
+    """Reads and appends `ops.events`, and keeps it complete against the tables' own logs."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Append events in one commit."""
+        if not events:
+            return
+        now = datetime.now(timezone.utc)
+        rows = [
+            {
+                "event_id": event.identity or str(uuid.uuid4()),
+                "kind": event.kind,
+                "recorded_at": now,
+                "dataset": event.dataset,
+                "partition": event.partition,
+                "run_id": event.run_id,
+                "code_version": event.code_version,
+                "table_version": event.table_version,
+                "rows_in": event.rows_in,
+                "rows_out": event.rows_out,
+                "seconds": event.seconds,
+                "payload": None if event.payload is None else json.dumps(event.payload, default=str),
+            }
+            for event in events
+        ]
+        write_deltalake(
+            self._lake.path(EVENTS),
+            pa.Table.from_pylist(rows, schema=SCHEMA),
+            mode="append",
+            partition_by=["dataset"],
+            storage_options=dict(self._lake.storage_options),
+        )
+
+    def record(self, commit: Commit) -> None:
+        """Record a publication, and any earlier one of the dataset whose process died before it could."""
+        recorded = self._recorded_version(commit.dataset)
+        if recorded < commit.version:
+            self._project(commit.dataset, recorded)
+
+    def reconcile(self, datasets: Iterable[str]) -> int:
+        """Add the events of commits that have none; returns how many publications were added."""
+        added = 0
+        for dataset in datasets:
+            version = self._lake.version(dataset)
+            recorded = self._recorded_version(dataset)
+            if version is not None and recorded < version:
+                added += self._project(dataset, recorded)
+        return added
+
+    def publications(self, dataset: str, partitions: Iterable[str] | None = None) -> dict[str, Entry]:
+        """Give the newest ledger line of each partition of a dataset.
+
+        Args:
+            dataset: Name as `layer.table`.
+            partitions: Only these partitions; None for all.
+
+        Returns:
+            Partition key to its line.
+        """
+        self.reconcile([dataset])
+        table = self._rows(dataset)
+        if table is None:
+            return {}
+        wanted = pc.equal(table["kind"], PUBLICATION)
+        if partitions is not None:
+            wanted = pc.and_(wanted, pc.is_in(table["partition"], pa.array(sorted(set(partitions)), pa.string())))
+        newest: dict[str, dict[str, Any]] = {}
+        for row in table.filter(wanted).to_pylist():
+            held = newest.get(row["partition"])
+            if held is None or held["table_version"] < row["table_version"]:
+                newest[row["partition"]] = row
+        return {partition: _entry(row) for partition, row in newest.items()}
+
+    def _project(self, dataset: str, after: int) -> int:
+        table = self._lake.table(dataset)
+        assert table is not None
+        events: list[Event] = []
+        for commit in table.history(table.version() - after if after >= 0 else None):
+            info = parse(commit.get("userMetadata"))
+            if info is None or int(commit["version"]) <= after:
+                continue
+            events.extend(_publication_events(dataset, int(commit["version"]), int(commit["timestamp"]), info))
+        self.append(events)
+        return len(events)
+
+    def _recorded_version(self, dataset: str) -> int:
+        table = self._rows(dataset, columns=["kind", "table_version"])
+        if table is None:
+            return -1
+        versions = table.filter(pc.equal(table["kind"], PUBLICATION))["table_version"]
+        newest = pc.max(versions).as_py()
+        return -1 if newest is None else int(newest)
+
+    def _rows(self, dataset: str, columns: list[str] | None = None) -> pa.Table | None:
+        table: DeltaTable | None = self._lake.table(EVENTS)
+        if table is None:
+            return None
+        return table.to_pyarrow_table(partitions=[("dataset", "=", dataset)], columns=columns)
+
+
+def _publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:
+    for partition, entry in entries_of(dataset, version, info).items():
+        yield Event(
+            kind=PUBLICATION,
+            identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}")),
+            dataset=dataset,
+            partition=partition,
+            run_id=info["run"]["run_id"],
+            code_version=info["run"]["code_version"],
+            table_version=version,
+            rows_in=entry.rows_in,
+            rows_out=entry.rows_out,
+            seconds=round(committed_at / 1000 - float(info["started_at"]), 3),
+            payload={
+                "reasons": dict(entry.reasons),
+                "measures": dict(entry.measures),
+                "breakdowns": {
+                    name: [[*key, rows] for key, rows in counts.items()] for name, counts in entry.breakdowns.items()
+                },
+                "inputs": dict(entry.inputs),
+                "landed": entry.landed,
+                "run": info["run"],
+            },
+        )
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    payload = json.loads(row["payload"])
+    return Entry(
+        dataset=row["dataset"],
+        partition=row["partition"],
+        version=row["table_version"],
+        rows_in=row["rows_in"],
+        rows_out=row["rows_out"],
+        reasons=payload["reasons"],
+        measures=payload["measures"],
+        breakdowns={
+            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
+        },
+        inputs=payload["inputs"],
+        run_id=row["run_id"] or "",
+        landed=payload["landed"],
+    )

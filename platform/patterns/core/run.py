@@ -1,0 +1,43 @@
+"""Who writes: the run, its code and what triggered it; travels into every commit (Metadata Decorator)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContext:
+    """The execution that produces a commit.
+
+    Args:
+        run_id: Identifier of the run; the same for all attempts of a step within the run.
+        job: Name of the job.
+        code_version: Digest of the code that computes the dataset.
+        trigger: What started the run: `manual`, or the name of a sensor, schedule or backfill.
+        attempt: 1 for the first try of the step, counted up by retries.
+    """
+
+    run_id: str
+    job: str
+    code_version: str
+    trigger: str = "manual"
+    attempt: int = 1
+
+
+@lru_cache(maxsize=8)
+def code_version(*roots: Path) -> str:
+    """Digest the Python and Java sources under some folders, so that a change of code is a change of version."""
+    digest = hashlib.sha256()
+    for source in sorted(_sources(roots)):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _sources(roots: Iterable[Path]) -> Iterable[Path]:
+    for root in roots:
+        for pattern in ("*.py", "*.java"):
+            yield from root.rglob(pattern)

@@ -1,0 +1,1 @@
+"""Idempotency patterns: running again changes nothing."""

@@ -1,0 +1,1 @@
+"""Observability patterns: lineage of datasets and columns."""

@@ -1,0 +1,1 @@
+"""Quality patterns: audited writes, constraints, observers."""

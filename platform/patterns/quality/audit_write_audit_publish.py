@@ -1,0 +1,186 @@
+"""Audit-Write-Audit-Publish: nobody ever reads a row that was not audited.
+
+Problem: a job that writes first and checks afterwards shows its readers the bad rows in between; a job that
+stages a copy, checks it and moves it pays for every row twice.
+
+How it works: :func:`publish` is the one way rows get into a table. Delta's own write command runs inside a
+transaction that stays open; the audits of the dataset's contract, the row account against the layer above
+included, read the very files it wrote; only then is the transaction committed, with the run, the inputs' versions,
+the accounts and all measures in the commit. A failed audit, or a process killed at any moment, leaves the table
+as it was and files no version names, for vacuum. The input audit is the account: a step reads its inputs at one version
+and states what the layer above recorded for it.
+
+The trap: the audited files must be the published ones. Auditing the frame instead evaluates it a second time, and
+a frame that is not deterministic then publishes rows that nobody looked at.
+
+When not to use it: never bypass it. Where Spark cannot load the engine's jar, ``Engine.CHECKPOINT`` writes a checkpoint of
+the frame after auditing that checkpoint: the same guarantees for 1.6 times the cost, without column lineage.
+
+Source: Data Engineering Design Patterns, ch. 9.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from patterns.core.audit import AuditSpec, judge, specify
+from patterns.core.commit import Account, Commit, entries_of, parse
+from patterns.core.contract import Contract
+from patterns.core.lake import Lake
+from patterns.core.run import RunContext
+from patterns.core.tables import ensure
+from patterns.quality.write_faults import AuditFailed, PublicationUnknown, translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Engine(str, Enum):
+    """How a write is audited before it is visible."""
+
+    TRANSACTION = "transaction"
+    CHECKPOINT = "checkpoint"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """Where and under which promise rows are written.
+
+    Args:
+        lake: The tables' root.
+        contract: What is promised about the dataset.
+        run: Who writes.
+        engine: How the rows are audited.
+        probe: Folder through which a test steps a write through its phases; None in real use.
+    """
+
+    lake: Lake
+    contract: Contract
+    run: RunContext
+    engine: Engine = Engine.TRANSACTION
+    probe: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """What the rows were computed from.
+
+    Args:
+        inputs: Dataset to the table version that was read.
+        accounts: Partition to what the layer above has for it.
+        expected: Further figures a partition must have, by partition and measure.
+        landed: Partition to the fingerprint of the landed files it was read from.
+    """
+
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    landed: Mapping[str, str] = field(default_factory=dict)
+
+
+def publish(
+    frame: DataFrame, target: Target, *, predicate: str, partitions: Sequence[str], provenance: Provenance
+) -> Commit:
+    """Replace the rows that match a predicate by a frame, audited, in one commit, once per run.
+
+    Args:
+        frame: The rows, with the columns of the contract.
+        target: The table, its contract and the run.
+        predicate: SQL condition on the partition column; every row of the frame must match it. "true": all rows.
+        partitions: Partition keys of the batch; empty for a table that is written whole.
+        provenance: Inputs, accounts and landed files.
+
+    Returns:
+        The commit; ``repeated`` when this run had already published the batch.
+
+    Raises:
+        AuditFailed: Rows broke the contract or the account; nothing was published.
+        RowsOutsidePredicate: A row does not match the predicate; nothing was published.
+        ConstraintViolated: Delta refused a row; nothing was published.
+        ConcurrentWrite: Another run published the same partitions meanwhile; transient.
+        SchemaMismatch: The frame's columns are not the contract's.
+    """
+    contract, lake = target.contract, target.lake
+    ensure(frame.sparkSession, lake, contract)
+    commit_id = _commit_id(target, partitions)
+    started = time.time()
+    spec = specify(
+        contract,
+        partitions,
+        provenance.accounts,
+        _info(target, commit_id, predicate, provenance, started),
+        expected=provenance.expected,
+    )
+    rows = frame.select(*[f"`{column.name}`" for column in contract.columns])
+    before = lake.version(contract.dataset)
+    with translated(contract.dataset, partitions):
+        _write(rows, target, spec, predicate, commit_id)
+    return _receipt(lake, contract.dataset, commit_id, before)
+
+
+def _commit_id(target: Target, partitions: Sequence[str]) -> str:
+    span = f"{partitions[0]}..{partitions[-1]}:{len(partitions)}" if partitions else "all"
+    return f"{target.contract.dataset}/{span}/{target.run.run_id}"
+
+
+def _info(
+    target: Target, commit_id: str, predicate: str, provenance: Provenance, started: float
+) -> dict[str, Any]:
+    run = target.run
+    return {
+        "commit_id": commit_id,
+        "predicate": predicate,
+        "started_at": started,
+        "inputs": dict(provenance.inputs),
+        "landed": dict(provenance.landed),
+        "run": {
+            "run_id": run.run_id,
+            "job": run.job,
+            "code_version": run.code_version,
+            "trigger": run.trigger,
+            "attempt": run.attempt,
+        },
+    }
+
+
+def _write(rows: DataFrame, target: Target, spec: AuditSpec, predicate: str, commit_id: str) -> None:
+    path = target.lake.path(target.contract.dataset)
+    if target.engine is Engine.CHECKPOINT:
+        kept = rows.localCheckpoint()
+        judgement = judge(kept, spec)
+        if judgement.violations:
+            raise AuditFailed(target.contract.dataset, judgement.violations)
+        info = {
+            **spec.info,
+            "measures": judgement.measures,
+            "breakdowns": judgement.breakdowns,
+            "column_lineage": {},
+            "files": 0,
+            "bytes": 0,
+        }
+        writer = kept.write.format("delta").mode("overwrite").option("userMetadata", json.dumps(info, default=str))
+    else:
+        writer = rows.write.format("audited-delta").mode("overwrite").option("audit", json.dumps(spec.as_json()))
+        if target.probe:
+            writer = writer.option("probe", target.probe)
+    writer.option("replaceWhere", predicate).option("txnAppId", commit_id).option("txnVersion", 1).save(path)
+
+
+def _receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:
+    table = lake.table(dataset)
+    assert table is not None
+    newest = table.version()
+    for limit in (max(1, newest - (before or 0)) + 1, None):
+        for entry in table.history(limit):
+            info = parse(entry.get("userMetadata"))
+            if info and info["commit_id"] == commit_id:
+                version = int(entry["version"])
+                repeated = before is not None and version <= before
+                entries = entries_of(dataset, version, info)
+                return Commit(dataset=dataset, version=version, entries=entries, info=info, repeated=repeated)
+    raise PublicationUnknown(dataset, commit_id)

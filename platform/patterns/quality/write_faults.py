@@ -1,0 +1,130 @@
+"""What can go wrong when rows are written, told apart by what a person should do about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import ClassVar
+
+from pyspark.errors import PySparkException
+
+from patterns.core.audit import Violation
+from patterns.core.errors import PlatformError
+
+
+class AuditFailed(PlatformError):
+    """The rows broke audits; nothing was published."""
+
+    def __init__(self, dataset: str, violations: Sequence[Violation]) -> None:
+        self.violations = tuple(violations)
+        lines = "".join(
+            f"\n    - {item.rule} in partition '{item.partition}': found {item.found} ({item.detail})"
+            for item in self.violations
+        )
+        super().__init__(
+            what=f"{len(self.violations)} audit(s) failed, nothing was published:{lines}",
+            where=dataset,
+            next_step="readers still see the last audited version; mend the input or the contract, then run again",
+        )
+
+
+class RowsOutsidePredicate(PlatformError):
+    """A write would have touched rows outside the partitions it declared."""
+
+
+class ConstraintViolated(PlatformError):
+    """Delta's own constraints refused a row."""
+
+
+class SchemaMismatch(PlatformError):
+    """The written columns are not those of the table."""
+
+
+class ConcurrentWrite(PlatformError):
+    """Another writer published first."""
+
+    transient: ClassVar[bool] = True
+
+
+class StorageFault(PlatformError):
+    """The disk or store did not take the files."""
+
+
+class PublicationUnknown(PlatformError):
+    """The write returned, but its commit is not in the log."""
+
+    transient: ClassVar[bool] = True
+
+    def __init__(self, dataset: str, commit_id: str) -> None:
+        super().__init__(
+            what=f"the write returned but no commit '{commit_id}' is in the log",
+            where=dataset,
+            next_step="run the step again: a batch that was published is not published twice",
+        )
+
+
+@contextmanager
+def translated(dataset: str, partitions: Sequence[str]) -> Iterator[None]:
+    """Turn what Spark and Delta say about a failed write into one of this module's errors.
+
+    Raises:
+        PlatformError: The typed error; the original one is its cause. Errors nobody foresaw pass unchanged.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        typed = _typed(error, dataset, partitions)
+        if typed is None:
+            raise
+        raise typed from error
+
+
+def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> PlatformError | None:
+    condition = error.getCondition() or ""
+    text = str(error)
+    where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
+    if "BLOGDATA_AUDIT_FAILED" in text:
+        return AuditFailed(dataset, _violations(text))
+    if "CONCURRENT" in condition or "ConcurrentModification" in text or "DELTA_CONCURRENT" in text:
+        return ConcurrentWrite(
+            what="another run published the same partitions while this one was writing",
+            where=where,
+            next_step="nothing of this run was published; it is retried, or run it again",
+        )
+    if "EXPRESSION" in text and "REPLACE_WHERE_MISMATCH" in condition:
+        return RowsOutsidePredicate(
+            what="rows lie outside the partitions this write declared: " + _first_line(text),
+            where=where,
+            next_step="nothing was written; correct the computation, or declare all partitions it produces",
+        )
+    if "VIOLATE_CONSTRAINT" in text or "NOT_NULL_CONSTRAINT" in text:
+        return ConstraintViolated(
+            what="a row breaks a constraint of the table: " + _first_line(text),
+            where=where,
+            next_step="nothing was written; look the rule up in the dataset's contract and mend the row's source",
+        )
+    if "UNRESOLVED_COLUMN" in condition or "SCHEMA_MISMATCH" in text or "FAILED_TO_MERGE_FIELDS" in text:
+        return SchemaMismatch(
+            what="the columns are not those of the contract: " + _first_line(text),
+            where=where,
+            next_step="nothing was written; make the step produce the columns its contract declares",
+        )
+    if "No space left on device" in text:
+        return StorageFault(
+            what="the disk is full",
+            where=where,
+            next_step="nothing was published; free space (blogdata doctor shows it), then run again",
+        )
+    return None
+
+
+def _violations(text: str) -> list[Violation]:
+    start = text.index("{", text.index("[BLOGDATA_AUDIT_FAILED]"))
+    detail, _ = json.JSONDecoder().raw_decode(text[start:])
+    return [Violation(**item) for item in detail["violations"]]
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(lines[:4])[:500]

@@ -1,0 +1,1 @@
+"""Storage patterns: partitions and file statistics."""

@@ -1,0 +1,1 @@
+"""Real components: fetch, start, health, stop."""

@@ -1,0 +1,311 @@
+"""Settings of one deployment: read once from the environment and `blogdata.toml`, then handed around.
+
+The environment wins over the file, the file over the defaults. Nobody else reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+from urllib.parse import urlsplit
+
+from patterns.core.errors import ConfigurationError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SparkMode = Literal["local", "remote", "classic"]
+JavaChoice = Literal["auto", "system", "bundled"]
+
+_ENVIRONMENT = {
+    "BLOGDATA_LANDING": ("paths", "landing"),
+    "BLOGDATA_LAKE": ("paths", "lake"),
+    "BLOGDATA_JARS": ("paths", "jars"),
+    "BLOGDATA_JAVA": ("java", "use"),
+    "BLOGDATA_MAVEN_MIRROR": ("java", "maven_mirror"),
+    "BLOGDATA_SPARK_MODE": ("spark", "mode"),
+    "BLOGDATA_SPARK_MASTER": ("spark", "master"),
+    "BLOGDATA_SPARK_HEAP": ("spark", "heap"),
+    "BLOGDATA_SPARK_PORT": ("spark", "port"),
+    "BLOGDATA_SPARK_START_SECONDS": ("spark", "start_seconds"),
+    "SPARK_REMOTE": ("spark", "remote"),
+}
+_FILE_KEYS = {
+    "paths": {"landing", "lake", "jars"},
+    "java": {"use", "maven_mirror"},
+    "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "conf"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkSettings:
+    """How a session is had.
+
+    Args:
+        mode: `local` (a Spark Connect server of this deployment), `remote` (somebody else's, at `remote`) or
+            `classic` (a session inside the process, on `master`).
+        remote: `sc://host:port` of the server in mode `remote`, else None.
+        master: Spark master of the local server or of the classic session.
+        heap: Heap of the driver, as Java writes it (`2g`, `1536m`).
+        port: Port of the local server; 0 takes a free one.
+        start_seconds: How long a starting server may take before it counts as failed.
+        conf: More Spark configuration, laid over the platform's own.
+    """
+
+    mode: SparkMode = "local"
+    remote: str | None = None
+    master: str = "local[*]"
+    heap: str = "2g"
+    port: int = 0
+    start_seconds: float = 120.0
+    conf: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Where a deployment lives and what it runs on.
+
+    Args:
+        home: The deployment's own folder.
+        landing: The landing zone.
+        lake: The root of the tables.
+        jars: Folder of downloaded jars, shared by deployments of one user.
+        java: Which Java to use: the machine's, the bundled one, or whichever is there.
+        java_home: `JAVA_HOME` of the environment, if set.
+        search_path: `PATH` of the environment.
+        maven_mirror: Root address of a repository to fetch jars from instead of the usual one.
+        ca_file: Bundle of trusted certificates (PEM) for fetching jars, if there is one.
+        spark: How a Spark session is had.
+    """
+
+    home: Path
+    landing: Path
+    lake: Path
+    jars: Path
+    java: JavaChoice = "auto"
+    java_home: str | None = None
+    search_path: str = ""
+    maven_mirror: str | None = None
+    ca_file: Path | None = None
+    spark: SparkSettings = field(default_factory=SparkSettings)
+
+    def service_folder(self, name: str) -> Path:
+        """Folder of a service's state and logs, made if absent.
+
+        Args:
+            name: The service, for instance `spark`.
+
+        Returns:
+            The folder.
+
+        Raises:
+            ConfigurationError: The home folder cannot be written.
+        """
+        folder = self.home / "services" / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(self.home, error) from error
+        return folder
+
+
+def load(environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings of this process.
+
+    Args:
+        environ: The environment to read; the process's own when None.
+
+    Returns:
+        Validated settings; all paths are absolute.
+
+    Raises:
+        ConfigurationError: A value cannot be used, or the home folder cannot be written.
+    """
+    env = os.environ if environ is None else environ
+    home = Path(env.get("BLOGDATA_HOME") or "var").expanduser().absolute()
+    _check_writable(home)
+    values = _read_file(home / "blogdata.toml")
+    for variable, (section, key) in _ENVIRONMENT.items():
+        if env.get(variable):
+            values.setdefault(section, {})[key] = (env[variable], variable)
+    paths, java, spark = (values.get(section, {}) for section in ("paths", "java", "spark"))
+    cache = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or "~").expanduser() / ".cache")
+    return Settings(
+        home=home,
+        landing=_path(paths, "landing", home / "landing", home),
+        lake=_path(paths, "lake", home / "lake", home),
+        jars=_path(paths, "jars", cache / "blogdata" / "jars", home),
+        java=cast(JavaChoice, _choice(java, "use", "auto", get_args(JavaChoice))),
+        java_home=env.get("JAVA_HOME") or None,
+        search_path=env.get("PATH", ""),
+        maven_mirror=_mirror(java),
+        ca_file=_ca_file(env),
+        spark=_spark(spark),
+    )
+
+
+def _read_file(path: Path) -> dict[str, dict[str, tuple[Any, str]]]:
+    if not path.is_file():
+        return {}
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ConfigurationError(
+            what=f"The settings file cannot be read: {error}",
+            where=str(path),
+            next_step="Correct the file, or move it away to use the defaults",
+        ) from error
+    values: dict[str, dict[str, tuple[Any, str]]] = {}
+    for section, content in document.items():
+        known = _FILE_KEYS.get(section)
+        unknown = (
+            [section] if known is None or not isinstance(content, dict) else sorted(set(content) - known)
+        )
+        if unknown:
+            raise ConfigurationError(
+                what=f"Unknown setting {', '.join(unknown)!r}",
+                where=f"{path}, section [{section}]",
+                next_step="Known: "
+                + "; ".join(f"[{s}] {', '.join(sorted(k))}" for s, k in _FILE_KEYS.items()),
+            )
+        values[section] = {key: (value, f"{path}, {section}.{key}") for key, value in content.items()}
+    return values
+
+
+def _spark(values: Mapping[str, tuple[Any, str]]) -> SparkSettings:
+    remote, remote_source = values.get("remote", ("", ""))
+    remote = str(remote)
+    mode = _choice(values, "mode", "remote" if remote.startswith("sc://") else "local", get_args(SparkMode))
+    if mode == "remote":
+        _check_address(remote, remote_source or "SPARK_REMOTE")
+    elif remote and not remote.startswith("sc://") and not re.fullmatch(r"local(\[.*\])?", remote):
+        _check_address(remote, remote_source)
+    heap, heap_source = values.get("heap", ("2g", ""))
+    match = re.fullmatch(r"(\d+)([mMgG])", str(heap))
+    if match is None or int(match[1]) * (1024 if match[2] in "gG" else 1) < 512:
+        raise ConfigurationError(
+            what=f"{heap!r} is not a heap Spark can start with",
+            where=heap_source,
+            next_step="Give at least 512m, as a whole number and a unit: 1536m, 2g",
+        )
+    port = _number(values, "port", 0, 0, 65535)
+    if port != int(port):
+        raise _bad_number(port, values["port"][1], 0, 65535)
+    conf, conf_source = values.get("conf", ({}, ""))
+    if not isinstance(conf, dict) or any(isinstance(value, (dict, list)) for value in conf.values()):
+        raise ConfigurationError(
+            what="Spark configuration must be plain keys and values",
+            where=conf_source,
+            next_step='Write [spark.conf] with quoted keys: "spark.sql.shuffle.partitions" = 8',
+        )
+    return SparkSettings(
+        mode=cast(SparkMode, mode),
+        remote=remote if mode == "remote" else None,
+        master=str(values.get("master", ("local[*]", ""))[0]),
+        heap=str(heap).lower(),
+        port=int(port),
+        start_seconds=_number(values, "start_seconds", 120.0, 1.0, 3600.0),
+        conf=tuple(sorted((key, _conf_text(value)) for key, value in conf.items())),
+    )
+
+
+def _conf_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_address(address: str, source: str) -> None:
+    parts = urlsplit(address)
+    try:
+        valid = parts.scheme == "sc" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid or parts.path.split(";")[0] not in ("", "/") or parts.query:
+        raise ConfigurationError(
+            what=f"{address!r} is not the address of a Spark Connect server",
+            where=source,
+            next_step="Write sc://host:port or sc://host:port/;use_ssl=true, or unset it for a local server",
+        )
+
+
+def _choice(values: Mapping[str, tuple[Any, str]], key: str, default: str, allowed: tuple[str, ...]) -> str:
+    value, source = values.get(key, (default, ""))
+    if value not in allowed:
+        raise ConfigurationError(
+            what=f"{value!r} is not a value of {key}",
+            where=source,
+            next_step=f"Use one of: {', '.join(allowed)}",
+        )
+    return str(value)
+
+
+def _number(
+    values: Mapping[str, tuple[Any, str]], key: str, default: float, least: float, most: float
+) -> float:
+    value, source = values.get(key, (default, ""))
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise _bad_number(value, source, least, most) from error
+    if not least <= number <= most:
+        raise _bad_number(value, source, least, most)
+    return number
+
+
+def _bad_number(value: object, source: str, least: float, most: float) -> ConfigurationError:
+    return ConfigurationError(
+        what=f"{value!r} is not a number this setting takes",
+        where=source,
+        next_step=f"Give a number from {least:g} to {most:g}",
+    )
+
+
+def _path(values: Mapping[str, tuple[Any, str]], key: str, default: Path, home: Path) -> Path:
+    value, source = values.get(key, (default, ""))
+    path = Path(str(value)).expanduser()
+    # A relative path in the file is meant beside the file; one in the environment, in the current folder.
+    return home / path if source.startswith(str(home)) else path.absolute()
+
+
+def _mirror(values: Mapping[str, tuple[Any, str]]) -> str | None:
+    value, source = values.get("maven_mirror", (None, ""))
+    if value is not None and urlsplit(str(value)).scheme not in ("http", "https", "file"):
+        raise ConfigurationError(
+            what=f"{value!r} is not the address of a repository",
+            where=source,
+            next_step="Write the root address of a Maven repository, beginning with https://, http:// or file:///",
+        )
+    return None if value is None else str(value)
+
+
+def _ca_file(env: Mapping[str, str]) -> Path | None:
+    defaults = ssl.get_default_verify_paths()
+    usual = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+    for name in (env.get("SSL_CERT_FILE"), defaults.openssl_cafile, *usual):
+        if name and Path(name).is_file():
+            return Path(name)
+    return None
+
+
+def _check_writable(home: Path) -> None:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(home, error) from error
+    if not os.access(home, os.W_OK | os.X_OK):
+        raise _unwritable(home, "permission denied")
+
+
+def _unwritable(home: Path, reason: object) -> ConfigurationError:
+    return ConfigurationError(
+        what=f"The home folder cannot be written: {reason}",
+        where=f"BLOGDATA_HOME={home}",
+        next_step="Set BLOGDATA_HOME to a folder you may write, or correct its permissions",
+    )

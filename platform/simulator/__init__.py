@@ -1,0 +1,1 @@
+"""The outside world, with known truth."""

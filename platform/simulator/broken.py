@@ -1,0 +1,227 @@
+"""Events that arrive broken, odd or again: what each fault does to a line, and why it is rejected, if it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from simulator.faults import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
+from simulator.rendering import CONTEXT, OPTIONAL, REQUIRED, TECHNICAL, USER, Change, changed_lines
+from simulator.text import DAY_MS, Ints, Texts, date_time, join, literal, pick, texts
+from simulator.visits import Hour
+
+VALID = 0
+REASONS: tuple[str, ...] = (
+    "",
+    "empty_line",
+    "not_utf8",
+    "too_large",
+    "truncated",
+    "several_objects",
+    "not_json",
+    *(f"missing_field:{name}" for name in REQUIRED),
+    *(f"wrong_type:{name}" for name in (*REQUIRED, "keep_private", CONTEXT, USER, TECHNICAL)),
+    "invalid_time:event_time",
+    "invalid_time:context.user.connected_since",
+    "impossible_time",
+)
+"""Reasons by code; code 0 is a valid row."""
+_CODE = {reason: code for code, reason in enumerate(REASONS)}
+
+HUGE_BYTES = 5_000_000
+_CUTS = (2, 3, 8, 14, 25, 46, 47, 60, 75, 90, 100, 121)
+_NOISE = (
+    "{........",
+    "hello",
+    "<html><body>502 Bad Gateway</body></html>",
+    "[1, 2, 3]",
+    '"a text"',
+    "null",
+    "12",
+    "{}{",
+    "visit_id=1;page=/",
+    "{'visit_id': 'x'}",
+)
+_EMPTY = ("", " ", "    ", "\t", "\r")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken:
+    """Lines (large binary, line feed included) with the code of the reason each is rejected for, 0 if it is valid."""
+
+    lines: Texts
+    reason: Ints
+
+
+def draw_faults(draw: np.random.Generator, rates: FaultRates, rows: int) -> dict[str, Ints]:
+    """Chooses which events carry which fault: positions by fault, each event at most once."""
+    shares = np.cumsum([getattr(rates, name) for name in LINE_FAULTS])
+    code = np.searchsorted(shares, draw.random(rows), side="right")
+    hit = np.flatnonzero(code < len(LINE_FAULTS))
+    chosen = {name: hit[code[hit] == number] for number, name in enumerate(LINE_FAULTS)}
+    chosen["huge_line"] = chosen["huge_line"][:HUGE_LINES_PER_HOUR]
+    return chosen
+
+
+def break_lines(fault: str, hour: Hour, rows: Ints, draw: np.random.Generator) -> Broken:
+    """Renders some events of an hour with a fault.
+
+    Args:
+        fault: Name of a fault that changes the line.
+        hour: The hour's events.
+        rows: The events to break.
+        draw: Source of the choices among the fault's variants.
+    """
+    lines, reason = BREAKERS[fault](hour, rows, draw)
+    binary = lines.cast(pa.large_binary())
+    feed = pa.scalar(b"\n", pa.large_binary())
+    whole = pc.binary_join_element_wise(binary, feed, pa.scalar(b"", pa.large_binary()))
+    return Broken(lines=whole, reason=reason)
+
+
+_Variant = tuple[Texts, Ints]
+
+
+def _constant(reason: str, rows: Ints) -> Ints:
+    return np.full(len(rows), _CODE[reason], np.int64)
+
+
+def _field(hour: Hour, rows: Ints, draw: np.random.Generator, value: str | None) -> _Variant:
+    fields = (*REQUIRED, *OPTIONAL)
+    choice = draw.integers(0, len(fields), len(rows))
+    changes = [Change(path=path, where=choice == number, value=value) for number, path in enumerate(fields)]
+    codes = np.array([_CODE.get(f"missing_field:{path}", VALID) for path in fields])
+    return changed_lines(hour, rows, changes), codes[choice]
+
+
+def _null_field(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return _field(hour, rows, draw, "null")
+
+
+def _missing_field(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return _field(hour, rows, draw, None)
+
+
+def _variants(hour: Hour, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str, str], ...]) -> _Variant:
+    choice = draw.integers(0, len(table), len(rows))
+    changes = [
+        Change(path=path, where=choice == number, value=value) for number, (path, value, _) in enumerate(table)
+    ]
+    return changed_lines(hour, rows, changes), np.array([_CODE[reason] for *_, reason in table])[choice]
+
+
+def _wrong_type(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    values = (
+        ("visit_id", "12345"),
+        ("event_time", "1767571200000"),
+        ("user_id", '{"id":1}'),
+        ("page", '["/"]'),
+        ("keep_private", "1"),
+        (CONTEXT, '"none"'),
+        (USER, "[]"),
+        (TECHNICAL, "7"),
+    )
+    return _variants(hour, rows, draw, tuple((path, value, f"wrong_type:{path}") for path, value in values))
+
+
+def _number_as_string(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    table = (
+        ("keep_private", '"true"', "wrong_type:keep_private"),
+        ("context.technical.browser_version", "12", ""),
+        ("context.technical.device_version", "17.20", ""),
+        ("context.ad_id", "1e3", ""),
+        ("context.user.login", "true", ""),
+    )
+    return _variants(hour, rows, draw, table)
+
+
+def _time(hour: Hour, rows: Ints, value: str | Texts, reason: str, path: str = "event_time") -> _Variant:
+    change = Change(path=path, where=np.ones(len(rows), bool), value=value)
+    return changed_lines(hour, rows, [change]), _constant(reason, rows)
+
+
+def _future_time(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    ahead = draw.integers(1, 80, len(rows)) * 366 * DAY_MS
+    return _time(hour, rows, hour.times(rows, hour.event_ms[rows] + ahead), "impossible_time")
+
+
+def _epoch_time(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return _time(hour, rows, hour.times(rows, draw.integers(0, DAY_MS, len(rows))), "impossible_time")
+
+
+def _naive_time(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    naive = join(literal('"'), date_time(hour.event_ms[rows]), literal('"'))
+    return _time(hour, rows, naive, "invalid_time:event_time")
+
+
+def _invalid_connected_since(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    values = pick(texts(['"yesterday"', '""', '"17/May/2015:10:05:03 +0000"']), draw.integers(0, 3, len(rows)))
+    path = "context.user.connected_since"
+    return _time(hour, rows, values, f"invalid_time:{path}", path)
+
+
+def _several_objects(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    one = changed_lines(hour, rows)
+    between = pick(texts(["", " "]), draw.integers(0, 2, len(rows)))
+    return join(one, between, one), _constant("several_objects", rows)
+
+
+def _truncated(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    whole = changed_lines(hour, rows)
+    choice = draw.integers(0, len(_CUTS), len(rows))
+    for number, cut in enumerate(_CUTS):
+        whole = pc.if_else(pa.array(choice == number), pc.utf8_slice_codeunits(whole, 0, cut), whole)
+    return whole, _constant("truncated", rows)
+
+
+def _not_json(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return pick(texts(_NOISE), draw.integers(0, len(_NOISE), len(rows))), _constant("not_json", rows)
+
+
+def _empty_line(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return pick(texts(_EMPTY), draw.integers(0, len(_EMPTY), len(rows))), _constant("empty_line", rows)
+
+
+def _not_utf8(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    lines = changed_lines(hour, rows).cast(pa.large_binary())
+    bad = pc.replace_substring(lines, pattern=b'"page":"', replacement=b'"page":"/caf\xe9\xff', max_replacements=1)
+    return bad, _constant("not_utf8", rows)
+
+
+def _huge_line(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    padding = '"padding":"' + "x" * HUGE_BYTES + '"'
+    return changed_lines(hour, rows, extra=padding), _constant("too_large", rows)
+
+
+def _unknown_field(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    extra = '"experiment":{"name":"colour \\"b\\"","weights":[1,2.50,1e3],"on":true}'
+    return changed_lines(hour, rows, extra=extra, inner='"consent":null'), _constant("", rows)
+
+
+def _conflict(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
+    values = pick(texts(['"ad-conflict-1"', '"ad-conflict-2"']), draw.integers(0, 2, len(rows)))
+    return _time(hour, rows, values, "", "context.ad_id")
+
+
+BREAKERS: dict[str, Callable[[Hour, Ints, np.random.Generator], _Variant]] = {
+    "null_field": _null_field,
+    "missing_field": _missing_field,
+    "not_json": _not_json,
+    "truncated": _truncated,
+    "wrong_type": _wrong_type,
+    "number_as_string": _number_as_string,
+    "future_time": _future_time,
+    "epoch_time": _epoch_time,
+    "several_objects": _several_objects,
+    "empty_line": _empty_line,
+    "not_utf8": _not_utf8,
+    "huge_line": _huge_line,
+    "unknown_field": _unknown_field,
+    "naive_time": _naive_time,
+    "invalid_connected_since": _invalid_connected_since,
+    "conflict": _conflict,
+}

@@ -1,0 +1,150 @@
+"""The faults real feeds carry, and how often each of them occurs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from patterns.core.errors import ConfigurationError
+
+HUGE_LINES_PER_HOUR = 2
+"""A huge line has five million bytes, so its rate is capped: a high one would fill the disk."""
+HOUR_FAULTS = ("empty_hour", "missing_hour")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultRates:
+    """Share of events (of hours for the last two) that carry each fault, between 0 and 1.
+
+    A line carries at most one fault, so the shares of the lines' faults add up to 1 at most. The defaults are
+    those of a healthy feed. What is meant to arrive in an empty or missing hour arrives in the next hour that
+    landed: the last hour of the span is always there.
+
+    Raises:
+        ConfigurationError: A rate is outside 0..1, or the lines' rates add up to more than 1.
+    """
+
+    duplicate: float = 0.005
+    """The very same bytes again, later, perhaps in a later hour."""
+    conflict: float = 0.0005
+    """The same identity again, later, with another payload."""
+    null_field: float = 0.001
+    """One field, required or optional, is null."""
+    missing_field: float = 0.0005
+    """One field, required or optional, is absent."""
+    not_json: float = 0.0005
+    """The line is no JSON object."""
+    truncated: float = 0.0003
+    """The line ends in the middle."""
+    wrong_type: float = 0.0003
+    """A field has a type that nobody can use."""
+    number_as_string: float = 0.0005
+    """A boolean in quotes (rejected), or a number where a text is due (accepted)."""
+    future_time: float = 0.0001
+    """The browser's clock is years ahead."""
+    epoch_time: float = 0.0001
+    """The browser's clock starts in 1970."""
+    several_objects: float = 0.0001
+    """Two objects in one line."""
+    empty_line: float = 0.0002
+    """No bytes, or white space."""
+    not_utf8: float = 0.0001
+    """Bytes that are not UTF-8."""
+    huge_line: float = 0.000005
+    """A line of 5 MB; at most two an hour whatever the rate."""
+    unknown_field: float = 0.001
+    """Fields nobody announced."""
+    late: float = 0.01
+    """Arrives 1 to 48 hours after its hour; on time when that would be after the span."""
+    naive_time: float = 0.0002
+    """The time has no zone."""
+    invalid_connected_since: float = 0.0001
+    """`connected_since` is no date-time."""
+    empty_hour: float = 0.0
+    """The flag, and no line."""
+    missing_hour: float = 0.0
+    """No folder at all."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            rate = getattr(self, one.name)
+            if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
+                raise ConfigurationError(
+                    what=f"the rate {rate!r} is not a number between 0 and 1",
+                    where=f"fault rates, {one.name}",
+                    next_step="give the share of events that carry the fault, for example 0.01 for 1 %",
+                )
+        total = sum(getattr(self, name) for name in LINE_FAULTS)
+        if total > 1 + 1e-9:
+            raise ConfigurationError(
+                what=f"the rates of the lines' faults add up to {total:g}, more than 1",
+                where="fault rates",
+                next_step="lower some of them: a line carries at most one fault",
+            )
+
+    @classmethod
+    def none(cls, **rates: float) -> FaultRates:
+        """Only the faults given, all others off."""
+        return cls(**{**dict.fromkeys((one.name for one in fields(cls)), 0.0), **rates})
+
+
+LINE_FAULTS: tuple[str, ...] = tuple(one.name for one in fields(FaultRates) if one.name not in HOUR_FAULTS)
+
+
+def load_faults(path: Path) -> FaultRates:
+    """Reads fault rates from a TOML or JSON file; a fault that is not in it does not occur.
+
+    Args:
+        path: File of one `fault = rate` a line (TOML), or one JSON object.
+
+    Raises:
+        ConfigurationError: The file cannot be read, names an unknown fault, or holds a rate outside 0..1.
+    """
+    rates = _read(path)
+    unknown = sorted(set(rates) - {one.name for one in fields(FaultRates)})
+    if unknown:
+        raise ConfigurationError(
+            what=f"unknown faults: {', '.join(unknown)}",
+            where=str(path),
+            next_step=f"use these names only: {', '.join((*LINE_FAULTS, *HOUR_FAULTS))}",
+        )
+    return FaultRates.none(**rates)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        rates = json.loads(text) if text.lstrip().startswith("{") else _toml(text)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            what=f"the faults file cannot be read: {error}",
+            where=str(path),
+            next_step="write `fault = rate` lines (TOML) or one JSON object of rates",
+        ) from error
+    if not isinstance(rates, dict):
+        raise ConfigurationError(
+            what="the faults file holds no table of rates", where=str(path), next_step="write `fault = rate` lines"
+        )
+    return rates
+
+
+def _toml(text: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+
+        return tomllib.loads(text)
+    return dict(_assignment(number, line) for number, line in enumerate(text.splitlines(), 1) if _says(line))
+
+
+def _says(line: str) -> bool:
+    return bool(line.split("#", 1)[0].strip())
+
+
+def _assignment(number: int, line: str) -> tuple[str, float]:
+    name, equals, rate = line.split("#", 1)[0].partition("=")
+    if not equals:
+        raise ValueError(f"line {number} is no `fault = rate`: {line.strip()}")
+    return name.strip(), float(rate)

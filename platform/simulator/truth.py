@@ -1,0 +1,190 @@
+"""The known truth: what landed, counted by the one who made it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.broken import REASONS, VALID
+from simulator.files import write_whole
+from simulator.population import DayCounts
+from simulator.spec import SimulationSpec
+from simulator.text import HOUR_MS, Ints
+
+TRUTH = "_truth"
+ALLOWED_LATENESS_MS = 15 * 60_000
+ORIGINAL, DUPLICATE, CONFLICT = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrivalTruth:
+    """What arrived in one hour.
+
+    Args:
+        arrival_hour: The hour.
+        state: `landed`, `empty` (the flag and no line) or `missing` (no folder).
+        lines: Lines that arrived.
+        bytes: Their uncompressed size with line feeds.
+        valid: Lines that are visit events.
+        dead: Lines that are rejected; lines = valid + dead.
+        reasons: Rejected lines by reason.
+        late: Valid lines older than the watermark.
+        by_event_hour: Valid lines by the hour of their event.
+    """
+
+    arrival_hour: str
+    state: str
+    lines: int
+    bytes: int
+    valid: int
+    dead: int
+    reasons: Mapping[str, int]
+    late: int
+    by_event_hour: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventTruth:
+    """What one hour of events holds over all arrivals; valid = unique + duplicates, conflicts <= duplicates."""
+
+    event_hour: str
+    valid: int
+    unique: int
+    duplicates: int
+    conflicts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """All that is known of a simulated landing zone.
+
+    Args:
+        spec: The simulated world, as stored.
+        hours: By arrival hour, in order, missing ones included.
+        event_hours: By event hour, in order, those with a valid line.
+        users: By daily snapshot.
+        devices: By daily snapshot.
+        already_there: True when the landing zone held all of it before.
+    """
+
+    spec: Mapping[str, Any]
+    hours: tuple[ArrivalTruth, ...]
+    event_hours: tuple[EventTruth, ...]
+    users: tuple[DayCounts, ...]
+    devices: tuple[DayCounts, ...]
+    already_there: bool = False
+
+    def total(self, figure: str) -> int:
+        """Sum of a figure over all arrival hours, or over all event hours if that is where it is kept."""
+        rows: Iterable[Any] = self.hours if hasattr(ArrivalTruth, figure) or _kept(figure) else self.event_hours
+        return sum(getattr(row, figure) for row in rows)
+
+
+def _kept(figure: str) -> bool:
+    return figure in ArrivalTruth.__dataclass_fields__
+
+
+class Counter:
+    """Counts what lands, hour by hour in the order of arrival.
+
+    Args:
+        spec: The simulated world.
+    """
+
+    def __init__(self, spec: SimulationSpec) -> None:
+        self._spec = spec
+        self._hours: list[ArrivalTruth] = []
+        self._newest_ms: int | None = None
+        self._events = np.zeros((3, spec.hours), np.int64)
+
+    @property
+    def hours(self) -> tuple[ArrivalTruth, ...]:
+        """What arrived so far."""
+        return tuple(self._hours)
+
+    @property
+    def event_hours(self) -> tuple[EventTruth, ...]:
+        """What the event hours hold so far."""
+        original, duplicate, conflict = self._events
+        return tuple(
+            EventTruth(
+                event_hour=self._spec.hour_key(int(hour)),
+                valid=int(self._events[:, hour].sum()),
+                unique=int(original[hour]),
+                duplicates=int(duplicate[hour] + conflict[hour]),
+                conflicts=int(conflict[hour]),
+            )
+            for hour in np.flatnonzero(self._events.sum(axis=0))
+        )
+
+    def arrived(self, hour: int, state: str, size: int, event_ms: Ints, reason: Ints, copy: Ints) -> None:
+        """Counts the lines of one arrival hour.
+
+        Args:
+            hour: Hour of the span.
+            state: `landed`, `empty` or `missing`.
+            size: Bytes of the lines.
+            event_ms: Event time of each line (of no meaning for a rejected one).
+            reason: Code of the reason of each line, 0 for a valid one.
+            copy: Whether each line is the original, a duplicate or a conflict.
+        """
+        good = reason == VALID
+        times = event_ms[good]
+        late = 0 if self._newest_ms is None else int((times < self._newest_ms - ALLOWED_LATENESS_MS).sum())
+        event_hour = (times - self._spec.start_ms) // HOUR_MS
+        per_reason = np.bincount(reason, minlength=len(REASONS))
+        per_event_hour = np.bincount(event_hour, minlength=self._spec.hours)
+        for kind in (ORIGINAL, DUPLICATE, CONFLICT):
+            self._events[kind] += np.bincount(event_hour[copy[good] == kind], minlength=self._spec.hours)
+        if len(times):
+            self._newest_ms = max(int(times.max()), self._newest_ms or 0)
+        self._hours.append(
+            ArrivalTruth(
+                arrival_hour=self._spec.hour_key(hour),
+                state=state,
+                lines=len(reason),
+                bytes=size,
+                valid=len(times),
+                dead=len(reason) - len(times),
+                reasons={REASONS[n]: int(per_reason[n]) for n in np.flatnonzero(per_reason) if n != VALID},
+                late=late,
+                by_event_hour={
+                    self._spec.hour_key(int(n)): int(per_event_hour[n]) for n in np.flatnonzero(per_event_hour)
+                },
+            )
+        )
+
+
+def store(landing: Path, truth: Truth) -> None:
+    """Writes the truth beside what landed."""
+    rows: dict[str, Iterable[Any]] = {
+        "visits": truth.hours,
+        "event_hours": truth.event_hours,
+        "users": truth.users,
+        "devices": truth.devices,
+    }
+    for name, entries in rows.items():
+        lines = (json.dumps(asdict(entry)).encode() + b"\n" for entry in entries)
+        write_whole(landing / TRUTH / f"{name}.jsonl", lines)
+
+
+def load(landing: Path, *, already_there: bool = True) -> Truth:
+    """Reads the truth of a landing zone that was simulated before."""
+    folder = landing / TRUTH
+    return Truth(
+        spec=json.loads((folder / "spec.json").read_text())["spec"],
+        hours=tuple(ArrivalTruth(**row) for row in _rows(folder / "visits.jsonl")),
+        event_hours=tuple(EventTruth(**row) for row in _rows(folder / "event_hours.jsonl")),
+        users=tuple(DayCounts(**row) for row in _rows(folder / "users.jsonl")),
+        devices=tuple(DayCounts(**row) for row in _rows(folder / "devices.jsonl")),
+        already_there=already_there,
+    )
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]

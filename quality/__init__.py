@@ -1,0 +1,1 @@
+"""Contracts and checks of the blog's datasets."""

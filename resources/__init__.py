@@ -1,0 +1,1 @@
+"""Connections: Spark, the lake, the services."""
