@@ -1,1 +1,1 @@
-"""The blog's datasets: tables and partitions."""
+"""The blog's datasets: thin steps that read, call a pattern and publish."""

@@ -1,1 +1,1 @@
-"""Contracts and checks of the blog's datasets."""
+"""What is promised about the blog's datasets, and the checks derived from it."""

@@ -1,1 +1,17 @@
-"""What starts runs."""
+"""What starts runs: readiness of what lands, late data, automation, schedules."""
+
+import dagster as dg
+
+from sensors.jobs import JOBS
+from sensors.landing import access_logs_landed, devices_landed, hour_is_ready, users_landed
+from sensors.late_data import late_data
+from sensors.schedules import SCHEDULES
+
+downstream = dg.AutomationConditionSensorDefinition(
+    "downstream",
+    target=dg.AssetSelection.groups("bronze", "silver", "gold"),
+    minimum_interval_seconds=30,
+    description="Runs what lies downstream of updated data, as its automation condition says",
+)
+SENSORS = (access_logs_landed, hour_is_ready, users_landed, devices_landed, late_data, downstream)
+__all__ = ["JOBS", "SCHEDULES", "SENSORS"]

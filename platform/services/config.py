@@ -117,11 +117,12 @@ class Settings:
         return folder
 
 
-def load(environ: Mapping[str, str] | None = None) -> Settings:
+def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, str] | None = None) -> Settings:
     """Read the settings of this process.
 
     Args:
         environ: The environment to read; the process's own when None.
+        overrides: Variables laid over the environment.
 
     Returns:
         Validated settings; all paths are absolute.
@@ -129,7 +130,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     Raises:
         ConfigurationError: A value cannot be used, or the home folder cannot be written.
     """
-    env = os.environ if environ is None else environ
+    env = {**(os.environ if environ is None else environ), **(overrides or {})}
     home = Path(env.get("BLOGDATA_HOME") or "var").expanduser().absolute()
     _check_writable(home)
     values = _read_file(home / "blogdata.toml")

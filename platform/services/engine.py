@@ -90,8 +90,11 @@ def _build(folder: Path, jars: Jars, java: Java, staging: Path, jar: Path) -> No
     # Not --release: it needs symbol files that a runtime without a compiler does not have.
     options.write_text(
         "\n".join(
-            ["-source", RELEASE, "-target", RELEASE, "-nowarn", "-proc:none", "-encoding", "UTF-8"]
-            + ["-d", f'"{classes}"', "-classpath", '"' + ":".join(map(str, class_path)) + '"', *quoted]
+            [
+                *("-source", RELEASE, "-target", RELEASE, "-nowarn", "-proc:none", "-encoding", "UTF-8"),
+                *("-d", f'"{classes}"', "-classpath", '"' + ":".join(map(str, class_path)) + '"'),
+                *quoted,
+            ]
         ),
         encoding="utf-8",
     )

@@ -1,8 +1,8 @@
 """The jars Spark needs beyond its own: fetched once, pinned by checksum, shared by all deployments of a user.
 
-They are listed in `deploy/jars.lock` and live in `<jars>/<hash of the list>/`, which appears whole or not at all.
-Fetching is left to Apache Ivy, which PySpark brings along; no repository is named here, so Ivy's own default
-holds unless a mirror is set. Jars already lying in `<jars>/` under their usual names are taken from there.
+They are listed in `deploy/jars.lock` and live in `<jars>/<hash of the list>/`, which appears whole or not at
+all. Fetching is left to Apache Ivy, which PySpark brings along; no repository is named here, so Ivy's own
+default holds unless a mirror is set. Jars that lie in `<jars>/` under their usual names are taken from there.
 """
 
 from __future__ import annotations
@@ -277,5 +277,5 @@ def _check(path: Path, jar: Jar) -> None:
         raise JarCorrupt(
             what=f"{jar.file_name} has the checksum {found}, not {jar.sha256}; nothing was kept",
             where=f"{jar.group}:{jar.artifact}:{jar.version}",
-            next_step="Fetch again, from another mirror if it stays; change deploy/jars.lock only if the jar was meant to change",
+            next_step="Fetch again, from another mirror if it stays; change deploy/jars.lock only on purpose",
         )

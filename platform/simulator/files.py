@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,7 +23,7 @@ def write_whole(path: Path, blocks: Iterable[Any]) -> None:
     with partial.open("wb") as file:
         for block in blocks:
             file.write(block)
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def compressed(block: Any) -> Iterable[bytes]:

@@ -1,7 +1,8 @@
 """Writes a landing zone with known truth beside it, an hour at a time.
 
-The memory needed is that of the busiest hour and of what will arrive in later ones, whatever the span. The same spec
-gives the same bytes, so an interrupted simulation is simply started again: folders that are complete are kept.
+The memory needed is that of the busiest hour and of what will arrive in later ones, whatever the span. The
+same spec gives the same bytes, so an interrupted simulation is simply started again: folders that are
+complete are kept.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from patterns.core.errors import PlatformError
-from simulator.broken import BREAKERS, VALID, break_lines, draw_faults
+from simulator.broken import VALID, break_lines, draw_faults
 from simulator.files import complete, compressed, is_complete, write_whole
 from simulator.population import DayCounts, Population, device_snapshot
 from simulator.rendering import clean_lines
 from simulator.spec import SimulationSpec
-from simulator.text import HOUR_MS, Flags, Ints, Texts
+from simulator.text import HOUR_MS, Flags, Ints, Texts, data, offsets
 from simulator.truth import CONFLICT, DUPLICATE, ORIGINAL, TRUTH, Counter, Truth, load, store
 from simulator.visits import Hour, events_per_hour, visits_of
 from simulator.vocabulary import pools
@@ -41,7 +42,7 @@ def no_progress(done: int, total: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Lines:
-    """Lines on their way: bytes with line feed, when they reach the landing zone, and the truth about each."""
+    """Lines on their way: bytes with line feed, when they arrive, and the truth about each."""
 
     text: Texts
     arrival_ms: Ints
@@ -85,7 +86,7 @@ def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progre
     devices: list[DayCounts] = []
     for hour, rows in enumerate(events_per_hour(spec)):
         made = _lines_of(spec, hour, visits_of(spec, hour, int(rows), population, vocabulary))
-        _dispatch(spec, made, lands_in, waiting, hour)
+        _dispatch(spec, made, lands_in, waiting)
         _land(spec, landing, hour, state[hour], waiting.pop(hour, []), counter)
         if hour % 24 == 23:
             devices.append(_land_devices(spec, landing, hour // 24))
@@ -114,7 +115,7 @@ def _claim(spec: SimulationSpec, landing: Path) -> bool:
             raise LandingOccupied(
                 what="the landing zone holds another simulation",
                 where=f"{path}: {_differences(found['spec'], spec.as_json())}",
-                next_step="choose another landing zone, remove that one, or repeat the options it was made with",
+                next_step="choose another landing zone, or repeat the options this one was made with",
             )
         return bool(found["finished"])
     for source in ("visits", "users", "devices"):
@@ -149,7 +150,7 @@ def _hour_states(spec: SimulationSpec) -> list[str]:
 
 
 def _landing_hours(states: list[str]) -> Ints:
-    """The hour in which that lands which is due in each hour: the next one that is neither empty nor missing."""
+    """Where the lines due in each hour land: in the next hour that is neither empty nor missing."""
     hours = np.arange(len(states))
     landed = np.array([one == "landed" for one in states])
     due = np.where(landed, hours, len(states) - 1)
@@ -157,13 +158,14 @@ def _landing_hours(states: list[str]) -> Ints:
 
 
 def _lines_of(spec: SimulationSpec, hour: int, events: Hour) -> list[Lines]:
-    """All lines that the events of an hour give, whenever they land: first the clean ones, then the others."""
+    """All lines that the events of an hour give, whenever they land: the clean ones, then the others."""
     draw = np.random.default_rng([spec.seed, 4, hour])
     faults = draw_faults(draw, spec.faults, len(events))
     last_ms = spec.start_ms + spec.hours * HOUR_MS - 1000
     arrival_ms = events.arrival_ms.copy()
-    delayed = arrival_ms[faults["late"]] + draw.integers(1, _MOST_HOURS_LATE + 1, len(faults["late"])) * HOUR_MS
-    arrival_ms[faults["late"]] = np.where(delayed < last_ms, delayed, arrival_ms[faults["late"]])
+    late = faults.pop("late")
+    delayed = arrival_ms[late] + draw.integers(1, _MOST_HOURS_LATE + 1, len(late)) * HOUR_MS
+    arrival_ms[late] = np.where(delayed < last_ms, delayed, arrival_ms[late])
     clean = Lines(
         text=clean_lines(events).cast(pa.large_binary()),
         arrival_ms=arrival_ms,
@@ -174,7 +176,7 @@ def _lines_of(spec: SimulationSpec, hour: int, events: Hour) -> list[Lines]:
     made: list[Lines] = []
     kept = np.ones(len(events), bool)
     for fault, rows in faults.items():
-        if not len(rows) or fault == "late":
+        if not len(rows):
             continue
         again = _again(draw, arrival_ms[rows], last_ms)
         if fault == "duplicate":
@@ -200,14 +202,16 @@ def _lines_of(spec: SimulationSpec, hour: int, events: Hour) -> list[Lines]:
 
 
 def _again(draw: np.random.Generator, first_ms: Ints, last_ms: int) -> Ints:
-    """When copies arrive: after the first one, mostly within minutes, some hours later, always within the span."""
+    """When copies arrive: after the first one, mostly within minutes, some hours later, all in the span."""
     soon = first_ms + draw.integers(1, 5 * 60_000, len(first_ms))
     later = soon + draw.integers(1, _COPY_LATER_HOURS + 1, len(first_ms)) * HOUR_MS
     chosen = np.where((draw.random(len(first_ms)) < _LATER_COPIES) & (later < last_ms), later, soon)
     return np.where(chosen < last_ms, chosen, first_ms + 1)
 
 
-def _dispatch(spec: SimulationSpec, made: list[Lines], lands_in: Ints, waiting: dict[int, list[Lines]], hour: int) -> None:
+def _dispatch(
+    spec: SimulationSpec, made: list[Lines], lands_in: Ints, waiting: dict[int, list[Lines]]
+) -> None:
     for lines in made:
         due = lands_in[(lines.arrival_ms - spec.start_ms) // HOUR_MS]
         for landing_hour in np.unique(due):
@@ -222,13 +226,13 @@ def _land(
     day, hour_of_day = spec.day_key(hour // 24), hour % 24
     folder = landing / "visits" / f"date={day}" / f"hour={hour_of_day:02d}"
     lines = _ordered(arrived)
-    ends = np.frombuffer(lines.text.buffers()[1], np.int64)[: len(lines.text) + 1] if len(lines.text) else np.zeros(1, int)
+    ends = offsets(lines.text)
     counter.arrived(hour, state, int(ends[-1] - ends[0]), lines.event_ms, lines.reason, lines.copy)
     if state == "missing" or is_complete(folder):
         return
     for part, begin in enumerate(range(0, len(lines.text), spec.part_lines)):
         end = min(begin + spec.part_lines, len(lines.text))
-        block = lines.text.buffers()[2].slice(int(ends[begin]), int(ends[end] - ends[begin]))
+        block = data(lines.text, begin, end)
         name = f"visits-{part:05d}.json"
         if spec.gzip:
             write_whole(folder / f"{name}.gz", compressed(block))
@@ -255,7 +259,7 @@ def _ordered(arrived: list[Lines]) -> Lines:
 
 def _land_users(spec: SimulationSpec, landing: Path, population: Population) -> DayCounts:
     lines, counts = population.snapshot()
-    _land_snapshot(landing / "users" / f"date={counts.date}", "users.json", lines.buffers()[2])
+    _land_snapshot(landing / "users" / f"date={counts.date}", "users.json", data(lines, 0, len(lines)))
     return counts
 
 

@@ -7,11 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.spec import SimulationSpec
-from simulator.text import DAY_MS, HOUR_MS, Ints, Texts, fixed_width, join, join_present, literal, numbered
-from simulator.text import pick, quoted_time, texts
+from simulator.text import (
+    DAY_MS,
+    HOUR_MS,
+    Ints,
+    Texts,
+    digits,
+    join,
+    join_present,
+    literal,
+    numbered,
+    pick,
+    quoted_time,
+    texts,
+)
 from simulator.vocabulary import FIRST_DAY_DEVICES, FIRST_NAMES, LAST_NAMES, MAIL_HOSTS, device
 
 _UNKNOWN = -1
+_NEVER = np.iinfo(np.int64).max
 _MOST_USERS = 200_000
 _EVENTS_PER_USER = 6
 _LOGIN_CHANGES = 0.002
@@ -60,11 +73,10 @@ class Population:
         self._registered[base:] = spec.start_ms + (newcomers // self._joining) * DAY_MS + newcomers % HOUR_MS
         self._first_connection = np.where(draw.random(everyone) < 0.7, self._registered + HOUR_MS, _UNKNOWN)
         self._first_connection[base:] = _UNKNOWN
-        self._last_connection = np.where(
-            self._first_connection != _UNKNOWN,
-            self._first_connection + ((spec.start_ms - self._registered) * draw.random(everyone) * 0.9).astype(np.int64),
-            _UNKNOWN,
-        )
+        member_for = (spec.start_ms - self._registered) * draw.random(everyone) * 0.9
+        connected = self._first_connection != _UNKNOWN
+        latest = self._first_connection + member_for.astype(np.int64)
+        self._last_connection = np.where(connected, latest, _UNKNOWN)
         self.private = draw.random(everyone) < 0.18
         self.address = draw.integers(1, [224, 256, 256, 255], (everyone, 4))
         self.device_rank = draw.random(everyone)
@@ -95,13 +107,15 @@ class Population:
     def choose(self, generator: np.random.Generator, rows: int) -> Ints:
         """Draws users by their activity (Zipf)."""
         known = self._activity[: self.count]
-        return np.minimum(np.searchsorted(known, generator.random(rows) * known[-1]), self.count - 1)
+        chosen: Ints = np.searchsorted(known, generator.random(rows) * known[-1])
+        return np.minimum(chosen, self.count - 1)
 
     def connected(self, users: Ints, moments: Ints) -> None:
         """Records that users were connected at the given moments (milliseconds since 1970)."""
         fresh = self._first_connection[users] == _UNKNOWN
-        np.minimum.at(first := np.full(len(self._first_connection), np.iinfo(np.int64).max), users[fresh], moments[fresh])
-        self._first_connection = np.where(first < np.iinfo(np.int64).max, first, self._first_connection)
+        first = np.full(len(self._first_connection), _NEVER)
+        np.minimum.at(first, users[fresh], moments[fresh])
+        self._first_connection = np.where(first < _NEVER, first, self._first_connection)
         np.maximum.at(self._last_connection, users, moments)
 
     def snapshot(self) -> tuple[Texts, DayCounts]:
@@ -128,15 +142,12 @@ class Population:
         numbers = np.arange(n)
         first, last = np.divmod(self._name[:n], len(LAST_NAMES))
         renamed = texts(["", *(f".v{version}" for version in range(1, int(self._login_version.max()) + 1))])
-        person = join(pick(texts(FIRST_NAMES), first), literal("."), pick(texts(LAST_NAMES), last), _digits(numbers))
+        names = pick(texts(FIRST_NAMES), first), literal("."), pick(texts(LAST_NAMES), last)
+        person = join(*names, digits(numbers, 8))
         self.ids = numbered("u", numbers, 8)
         self.logins = join(literal('"'), person, pick(renamed, self._login_version[:n]), literal('"'))
         host = (self._host[:n] + self._email_version[:n]) % len(MAIL_HOSTS)
         self._emails = join(literal('"'), person, literal("@"), pick(texts(MAIL_HOSTS), host), literal('"'))
-
-
-def _digits(numbers: Ints) -> Texts:
-    return fixed_width(np.frombuffer("".join(f"{n:07d}" for n in numbers).encode(), np.uint8).reshape(-1, 7))
 
 
 def _optional(name: str, moments: Ints) -> Texts:
@@ -167,5 +178,6 @@ def device_snapshot(spec: SimulationSpec, day: int) -> tuple[bytes, DayCounts]:
 
 
 def _device_name(number: int, name: str, day: int) -> str:
-    editions = (day + 28 - 7 * (number % 5)) // 35 if number < FIRST_DAY_DEVICES and number % 8 == 0 else 0
+    renamed = number < FIRST_DAY_DEVICES and number % 8 == 0
+    editions = (day + number // 2 + 3) // 20 if renamed else 0
     return f"{name} (edition {editions + 1})" if editions > 0 else name

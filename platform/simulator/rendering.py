@@ -51,9 +51,8 @@ def clean_lines(hour: Hour) -> Texts:
     at = pa.array(hour.session)
     of = hour.sessions
     head = join(literal('{"visit_id":'), of["visit_id"], literal(',"event_time":'))
-    middle = join(
-        literal(',"user_id":'), of["user_id"], literal(',"keep_private":'), of["keep_private"], literal(',"page":')
-    )
+    middle = join(literal(',"user_id":'), of["user_id"], literal(',"keep_private":'), of["keep_private"])
+    middle = join(middle, literal(',"page":'))
     tail = join(literal(',"ad_id":'), of["ad_id"], literal(',"user":'), _user(of), literal(',"technical":'))
     tail = join(tail, _technical(of), literal("}}\n"))
     return join(

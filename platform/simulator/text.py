@@ -88,18 +88,38 @@ def quoted_time(milliseconds: Ints, suffix: Any = "Z") -> Texts:
 
 def hexadecimal(generator: np.random.Generator, rows: int) -> Texts:
     """A column of random 32-digit hexadecimal names."""
-    digits = generator.bytes(16 * rows).hex().encode()
-    return fixed_width(np.frombuffer(digits, np.uint8).reshape(rows, 32))
+    characters = generator.bytes(16 * rows).hex().encode()
+    return fixed_width(np.frombuffer(characters, np.uint8).reshape(rows, 32))
 
 
-def numbered(prefix: str, numbers: Ints, digits: int) -> Texts:
-    """A column of JSON strings `"<prefix><number>"`, the number zero-padded to an even count of digits."""
-    characters = np.empty((len(numbers), digits), np.uint8)
+def offsets(column: Texts) -> Ints:
+    """Where each text begins in the bytes of a column, and at last where it ends."""
+    if not len(column):
+        return np.zeros(1, np.int64)
+    return np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
+
+
+def data(column: Texts, begin: int, end: int) -> Any:
+    """The bytes of some neighbouring texts of a column, one after the other, without copying them."""
+    bounds = offsets(column)
+    if begin == end:
+        return b""
+    return column.buffers()[2].slice(int(bounds[begin]), int(bounds[end] - bounds[begin]))
+
+
+def digits(numbers: Ints, width: int) -> Texts:
+    """A column of numbers, zero-padded to an even width."""
+    characters = np.empty((len(numbers), width), np.uint8)
     rest = numbers
-    for end in range(digits, 0, -2):
+    for end in range(width, 0, -2):
         rest, pair = np.divmod(rest, 100)
         characters[:, end - 2 : end] = _TWO_DIGITS[pair]
-    return join(literal(f'"{prefix}'), fixed_width(characters), literal('"'))
+    return fixed_width(characters)
+
+
+def numbered(prefix: str, numbers: Ints, width: int) -> Texts:
+    """A column of JSON strings `"<prefix><number>"`, the number zero-padded to an even width."""
+    return join(literal(f'"{prefix}'), digits(numbers, width), literal('"'))
 
 
 def pick(pool: Texts, codes: Ints) -> Texts:

@@ -50,7 +50,7 @@ class ArrivalTruth:
 
 @dataclass(frozen=True, kw_only=True)
 class EventTruth:
-    """What one hour of events holds over all arrivals; valid = unique + duplicates, conflicts <= duplicates."""
+    """What an hour of events holds over all arrivals: valid = unique + duplicates, conflicts among these."""
 
     event_hour: str
     valid: int
@@ -81,12 +81,9 @@ class Truth:
 
     def total(self, figure: str) -> int:
         """Sum of a figure over all arrival hours, or over all event hours if that is where it is kept."""
-        rows: Iterable[Any] = self.hours if hasattr(ArrivalTruth, figure) or _kept(figure) else self.event_hours
+        by_arrival = figure in ArrivalTruth.__dataclass_fields__
+        rows: Iterable[Any] = self.hours if by_arrival else self.event_hours
         return sum(getattr(row, figure) for row in rows)
-
-
-def _kept(figure: str) -> bool:
-    return figure in ArrivalTruth.__dataclass_fields__
 
 
 class Counter:
@@ -154,7 +151,8 @@ class Counter:
                 reasons={REASONS[n]: int(per_reason[n]) for n in np.flatnonzero(per_reason) if n != VALID},
                 late=late,
                 by_event_hour={
-                    self._spec.hour_key(int(n)): int(per_event_hour[n]) for n in np.flatnonzero(per_event_hour)
+                    self._spec.hour_key(int(n)): int(per_event_hour[n])
+                    for n in np.flatnonzero(per_event_hour)
                 },
             )
         )

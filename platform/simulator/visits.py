@@ -9,8 +9,20 @@ import pyarrow as pa
 
 from simulator.population import Population, devices_known
 from simulator.spec import SimulationSpec
-from simulator.text import DAY_MS, HOUR_MS, Flags, Ints, Texts, encoded, hexadecimal, join, literal, pick, quoted_time
-from simulator.text import texts
+from simulator.text import (
+    DAY_MS,
+    HOUR_MS,
+    Flags,
+    Ints,
+    Texts,
+    encoded,
+    hexadecimal,
+    join,
+    literal,
+    pick,
+    quoted_time,
+    texts,
+)
 from simulator.vocabulary import BROWSERS, NETWORKS, Pools, device
 
 _HOUR_WEIGHTS = np.array(
@@ -60,11 +72,13 @@ class Hour:
 
 
 def events_per_hour(spec: SimulationSpec) -> Ints:
-    """How many events each hour's sessions have: a daily and a weekly rhythm, and the exact total over the span."""
+    """How many events each hour's sessions have: a daily and a weekly rhythm, and an exact total."""
     weekday = (spec.start.weekday() + np.arange(spec.days)) % 7
     weights = (_WEEKDAY_WEIGHTS[weekday][:, None] * _HOUR_WEIGHTS[None, :]).ravel()
-    bounds = np.round(np.cumsum(weights) / weights.sum() * spec.days * spec.visits_per_day).astype(np.int64)
-    return np.diff(bounds, prepend=0)
+    total = spec.days * spec.visits_per_day
+    bounds: Ints = np.round(np.cumsum(weights) / weights.sum() * total).astype(np.int64)
+    hours: Ints = np.diff(bounds, prepend=0)
+    return hours
 
 
 def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population, pools: Pools) -> Hour:
@@ -117,10 +131,13 @@ def _sizes(draw: np.random.Generator, rows: int) -> Ints:
     return chosen
 
 
-def _event_times(draw: np.random.Generator, start_ms: Ints, sizes: Ints, session: Ints, limit_ms: int) -> Ints:
+def _event_times(
+    draw: np.random.Generator, start_ms: Ints, sizes: Ints, session: Ints, limit_ms: int
+) -> Ints:
     """Event times minutes apart; a session that would outlast the limit is a quick one instead."""
     rows = len(session)
-    gaps = np.clip(np.exp(draw.standard_normal(rows) * 1.2 + np.log(55_000)), 1000, _LONGEST_GAP_MS).astype(np.int64)
+    gaps_ms = np.exp(draw.standard_normal(rows) * 1.2 + np.log(55_000))
+    gaps: Ints = np.clip(gaps_ms, 1000, _LONGEST_GAP_MS).astype(np.int64)
     opening = np.cumsum(sizes) - sizes
     gaps[opening] = 0
     if rows and int((start_ms + np.add.reduceat(gaps, opening)).max()) > limit_ms:
@@ -128,16 +145,18 @@ def _event_times(draw: np.random.Generator, start_ms: Ints, sizes: Ints, session
         gaps[over[session] & (gaps > 0)] = 1000
         start_ms = np.where(over, np.minimum(start_ms, limit_ms - 1000 * _MOST_PAGES), start_ms)
     elapsed = np.cumsum(gaps)
-    return (start_ms - elapsed[opening])[session] + elapsed if rows else gaps
+    times: Ints = (start_ms - elapsed[opening])[session] + elapsed if rows else gaps
+    return times
 
 
 def _zipf(draw: np.random.Generator, rows: int, size: int, exponent: float) -> Ints:
     weights = np.cumsum(1.0 / np.arange(1, size + 1) ** exponent)
-    return np.minimum(np.searchsorted(weights, draw.random(rows) * weights[-1]), size - 1)
+    chosen: Ints = np.searchsorted(weights, draw.random(rows) * weights[-1])
+    return np.minimum(chosen, size - 1)
 
 
 def _referrals(draw: np.random.Generator, pages: Ints, first: Flags, pools: Pools, order: Ints) -> Texts:
-    """A session's first page is referred from outside or not at all, the next ones mostly by the page before."""
+    """A session's first page is referred from outside or not at all, the next ones by the page before."""
     outside, inside = len(pools.outside_referrals), len(pools.inside_referrals)
     came_from = np.where(first, _zipf(draw, len(pages), outside, 1.0), outside + np.roll(pages, 1))
     chosen = np.where(draw.random(len(pages)) < np.where(first, 0.42, 0.3), outside + inside, came_from)

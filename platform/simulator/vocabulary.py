@@ -9,20 +9,21 @@ from simulator.text import Texts, encoded
 BLOG = "https://blog.example.org"
 
 FIRST_NAMES = (
-    "ada amir anna bo carla chen dana david elif emma eva felix finn greta hana hugo ines ivan jan jia julia kai "
-    "karim lara leo lina luca maria marek mia milan nadia nina noah olga omar paul petra priya rosa sara sofia tariq "
-    "tom uma vera wei yara yusuf zoe"
+    "ada amir anna bo carla chen dana david elif emma eva felix finn greta hana hugo ines ivan jan jia "
+    "julia kai karim lara leo lina luca maria marek mia milan nadia nina noah olga omar paul petra "
+    "priya rosa sara sofia tariq tom uma vera wei yara yusuf zoe "
 ).split()
 LAST_NAMES = (
-    "abe adams arslan baker bauer berg bianchi brown cohen costa das diaz duval fischer garcia gomez haddad hansen "
-    "ito jansen jones kaya khan kim klein kowalski kumar lee lopez martin meyer moreau nakamura nguyen novak okafor "
-    "olsen patel petrov popov ricci rossi santos sato schmidt silva singh smith suzuki tanaka weber wood yilmaz zhang"
+    "abe adams arslan baker bauer berg bianchi brown cohen costa das diaz duval fischer garcia gomez "
+    "haddad hansen ito jansen jones kaya khan kim klein kowalski kumar lee lopez martin meyer moreau "
+    "nakamura nguyen novak okafor olsen patel petrov popov ricci rossi santos sato schmidt silva singh "
+    "smith suzuki tanaka weber wood yilmaz zhang "
 ).split()
 MAIL_HOSTS = ("example.com", "example.org", "mail.example.net", "post.example.de")
 
 _TOPICS = (
-    "spark kafka delta-lake parquet python postgres dagster streaming batch idempotency backfill schema lineage "
-    "partitioning joins windows testing observability privacy cost"
+    "spark kafka delta-lake parquet python postgres dagster streaming batch idempotency backfill schema "
+    "lineage partitioning joins windows testing observability privacy cost"
 ).split()
 _TITLES = (
     "how-{}-works",
@@ -53,7 +54,12 @@ _ODD_PAGES = (
     "/2024/11/tab\tin-title",
     "/emoji/🚀",
 )
-_SEARCH = ("https://www.google.com/", "https://www.bing.com/", "https://duckduckgo.com/", "https://search.brave.com/")
+_SEARCH = (
+    "https://www.google.com/",
+    "https://www.bing.com/",
+    "https://duckduckgo.com/",
+    "https://search.brave.com/",
+)
 _SOCIAL = (
     "https://www.linkedin.com/feed/",
     "https://news.ycombinator.com/item?id=4100{:02d}",
@@ -61,7 +67,9 @@ _SOCIAL = (
     "https://bsky.app/profile/someone/post/{:02d}",
     "https://mastodon.social/@someone/{:02d}",
 )
-_BLOGS = tuple(f"https://{topic}.blogs.example.net/2025/{month:02d}/links" for topic in _TOPICS for month in (2, 9))
+_BLOGS = tuple(
+    f"https://{topic}.blogs.example.net/2025/{month:02d}/links" for topic in _TOPICS for month in (2, 9)
+)
 
 
 def _pages() -> list[str]:
@@ -101,7 +109,9 @@ FIRST_DAY_DEVICES = 40
 def device(number: int) -> Device:
     """The device of a number; beyond the known models it is a display of its own."""
     known = _DEVICES[number] if number < len(_DEVICES) else None
-    return known or Device(type="display", version=f"{number:05d}", full_name=f"Networked display {number:05d}")
+    return known or Device(
+        type="display", version=f"{number:05d}", full_name=f"Networked display {number:05d}"
+    )
 
 
 def _interleaved() -> list[Device]:

@@ -154,6 +154,8 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
                 wrong.append(Violation(rule=f"account.{name}", partition=partition, detail=detail, found=actual))
     breakdowns = {}
     for name, columns in spec.breakdowns.items():
-        by = [F.expr(sql) for sql in ((column, *columns) if column else columns)]
-        breakdowns[name] = [list(row) for row in rows.groupBy(*by).count().collect()]
+        # Selected first, because a grouping key may not explode an array.
+        keys = [F.expr(sql).alias(f"by{at}") for at, sql in enumerate((column, *columns) if column else columns)]
+        selected = rows.select(*keys)
+        breakdowns[name] = [list(row) for row in selected.groupBy(*selected.columns).count().collect()]
     return Judgement(measures=measures, breakdowns=breakdowns, violations=wrong)

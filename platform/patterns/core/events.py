@@ -16,13 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from patterns.core.commit import Commit, Entry, entries_of, parse
 from patterns.core.lake import Lake
 
 EVENTS = "ops.events"
 PUBLICATION = "publication"
+COMPACT_EVERY = 100
+"""Appends after which the log's many small files become few; a compaction never conflicts with an append."""
 
 SCHEMA = pa.schema(
     [
@@ -94,6 +96,9 @@ class EventLog:
             partition_by=["dataset"],
             storage_options=dict(self._lake.storage_options),
         )
+        table = self._lake.table(EVENTS)
+        if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+            table.optimize.compact()
 
     def record(self, commit: Commit) -> None:
         """Record a publication, and any earlier one of the dataset whose process died before it could."""
@@ -111,23 +116,35 @@ class EventLog:
                 added += self._project(dataset, recorded)
         return added
 
-    def publications(self, dataset: str, partitions: Iterable[str] | None = None) -> dict[str, Entry]:
+    def publications(
+        self,
+        dataset: str,
+        partitions: Iterable[str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> dict[str, Entry]:
         """Give the newest ledger line of each partition of a dataset.
 
         Args:
             dataset: Name as `layer.table`.
             partitions: Only these partitions; None for all.
+            since: Only partitions from this key on.
+            until: Only partitions before this key.
 
         Returns:
             Partition key to its line.
         """
         self.reconcile([dataset])
-        table = self._rows(dataset)
+        keys = None if partitions is None else sorted(set(partitions))
+        if keys is not None and not keys:
+            return {}
+        table = self._rows(dataset, since=keys[0] if keys else since, until=until)
         if table is None:
             return {}
         wanted = pc.equal(table["kind"], PUBLICATION)
-        if partitions is not None:
-            wanted = pc.and_(wanted, pc.is_in(table["partition"], pa.array(sorted(set(partitions)), pa.string())))
+        if keys is not None:
+            wanted = pc.and_(wanted, pc.is_in(table["partition"], pa.array(keys, pa.string())))
         newest: dict[str, dict[str, Any]] = {}
         for row in table.filter(wanted).to_pylist():
             held = newest.get(row["partition"])
@@ -148,18 +165,26 @@ class EventLog:
         return len(events)
 
     def _recorded_version(self, dataset: str) -> int:
-        table = self._rows(dataset, columns=["kind", "table_version"])
+        # From the files' statistics in the log: only publications carry a table version.
+        table = self._lake.table(EVENTS)
         if table is None:
             return -1
-        versions = table.filter(pc.equal(table["kind"], PUBLICATION))["table_version"]
-        newest = pc.max(versions).as_py()
-        return -1 if newest is None else int(newest)
+        newest = -1
+        for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+            if action["partition.dataset"] == dataset:
+                newest = max(newest, int(action.get("max.table_version") or -1))
+        return newest
 
-    def _rows(self, dataset: str, columns: list[str] | None = None) -> pa.Table | None:
-        table: DeltaTable | None = self._lake.table(EVENTS)
+    def _rows(self, dataset: str, *, since: str | None, until: str | None) -> pa.Table | None:
+        table = self._lake.table(EVENTS)
         if table is None:
             return None
-        return table.to_pyarrow_table(partitions=[("dataset", "=", dataset)], columns=columns)
+        wanted = pc.field("dataset") == dataset
+        if since is not None:
+            wanted &= pc.field("partition") >= since
+        if until is not None:
+            wanted &= pc.field("partition") < until
+        return table.to_pyarrow_dataset().to_table(filter=wanted)
 
 
 def _publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:

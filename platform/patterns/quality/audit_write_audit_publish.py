@@ -34,7 +34,7 @@ from patterns.core.contract import Contract
 from patterns.core.lake import Lake
 from patterns.core.run import RunContext
 from patterns.core.tables import ensure
-from patterns.quality.write_faults import AuditFailed, PublicationUnknown, translated
+from patterns.quality.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -101,7 +101,7 @@ def publish(
     Raises:
         AuditFailed: Rows broke the contract or the account; nothing was published.
         RowsOutsidePredicate: A row does not match the predicate; nothing was published.
-        ConstraintViolated: Delta refused a row; nothing was published.
+        ConstraintViolated: Delta refused a row that no audit covers; nothing was published.
         ConcurrentWrite: Another run published the same partitions meanwhile; transient.
         SchemaMismatch: The frame's columns are not the contract's.
     """
@@ -118,8 +118,15 @@ def publish(
     )
     rows = frame.select(*[f"`{column.name}`" for column in contract.columns])
     before = lake.version(contract.dataset)
-    with translated(contract.dataset, partitions):
-        _write(rows, target, spec, predicate, commit_id)
+    try:
+        with translated(contract.dataset, partitions):
+            _write(rows, target, spec, predicate, commit_id)
+    except ConstraintViolated as refused:
+        # Delta names the first bad row it meets; a person wants everything that is wrong with the batch.
+        found = judge(rows, spec).violations
+        if not found:
+            raise
+        raise AuditFailed(contract.dataset, found) from refused
     return _receipt(lake, contract.dataset, commit_id, before)
 
 

@@ -4,6 +4,7 @@ import java.math.BigDecimal;
 import java.sql.Date;
 import java.sql.Timestamp;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -123,14 +124,18 @@ final class Audit {
   }
 
   private List<Object> breakdown(Dataset<Row> written, List<String> columns) {
-    List<String> by = new ArrayList<>();
+    List<Column> keys = new ArrayList<>();
     if (spec.partitionColumn != null) {
-      by.add(spec.partitionColumn);
+      keys.add(functions.col(spec.partitionColumn));
     }
-    by.addAll(columns);
-    Column[] keys = by.stream().map(functions::expr).toArray(Column[]::new);
+    for (String column : columns) {
+      keys.add(functions.expr(column).as("by" + keys.size()));
+    }
+    // Selected first, because a grouping key may not explode an array.
+    Dataset<Row> selected = written.select(keys.toArray(new Column[0]));
+    Column[] by = Arrays.stream(selected.columns()).map(functions::col).toArray(Column[]::new);
     List<Object> rows = new ArrayList<>();
-    for (Row row : written.groupBy(keys).agg(functions.count(functions.lit(1))).collectAsList()) {
+    for (Row row : selected.groupBy(by).agg(functions.count(functions.lit(1))).collectAsList()) {
       List<Object> cells = new ArrayList<>();
       for (int i = 0; i < row.size(); i++) {
         cells.add(plain(row.get(i)));

@@ -1,0 +1,205 @@
+"""What has to run: the partitions whose input is newer than what was published from it.
+
+The command line, the sensors and a person in the UI ask the same functions, so they never disagree. Everything is read from
+the landing zone and the event log; no table is read and no JVM is started.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from patterns.core.commit import WHOLE_TABLE, Entry
+from patterns.core.events import EventLog
+from patterns.core.partitions import Grain, coarser
+from patterns.ingestion.readiness_marker import LandedPartition, scan
+
+
+def landed(landing: Path, table: str, grain: Grain) -> list[LandedPartition]:
+    """Give the complete partitions of a landed table, in order."""
+    folder = landing / table
+    return [partition for partition in scan(folder, grain, with_times=True) if partition.ready] if folder.is_dir() else []
+
+
+def stale_arrivals(landing: Path, events: EventLog) -> list[str]:
+    """Give the hours of arrival whose landed files are not those that were published."""
+    return _not_published(landed(landing, "visits", Grain.HOUR), events.publications("bronze.visits"))
+
+
+def stale_user_days(landing: Path, events: EventLog) -> list[str]:
+    """Give the days whose delivery of users is not the one that was published."""
+    return _not_published(landed(landing, "users", Grain.DAY), events.publications("bronze.users"))
+
+
+def devices_are_stale(landing: Path, events: EventLog) -> bool:
+    """Tell whether a newer delivery of the devices has landed."""
+    deliveries = landed(landing, "devices", Grain.DAY)
+    if not deliveries:
+        return False
+    newest = max(deliveries, key=lambda delivery: delivery.key)
+    entry = events.publications("bronze.devices").get(WHOLE_TABLE)
+    return entry is None or entry.landed != f"{newest.key}:{newest.fingerprint}"
+
+
+def stale_event_hours(events: EventLog) -> list[str]:
+    """Give the event hours that have rows, or had rows, which silver.visits has not seen.
+
+    An hour is stale when an arrival that touches it was published after the version silver read, or when bronze no longer
+    has what silver accounted for. Late data is nothing but this.
+    """
+    touched: dict[str, int] = defaultdict(lambda: -1)
+    rows: dict[str, int] = defaultdict(int)
+    for entry in events.publications("bronze.visits").values():
+        for (hour, _, _), count in entry.breakdowns["event_hours"].items():
+            if hour is not None:
+                touched[hour] = max(touched[hour], entry.version)
+                rows[hour] += count
+        # An hour that landed without a row is an hour that was looked at: readers see it as empty, not as missing.
+        touched[entry.partition] = max(touched[entry.partition], entry.version)
+    published = events.publications("silver.visits")
+    return sorted(
+        hour
+        for hour, version in touched.items()
+        if hour not in published
+        or published[hour].inputs["bronze.visits"] < version
+        or published[hour].rows_in != rows[hour]
+    )
+
+
+def stale_same_hours(events: EventLog, dataset: str, above: str) -> list[str]:
+    """Give the partitions whose input partition of the same key is newer than what the dataset read."""
+    published = events.publications(dataset)
+    return sorted(
+        key for key, entry in events.publications(above).items() if _is_behind(published.get(key), above, [entry])
+    )
+
+
+def stale_periods(events: EventLog, dataset: str, grain: Grain) -> list[str]:
+    """Give the days or weeks in which an hour of silver.visits_enriched is newer than what the dataset read."""
+    above = "silver.visits_enriched"
+    within: dict[str, list[Entry]] = defaultdict(list)
+    for hour, entry in events.publications(above).items():
+        within[coarser(hour, Grain.HOUR, grain)].append(entry)
+    published = events.publications(dataset)
+    return sorted(key for key, entries in within.items() if _is_behind(published.get(key), above, entries))
+
+
+def whole_is_stale(events: EventLog, dataset: str, above: str) -> bool:
+    """Tell whether any partition of the input is newer than what an unpartitioned dataset read."""
+    entries = events.publications(above).values()
+    return bool(entries) and _is_behind(events.publications(dataset).get(WHOLE_TABLE), above, entries)
+
+
+def _is_behind(published: Entry | None, above: str, entries: Iterable[Entry]) -> bool:
+    return published is None or any(entry.version > published.inputs.get(above, -1) for entry in entries)
+
+
+def _not_published(ready: Sequence[LandedPartition], published: Mapping[str, Entry]) -> list[str]:
+    return [
+        partition.key
+        for partition in ready
+        if partition.key not in published or published[partition.key].landed != partition.fingerprint
+    ]
+
+
+def _nothing(landing: Path, events: EventLog) -> Sequence[str]:
+    return []
+
+
+def _published(dataset: str) -> Callable[[Path, EventLog], Sequence[str]]:
+    return lambda landing, events: sorted(events.publications(dataset))
+
+
+def _landed(table: str, grain: Grain) -> Callable[[Path, EventLog], Sequence[str]]:
+    return lambda landing, events: [partition.key for partition in landed(landing, table, grain)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """A set of datasets that run together for the same partitions.
+
+    Args:
+        name: For people.
+        datasets: What runs, in one Dagster run per gapless range.
+        grain: Length of the partitions; None for tables that are written whole.
+        partitions: What of it is stale, decided when the phase begins: earlier phases change it.
+        known: All partitions it could run again.
+    """
+
+    name: str
+    datasets: tuple[str, ...]
+    grain: Grain | None
+    partitions: Callable[[Path, EventLog], Sequence[str]]
+    known: Callable[[Path, EventLog], Sequence[str]] = _nothing
+
+
+def _users(landing: Path, events: EventLog) -> Sequence[str]:
+    return [WHOLE_TABLE] if whole_is_stale(events, "silver.users", "bronze.users") else []
+
+
+def _devices(landing: Path, events: EventLog) -> Sequence[str]:
+    stale = devices_are_stale(landing, events) or whole_is_stale(events, "silver.devices", "bronze.devices")
+    return [WHOLE_TABLE] if stale else []
+
+
+def _arrivals(landing: Path, events: EventLog) -> Sequence[str]:
+    stale = set(stale_arrivals(landing, events))
+    for dataset in ("bronze.dead_letters", "silver.late_visits"):
+        stale.update(stale_same_hours(events, dataset, "bronze.visits"))
+    return sorted(stale)
+
+
+def _event_hours(landing: Path, events: EventLog) -> Sequence[str]:
+    stale = set(stale_event_hours(events))
+    for dataset in ("silver.visit_conflicts", "silver.visits_enriched"):
+        stale.update(stale_same_hours(events, dataset, "silver.visits"))
+    return sorted(stale)
+
+
+def _days(landing: Path, events: EventLog) -> Sequence[str]:
+    daily = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
+    return sorted({key for dataset in daily for key in stale_periods(events, dataset, Grain.DAY)})
+
+
+PHASES = (
+    Phase(
+        name="users delivered",
+        datasets=("bronze.users",),
+        grain=Grain.DAY,
+        partitions=stale_user_days,
+        known=_landed("users", Grain.DAY),
+    ),
+    Phase(name="users", datasets=("silver.users",), grain=None, partitions=_users),
+    Phase(name="devices", datasets=("bronze.devices", "silver.devices"), grain=None, partitions=_devices),
+    Phase(
+        name="arrivals",
+        datasets=("bronze.visits", "bronze.dead_letters", "silver.late_visits"),
+        grain=Grain.HOUR,
+        partitions=_arrivals,
+        known=_landed("visits", Grain.HOUR),
+    ),
+    Phase(
+        name="event hours",
+        datasets=("silver.visits", "silver.visit_conflicts", "silver.visits_enriched"),
+        grain=Grain.HOUR,
+        partitions=_event_hours,
+        known=_published("silver.visits"),
+    ),
+    Phase(
+        name="days",
+        datasets=("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats"),
+        grain=Grain.DAY,
+        partitions=_days,
+        known=_published("gold.visits_cube_daily"),
+    ),
+    Phase(
+        name="weeks",
+        datasets=("gold.visits_cube_weekly",),
+        grain=Grain.WEEK,
+        partitions=lambda landing, events: stale_periods(events, "gold.visits_cube_weekly", Grain.WEEK),
+        known=_published("gold.visits_cube_weekly"),
+    ),
+)
+"""Everything from the landing zone to gold, in the order in which it must run."""

@@ -1,0 +1,8 @@
+"""Silver: parsed, deduplicated and joined, by hour of the event."""
+
+from assets.silver.enriched import visits_enriched
+from assets.silver.late_visits import late_visits
+from assets.silver.reference import devices, users
+from assets.silver.visits import visit_conflicts, visits
+
+ASSETS = (visits, visit_conflicts, late_visits, users, devices, visits_enriched)

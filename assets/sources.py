@@ -1,0 +1,22 @@
+"""What comes in from outside, as external assets: the platform reads it and never writes it."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+LANDING_VISITS = dg.AssetSpec(
+    ["landing", "visits"],
+    description="Visit events and access log lines by hour of arrival, with _SUCCESS when an hour is complete",
+    group_name="landing",
+    kinds={"json"},
+)
+LANDING_USERS = dg.AssetSpec(
+    ["landing", "users"], description="Daily full delivery of the users", group_name="landing", kinds={"json"}
+)
+LANDING_DEVICES = dg.AssetSpec(
+    ["landing", "devices"], description="Full delivery of the devices", group_name="landing", kinds={"csv"}
+)
+LANDING_ACCESS_LOGS = dg.AssetSpec(
+    ["landing", "access_logs"], description="Access logs of the blog's web servers", group_name="landing", kinds={"file"}
+)
+SOURCES = (LANDING_VISITS, LANDING_USERS, LANDING_DEVICES, LANDING_ACCESS_LOGS)

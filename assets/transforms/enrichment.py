@@ -1,0 +1,54 @@
+"""Joins visit events with the reference data."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from patterns.data_value import static_joiner
+
+DIRECT = "direct"
+
+
+def enrich(events: DataFrame, *, users: DataFrame | None, devices: DataFrame | None) -> DataFrame:
+    """Add the user's version that held at the event, the device's name, and the referring host.
+
+    Args:
+        events: Rows of silver.visits.
+        users: silver.users, or None when no users were ever delivered.
+        devices: silver.devices, or None when no devices were ever delivered.
+
+    Returns:
+        Rows of silver.visits_enriched: one per event, known or not.
+    """
+    spark = events.sparkSession
+    versions = users if users is not None else spark.createDataFrame([], USER_COLUMNS)
+    reference = devices if devices is not None else spark.createDataFrame([], DEVICE_COLUMNS)
+    with_user = static_joiner.join_as_of(
+        events,
+        versions.select("user_id", "registered_datetime", "valid_from", "valid_to"),
+        on=("user_id",),
+        at="event_time",
+        valid_from="valid_from",
+        valid_to="valid_to",
+        known="user_known",
+    )
+    with_device = static_joiner.join_current(
+        with_user,
+        reference.select("device_type", "device_version", "full_name"),
+        on=("device_type", "device_version"),
+        known="device_known",
+    )
+    host = F.regexp_extract(F.col("referral"), r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1)
+    return with_device.withColumns(
+        {
+            "referral_host": F.when(F.length(host) > 0, F.lower(host)).otherwise(DIRECT),
+            "device_name": F.col("full_name"),
+            "user_registered": F.col("registered_datetime"),
+            "user_version_from": F.col("valid_from"),
+        }
+    )
+
+
+USER_COLUMNS = "user_id STRING, registered_datetime TIMESTAMP, valid_from TIMESTAMP, valid_to TIMESTAMP"
+DEVICE_COLUMNS = "device_type STRING, device_version STRING, full_name STRING"

@@ -1,0 +1,172 @@
+"""What a landed line of JSON is: exactly one object, or else why not; and whether its fields are what they should be.
+
+One parse decides nearly every row. The line is wrapped as ``[line,{"__end":seal}]`` and read as an array of structs:
+only a line that is exactly one JSON object gives two elements, the second of which bears the seal. Spark's parser
+ignores text after the first value; here such text breaks the array or hides the seal. Required fields are read as
+VARIANT, which remembers that ``12`` is not ``"12"``; a STRING would not. A row that is not plainly good is parsed again
+with other types, that row alone.
+
+Decisions: of a key that occurs twice the last value counts, here and when the columns are read; single quotes, NaN,
+comments and trailing commas are not JSON; nesting beyond the parser's 1,000 levels is not either; a string with half
+a surrogate pair has no UTF-8 form and is of the wrong type; a JSON array is `not_json` even if it holds objects.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from assets.transforms.visit_times import impossible, iso_time
+from patterns.error_management import dead_letter
+from patterns.error_management.dead_letter import Rule
+
+MAX_BYTES = 1_048_576
+REQUIRED = ("visit_id", "event_time", "user_id", "page")
+JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false", "mode": "PERMISSIVE"}
+
+_END = "__end"
+_FIRST_LOOK = (
+    "array<struct<visit_id: variant, user_id: variant, page: variant, event_time: string, keep_private: boolean,"
+    " context: struct<user: struct<connected_since: string>, technical: struct<browser: string>>, __end: string>>"
+)
+_SECOND_LOOK = (
+    "array<struct<visit_id: string, user_id: string, page: string, event_time: variant, keep_private: string,"
+    " context: string>>"
+)
+_THIRD_LOOK = "array<struct<context: struct<user: string, technical: string>>>"
+_ENDS = "array<struct<__end: string>>"
+
+
+def judged(lines: DataFrame) -> DataFrame:
+    """Add to every line of JSON its time and all reasons to reject it.
+
+    Args:
+        lines: raw BINARY, arrival_hour STRING, and anything else. A null `raw` is an empty line.
+
+    Returns:
+        The input with event_time TIMESTAMP (also of rejected rows, where it can be read) and reasons ARRAY<STRING>.
+    """
+    text = F.col("raw").cast("string")
+    small = F.coalesce(F.octet_length("raw"), F.lit(0)) <= MAX_BYTES
+    readable = small & F.coalesce(F.is_valid_utf8(text), F.lit(False))
+    read = lines.withColumns({"_readable": readable, "_small": small})
+    read = read.withColumn("_seal", F.when(F.col("_readable"), _seal(text)))
+    read = read.withColumn("_look", _parsed(_sealed(text, F.col("_seal")), _FIRST_LOOK))
+    read = read.withColumns(
+        {"_object": _is_one_object(F.col("_look"), F.col("_seal")), "event_time": iso_time(_event()["event_time"])}
+    )
+    read = read.withColumn("_clean", _plainly_good())
+    read = read.withColumn("_look", F.when(~F.col("_clean"), F.col("_look")))
+    read = _second_looks(read, text)
+    verdict = F.when(F.col("_object"), dead_letter.reasons(_field_rules(text))).otherwise(F.array(_shape(text)))
+    read = read.withColumn("reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict))
+    return read.select(*(name for name in lines.columns if name != "event_time"), "event_time", "reasons")
+
+
+def _seal(text: Column) -> Column:
+    """A mark that cannot occur in the line it closes."""
+    return F.when(text.contains(_END), F.sha2(text, 256)).otherwise(F.lit("."))
+
+
+def _sealed(text: Column, seal: Column) -> Column:
+    return F.concat(F.lit("["), text, F.lit(f',{{"{_END}":"'), seal, F.lit('"}]'))
+
+
+def _parsed(text: Column, schema: str) -> Column:
+    return F.from_json(text, schema, JSON_OPTIONS)
+
+
+def _is_one_object(look: Column, seal: Column) -> Column:
+    ends = F.get(look, F.lit(1))[_END] == seal
+    return F.coalesce((F.size(look) == 2) & F.get(look, F.lit(0)).isNotNull() & ends, F.lit(False))
+
+
+def _event() -> Column:
+    return F.get("_look", F.lit(0))
+
+
+def _is_text(value: Column) -> Column:
+    return F.coalesce(F.schema_of_variant(value) == "STRING", F.lit(False))
+
+
+def _plainly_good() -> Column:
+    event, time = _event(), F.col("event_time")
+    since = event["context"]["user"]["connected_since"]
+    good = (
+        F.col("_object")
+        & _is_text(event["visit_id"])
+        & _is_text(event["user_id"])
+        & _is_text(event["page"])
+        & event["keep_private"].isNotNull()
+        & event["context"]["user"].isNotNull()
+        & event["context"]["technical"].isNotNull()
+        & (since.isNull() | iso_time(since).isNotNull())
+        & ~impossible(time, F.col("arrival_hour"))
+    )
+    return F.coalesce(good, F.lit(False))
+
+
+def _second_looks(read: DataFrame, text: Column) -> DataFrame:
+    """Parse the rows that are not plainly good once more; the others are given nothing to parse."""
+    doubtful = F.when(F.col("_object") & ~F.col("_clean"), _sealed(text, F.col("_seal")))
+    nested = F.when(_event()["context"].isNotNull(), doubtful)
+    pieces = F.regexp_replace(text, r"\}\s*+(?:,\s*+)?\{", "},{")
+    shapeless = F.when(F.col("_readable") & ~F.col("_object"), _sealed(pieces, F.col("_seal")))
+    return (
+        read.withColumns(
+            {
+                "_second": F.get(_parsed(doubtful, _SECOND_LOOK), F.lit(0)),
+                "_third": F.get(_parsed(nested, _THIRD_LOOK), F.lit(0))["context"],
+                "_pieces": _parsed(shapeless, _ENDS),
+            }
+        )
+        .withColumn("_several", _are_several("_pieces", F.col("_seal")))
+        .drop("_pieces")
+    )
+
+
+def _are_several(pieces: str, seal: Column) -> Column:
+    ends = F.element_at(F.when(F.size(pieces) > 2, F.col(pieces)), F.lit(-1))[_END] == seal
+    return F.coalesce(ends & F.forall(pieces, lambda one: one.isNotNull()), F.lit(False))
+
+
+def _shape(text: Column) -> Column:
+    """Name what a line that is not exactly one JSON object is instead."""
+    cut = text.rlike(r'^\s*+\{"') & ~text.rlike(r"\}\s*+\z")
+    return (
+        F.when(~F.col("_small"), F.lit("too_large"))
+        .when(F.col("raw").isNull() | text.rlike(r"^\s*+\z"), F.lit("empty_line"))
+        .when(~F.col("_readable"), F.lit("not_utf8"))
+        .when(cut, F.lit("truncated"))
+        .when(F.col("_several"), F.lit("several_objects"))
+        .otherwise(F.lit("not_json"))
+    )
+
+
+def _field_rules(text: Column) -> list[Rule]:
+    event, second, third, time = _event(), F.col("_second"), F.col("_third"), F.col("event_time")
+    rules = []
+    for name in REQUIRED:
+        typed = second[name] if name == "event_time" else event[name]
+        plain = event[name] if name == "event_time" else second[name]
+        nothing = F.is_variant_null(typed) | (typed.isNull() & plain.isNull())
+        rules.append(Rule(name=f"missing_field:{name}", condition=nothing))
+        rules.append(Rule(name=f"wrong_type:{name}", condition=~nothing & ~_is_text(typed)))
+    since = event["context"]["user"]["connected_since"]
+    return [
+        *rules,
+        _present("keep_private", read=event["keep_private"], plain=second["keep_private"]),
+        _present("context", read=event["context"], plain=second["context"]),
+        _present("context.user", read=event["context"]["user"], plain=third["user"]),
+        _present("context.technical", read=event["context"]["technical"], plain=third["technical"]),
+        Rule(name="invalid_time:event_time", condition=_is_text(second["event_time"]) & time.isNull()),
+        dead_letter.unreadable(
+            "invalid_time:context.user.connected_since", source=since, result=iso_time(since)
+        ),
+        Rule(name="impossible_time", condition=impossible(time, F.col("arrival_hour"))),
+    ]
+
+
+def _present(field: str, *, read: Column, plain: Column) -> Rule:
+    """The field holds something, and it is not what was asked for."""
+    return dead_letter.unreadable(f"wrong_type:{field}", source=plain, result=read)

@@ -1,0 +1,49 @@
+"""Times of visits as Columns: ISO 8601 in, hours out, and what time cannot be.
+
+ISO 8601 means the extended date-time with an offset or Z: seconds optional, a fraction after `.` or `,` (kept to
+microseconds), `T` and `Z` in upper case, offsets up to 18 hours, no 24:00 and no leap second. Spark's own cast is
+far more lenient: it takes a date alone, an epoch, a region name, and text without any offset.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
+CLOCK_TOLERANCE_SECONDS = 300
+_HOUR_SECONDS = 3600
+
+_USUAL = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)\z"
+_UNUSUAL = r"^(\d{4}-\d\d-\d\dT\d\d:\d\d)(?:()|(:\d\d),(\d+))(Z|[+-]\d\d(?::?\d\d)?)\z"
+
+
+def iso_time(text: Column) -> Column:
+    """Read an ISO 8601 date-time with offset or Z as TIMESTAMP; null when it is anything else.
+
+    Args:
+        text: STRING.
+    """
+    part = [F.regexp_extract(text, _UNUSUAL, group) for group in range(6)]
+    seconds = F.when(part[3] == "", F.lit(":00")).otherwise(F.concat(part[3], F.lit("."), part[4]))
+    rewritten = F.when(part[0] != "", F.concat(part[1], seconds, part[5]))
+    return F.when(text.rlike(_USUAL), text).otherwise(rewritten).try_cast("timestamp")
+
+
+def impossible(time: Column, arrival_hour: Column) -> Column:
+    """Tell whether a time is before the year 2000, or later than its arrival hour's end and 5 minutes.
+
+    Args:
+        time: TIMESTAMP.
+        arrival_hour: STRING `2026-01-31T05`.
+    """
+    arrival = F.unix_seconds(F.concat(arrival_hour, F.lit(":00:00Z")).cast("timestamp"))
+    latest = (arrival + F.lit(_HOUR_SECONDS + CLOCK_TOLERANCE_SECONDS)) * F.lit(1_000_000)
+    return (time < F.lit(EARLIEST)) | (F.unix_micros(time) > latest)
+
+
+def hour_of(time: Column) -> Column:
+    """Build the hour key (`2026-01-31T05`) of a TIMESTAMP; the session's time zone is UTC."""
+    return F.date_format(time, "yyyy-MM-dd'T'HH")

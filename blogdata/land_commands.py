@@ -1,0 +1,160 @@
+"""`blogdata land`: data into the landing zone, simulated or from one's own access logs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from patterns.core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True)
+
+Landing = Annotated[Path | None, typer.Option(help="The landing zone; the deployment's own when not given.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.command()
+def simulate(
+    days: Annotated[int, typer.Option(help="Days to simulate.")],
+    visits_per_day: Annotated[int, typer.Option(help="Visit events a day on average, before faults.")],
+    seed: Annotated[int, typer.Option(help="Seed: the same options give the same bytes.")],
+    faults: Annotated[Path | None, typer.Option(help="TOML or JSON file of `fault = rate`.")] = None,
+    start: Annotated[str, typer.Option(help="First day, YYYY-MM-DD.")] = "2026-01-05",
+    landing: Landing = None,
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compress the visit files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Simulate a blog's visits, users and devices, with known truth beside them in `_truth/`."""
+    from simulator import landing as simulator
+    from simulator.faults import FaultRates, load_faults
+    from simulator.spec import SimulationSpec
+
+    spec = SimulationSpec(
+        days=days,
+        visits_per_day=visits_per_day,
+        seed=seed,
+        start=_day(start),
+        faults=load_faults(faults) if faults else FaultRates(),
+        gzip=gzip,
+    )
+    target = _landing(landing)
+    begun = time.monotonic()
+    with _progress(quiet=as_json) as report:
+        truth = simulator.simulate(spec, target, report)
+    seconds = time.monotonic() - begun
+    figures = ("lines", "bytes", "valid", "dead", "late", "unique", "duplicates", "conflicts")
+    result = {
+        "landing": str(target),
+        "already_there": truth.already_there,
+        "hours": len(truth.hours),
+        **{name: truth.total(name) for name in figures},
+        "seconds": round(seconds, 1),
+    }
+    if as_json:
+        typer.echo(json.dumps(result, indent=2))
+    elif truth.already_there:
+        typer.echo(f"{target} holds this simulation already: nothing was changed")
+    else:
+        counts = ", ".join(f"{result[name]:,} {name}" for name in figures if name != "bytes")
+        typer.echo(f"{target}: {counts}; {seconds:.1f} s; the truth is in {target / '_truth'}")
+
+
+@app.command()
+def logs(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Access logs, plain or gzip.")],
+    landing: Landing = None,
+    as_json: Json = False,
+) -> None:
+    """Put access logs into the landing zone, byte for byte and verified."""
+    from patterns.ingestion.log_splitter import LOGS
+    from patterns.ingestion.passthrough_replicator import land
+
+    said = {
+        "new": "landed",
+        "same": "is there already: nothing was changed",
+        "grown": "has grown: the landed copy was replaced",
+        "renamed": "landed under another name, its own was taken by another log",
+    }
+    target = _landing(landing)
+    results = []
+    for file in files:
+        landed = land(file, target / LOGS)
+        size = landed.replica.bytes if landed.replica else None
+        results.append(
+            {"file": str(file), "landed": str(landed.path), "outcome": landed.outcome, "bytes": size}
+        )
+        if not as_json:
+            typer.echo(f"{file}: {said[landed.outcome]} ({landed.path})")
+    if as_json:
+        typer.echo(json.dumps(results, indent=2))
+
+
+def _landing(given: Path | None) -> Path:
+    if given is not None:
+        return given
+    from services.config import load
+
+    return load().landing
+
+
+def _day(text: str) -> date:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007
+    except ValueError as error:
+        raise ConfigurationError(
+            what=f"'{text}' is no day",
+            where="--start",
+            next_step="write it as YYYY-MM-DD, for example 2026-01-05",
+        ) from error
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[_Report]:
+    if quiet:
+        yield _Report()
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True)) as bar:
+            task = bar.add_task("hours", total=None)
+            yield _Bar(bar, task)
+    else:
+        yield _Plain()
+
+
+class _Report:
+    """Says nothing."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take note of the hours done."""
+
+
+class _Plain(_Report):
+    """A line for every simulated day."""
+
+    def __call__(self, done: int, total: int) -> None:
+        if done % 24 == 0:
+            typer.echo(f"day {done // 24} of {total // 24}", err=True)
+
+
+class _Bar(_Report):
+    """A bar on the terminal."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        self._bar = bar
+        self._task = task
+
+    def __call__(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)

@@ -1,0 +1,100 @@
+"""`blogdata ledger`: rows in, rows out, and every reason in between; exit code 1 when a row is unaccounted for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from blogdata.output import console, say_json
+from patterns.core import ledger as core
+from patterns.core.errors import ConfigurationError
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.ledger import LedgerLine
+from quality.contracts import CONTRACTS
+from services.config import load
+
+
+def ledger(
+    dataset: Annotated[
+        str | None, typer.Argument(help="Show the partitions of one dataset, like silver.visits", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
+) -> None:
+    """Show that nothing is lost: rows in = rows out + every row left out, with its reason."""
+    if dataset is not None and dataset not in CONTRACTS:
+        raise ConfigurationError(
+            what=f"no dataset is called {dataset}",
+            where="ledger",
+            next_step=f"choose from: {', '.join(CONTRACTS)}",
+        )
+    lake = Lake(root=str(load().lake))
+    events = EventLog(lake)
+    chosen = [CONTRACTS[dataset]] if dataset else list(CONTRACTS.values())
+    lines = {contract.dataset: core.audit(lake, events, contract) for contract in chosen}
+    if as_json:
+        say_json([_as_json(line) for found in lines.values() for line in found])
+    else:
+        _show(lines, partitions=dataset is not None)
+    if any(not line.balanced for found in lines.values() for line in found):
+        raise typer.Exit(1)
+
+
+def _as_json(line: LedgerLine) -> dict[str, Any]:
+    entry = line.entry
+    return {
+        "dataset": entry.dataset,
+        "partition": entry.partition or None,
+        "rows_in": entry.rows_in,
+        "rows_out": entry.rows_out,
+        "reasons": dict(entry.reasons),
+        "rows_there": line.rows_there,
+        "table_version": entry.version,
+        "run_id": entry.run_id,
+        "balanced": line.balanced,
+        "problem": line.problem,
+    }
+
+
+def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
+    if not any(lines.values()):
+        console.print("nothing is published yet; try: blogdata land simulate, then blogdata run")
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("dataset")
+    table.add_column("partition" if partitions else "partitions", justify="right")
+    for name in ("rows in", "rows out"):
+        table.add_column(name, justify="right")
+    table.add_column("left out, by reason")
+    table.add_column("")
+    for dataset, found in lines.items():
+        if not found:
+            continue
+        if partitions:
+            for line in found:
+                _row(table, dataset, line.entry.partition or "whole", [line])
+        else:
+            _row(table, dataset, str(len(found)), found)
+    console.print(table)
+    for found in lines.values():
+        for line in found:
+            if line.problem:
+                console.print(f"{line.entry.dataset} {line.entry.partition}: {line.problem}", style="red", markup=False)
+
+
+def _row(table: Table, dataset: str, partition: str, lines: Sequence[LedgerLine]) -> None:
+    reasons: Counter[str] = Counter()
+    for line in lines:
+        reasons.update(line.entry.reasons)
+    table.add_row(
+        dataset,
+        partition,
+        f"{sum(line.entry.rows_in for line in lines):,}",
+        f"{sum(line.entry.rows_out for line in lines):,}",
+        ", ".join(f"{rows:,} {reason}" for reason, rows in sorted(reasons.items()) if rows) or "-",
+        "[green]adds up" if all(line.balanced for line in lines) else "[red]DOES NOT ADD UP",
+    )

@@ -1,0 +1,39 @@
+"""`blogdata`: one command for everything a person does with the platform."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+
+from blogdata import land_commands, ledger_command, run_command, services_commands, sql_command, ui_command
+from blogdata.output import say_error
+from patterns.core.errors import PlatformError
+
+app = typer.Typer(
+    name="blogdata",
+    help="The analytics platform of a blog: what comes in, what it becomes, and proof that nothing is lost.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.add_typer(land_commands.app, name="land")
+app.command("run")(run_command.run)
+app.command("ledger")(ledger_command.ledger)
+app.command("sql")(sql_command.sql)
+app.command("ui")(ui_command.ui)
+for command in services_commands.app.registered_commands:
+    app.registered_commands.append(command)
+
+
+def main() -> None:
+    """Run one command; an error of the platform is one message and its exit code, never a traceback."""
+    try:
+        app()
+    except PlatformError as error:
+        say_error(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        click.echo("stopped; what was published stays, the rest runs next time", err=True)
+        sys.exit(130)

@@ -1,0 +1,25 @@
+"""What commands print: plain lines, a live display on a terminal, or JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+
+from patterns.core.errors import PlatformError
+
+console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say_error(error: PlatformError) -> None:
+    """Print what happened, where, and what to do next."""
+    errors.print(f"error: {error.what}", style="red", markup=False)
+    errors.print(f"where: {error.where}", markup=False)
+    errors.print(f"next:  {error.next_step}", markup=False)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON on standard output."""
+    print(json.dumps(value, indent=2, default=str, ensure_ascii=False))  # noqa: T201 - this is the result

@@ -1,0 +1,73 @@
+"""`blogdata run`: materializes what has landed, bronze to gold, through Dagster."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Annotated
+
+import typer
+
+from blogdata.output import console, say_json
+from blogdata.pipeline import Outcome, Pipeline, Window
+from patterns.core.errors import ConfigurationError
+from services.config import load
+
+
+def run(
+    from_: Annotated[
+        str | None, typer.Option("--from", help="First hour or day, 2026-01-05 or 2026-01-05T03 (UTC), to run again")
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", help="End of the span, not included")] = None,
+    select: Annotated[
+        str | None, typer.Option(help="Only these datasets, separated by commas, like silver.visits,gold.page_stats")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
+) -> None:
+    """Materialize bronze to gold for what has landed.
+
+    Without --from and --to only what is new or changed runs; with them the whole span runs again.
+    """
+    window = None
+    if from_ or to:
+        window = Window(
+            start=_moment(from_, "--from") if from_ else None, end=_moment(to, "--to") if to else None
+        )
+    chosen = tuple(name.strip() for name in select.split(",")) if select else ()
+    pipeline = Pipeline(load(), quiet=as_json)
+    outcome = pipeline.run(window=window, select=chosen)
+    if as_json:
+        say_json(outcome.as_json())
+    else:
+        _report(outcome)
+    if not outcome.ok:
+        raise typer.Exit(1)
+
+
+def _moment(text: str, option: str) -> datetime:
+    for shape in ("%Y-%m-%d", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M"):
+        try:
+            return datetime.strptime(text, shape).replace(tzinfo=timezone.utc)
+        except ValueError:
+            continue
+    raise ConfigurationError(
+        what=f"'{text}' is not a day or an hour",
+        where=option,
+        next_step="write it like 2026-01-05 or 2026-01-05T03 (UTC)",
+    )
+
+
+def _report(outcome: Outcome) -> None:
+    if not outcome.runs:
+        console.print("nothing to do: every landed file is published, and everything downstream of it")
+        return
+    console.print(
+        f"{'done' if outcome.ok else 'FAILED'} in {outcome.seconds:.0f} s: "
+        f"{outcome.runs} runs, {outcome.rows:,} rows published"
+    )
+    for problem in outcome.problems:
+        console.print(problem, style="red", markup=False)
+    if outcome.ok:
+        console.print("look at it:  blogdata ledger   ·   blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui")
+
+
+__all__ = ["run"]

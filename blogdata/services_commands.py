@@ -1,0 +1,117 @@
+"""`blogdata up`, `down`, `status` and `doctor`: the real components of a deployment."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import typer
+
+from patterns.core.errors import ConfigurationError
+from services import config, doctor, spark_connect
+from services.config import Settings
+
+app = typer.Typer(help="The real components: spark, ...", no_args_is_help=True)
+
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Which; all when none is named.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Service:
+    up: Callable[[Settings], dict[str, Any]]
+    down: Callable[[Settings], dict[str, Any]]
+    status: Callable[[Settings], dict[str, Any]]
+
+
+@app.command()
+def up(services: Names = None, as_json: Json = False) -> None:
+    """Start services, or find them running."""
+    settings = config.load()
+    _report([_SERVICES[name].up(settings) for name in _chosen(services)], as_json)
+
+
+@app.command()
+def down(services: Names = None, as_json: Json = False) -> None:
+    """Stop services."""
+    settings = config.load()
+    _report([_SERVICES[name].down(settings) for name in reversed(_chosen(services))], as_json)
+
+
+@app.command()
+def status(services: Names = None, as_json: Json = False) -> None:
+    """Show which services run; exit code 1 when one that should run does not answer."""
+    settings = config.load()
+    rows = [_SERVICES[name].status(settings) for name in _chosen(services)]
+    _report(rows, as_json)
+    if any(row["state"] in ("silent", "dead") for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command(name="doctor")
+def examine(as_json: Json = False) -> None:
+    """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
+    findings = doctor.examine(config.load())
+    if as_json:
+        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            typer.echo(f"{'ok     ' if finding.ok else 'problem'}  {finding.name:<9} {finding.detail}")
+            if not finding.ok:
+                typer.echo(f"         {'':<9} -> {finding.next_step}")
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(1)
+
+
+def _chosen(names: list[str] | None) -> list[str]:
+    unknown = sorted(set(names or []) - set(_SERVICES))
+    if unknown:
+        raise ConfigurationError(
+            what=f"There is no service {', '.join(unknown)}",
+            where="the command line",
+            next_step=f"Name one of: {', '.join(_SERVICES)}",
+        )
+    return [name for name in _SERVICES if not names or name in names]
+
+
+def _report(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        typer.echo(f"{row['service']:<8} {row['state']:<8} {row['detail']}")
+        for notice in row.get("notices", ()):
+            typer.echo(f"{'':<8} note     {notice}")
+
+
+def _spark_up(settings: Settings) -> dict[str, Any]:
+    began = time.monotonic()
+    server = spark_connect.ensure(settings)
+    row = _spark_status(settings)
+    detail = f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"
+    return {**row, "detail": detail, "notices": list(server.notices)}
+
+
+def _spark_down(settings: Settings) -> dict[str, Any]:
+    if settings.spark.mode != "local":
+        detail = f"is not ours to stop (mode {settings.spark.mode})"
+        return {"service": "spark", "state": "kept", "detail": detail}
+    stopped = spark_connect.stop(settings)
+    detail = "was running" if stopped else "was not running"
+    return {"service": "spark", "state": "stopped", "detail": detail}
+
+
+def _spark_status(settings: Settings) -> dict[str, Any]:
+    seen = spark_connect.status(settings)
+    place = f" at {seen.url}" if seen.url else ""
+    process = f", process {seen.pid}" if seen.pid else ""
+    row = asdict(seen)
+    return {"service": "spark", **row, "detail": f"{seen.detail}{place}{process}"}
+
+
+_SERVICES = {"spark": _Service(up=_spark_up, down=_spark_down, status=_spark_status)}

@@ -1,0 +1,127 @@
+"""`blogdata sql`: SQL over the lake's tables as `layer.table`, the newest state or an earlier one."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from blogdata.output import console, say_json
+from patterns.core.errors import ConfigurationError, PlatformError
+from patterns.core.lake import Lake
+from resources.spark import SparkResource
+from services.config import load
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TABLE = re.compile(r"\b(bronze|silver|gold|ops)\.([a-z_]+)\b", re.IGNORECASE)
+LITERALS = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`|--[^\n]*)")
+READS = re.compile(r"^\s*(select|with|values|from|describe|explain|\()", re.IGNORECASE)
+VIEWS = {"silver.users_current": ("silver.users", "is_current")}
+"""Names of filtered tables: the table, and the condition on its rows."""
+
+
+class QueryFailed(PlatformError):
+    """Spark refused or failed a query."""
+
+
+def sql(
+    query: Annotated[str, typer.Argument(help="For instance: SELECT page, views FROM gold.page_stats LIMIT 10")],
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Most rows to print")] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON")] = False,
+) -> None:
+    """Query the lake's tables as layer.table."""
+    if not READS.match(query):
+        raise ConfigurationError(
+            what="only queries are run here",
+            where=f"'{query.strip()[:60]}'",
+            next_step="begin with SELECT or WITH; tables are written by materializing datasets: blogdata run",
+        )
+    settings = load()
+    moment = _moment(as_of) if as_of else None
+    with SparkResource(home=str(settings.home)).guard() as spark:
+        frame = _query(spark, Lake(root=str(settings.lake)), query, moment)
+        rows = frame.limit(limit + 1).collect()
+    shown = [row.asDict(recursive=True) for row in rows[:limit]]
+    if as_json:
+        say_json(shown)
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in frame.columns:
+        table.add_column(name)
+    for row in shown:
+        table.add_row(*[_cell(value) for value in row.values()])
+    console.print(table)
+    more = f" (only the first {limit:,}; see --limit)" if len(rows) > limit else ""
+    console.print(f"{len(shown):,} rows{more}")
+
+
+def _query(spark: SparkSession, lake: Lake, query: str, moment: datetime | None) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    # Names inside quotes and comments are text, not tables.
+    parts = LITERALS.split(query)
+    names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
+    rewritten = "".join(
+        part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part) for index, part in enumerate(parts)
+    )
+    try:
+        for name in sorted(names):
+            _table(spark, lake, name, moment).createOrReplaceTempView(_view(name))
+        frame = spark.sql(rewritten)
+        _ = frame.columns
+    except PySparkException as error:
+        lines = str(error).split("JVM stacktrace:")[0].strip().splitlines()
+        raise QueryFailed(
+            what=lines[0] if lines else type(error).__name__,
+            where=f"'{query.strip()[:200]}'",
+            next_step="mend the query; columns of a table: blogdata sql \"DESCRIBE silver.visits\"",
+        ) from error
+    return frame
+
+
+def _view(name: str) -> str:
+    return name.lower().replace(".", "__")
+
+
+def _table(spark: SparkSession, lake: Lake, name: str, moment: datetime | None) -> DataFrame:
+    dataset, condition = VIEWS.get(name, (name, None))
+    if lake.table(dataset) is None:
+        there = ", ".join(sorted(_datasets(lake))) or "none yet; run: blogdata run"
+        raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}")
+    reader = spark.read.format("delta")
+    if moment is not None:
+        reader = reader.option("timestampAsOf", moment.strftime("%Y-%m-%d %H:%M:%S"))
+    frame = reader.load(lake.path(dataset))
+    return frame.where(condition) if condition else frame
+
+
+def _datasets(lake: Lake) -> list[str]:
+    from quality.contracts import CONTRACTS
+
+    return [name for name in (*CONTRACTS, "ops.events") if lake.table(name) is not None]
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            what=f"'{text}' is not a time", where="--as-of", next_step="write it like 2026-01-05T03:00:00 (UTC)"
+        ) from error
+    return moment if moment.tzinfo is None else moment.astimezone(timezone.utc)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    return str(value)

@@ -1,0 +1,52 @@
+"""`blogdata ui`: Dagster's UI and daemon, with the Spark server they need."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+
+from blogdata.output import console
+from patterns.core.errors import ConfigurationError
+from services import dagster_home, spark_connect
+from services.config import load
+
+
+def ui(
+    port: Annotated[int, typer.Option(help="Port of the web server")] = 3000,
+    host: Annotated[str, typer.Option(help="Address the web server listens at")] = "127.0.0.1",
+) -> None:
+    """Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them."""
+    _free(host, port)
+    settings = load()
+    home = dagster_home.render(settings)
+    if settings.spark.mode == "local":
+        console.print(f"Spark is ready at {spark_connect.ensure(settings).url}", markup=False)
+    console.print(f"open http://{host}:{port}", markup=False)
+    command = [sys.executable, "-m", "dagster", "dev", "-m", "definitions", "-h", host, "-p", str(port)]
+    environment = {**os.environ, "DAGSTER_HOME": str(home), "BLOGDATA_HOME": str(settings.home)}
+    served = subprocess.Popen(command, env=environment)
+    try:
+        code = served.wait()
+    except KeyboardInterrupt:
+        # The interrupt reaches the server too; it ends its own children before it goes.
+        code = 0 if served.wait() in (0, 130, -2) else 1
+        console.print("stopped; Spark stays warm until: blogdata down")
+    raise typer.Exit(code)
+
+
+def _free(host: str, port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ConfigurationError(
+                what=f"port {port} cannot be used: {error.strerror}",
+                where=f"{host}:{port}",
+                next_step="end what uses it, or choose another port: blogdata ui --port 3001",
+            ) from error

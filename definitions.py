@@ -1,0 +1,40 @@
+"""Everything Dagster needs to know, composed: assets, checks, jobs, schedules, sensors and resources."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets import bronze, gold, silver, sources
+from resources.lake import LakeResource
+from resources.spark import SparkResource
+from sensors import JOBS, SCHEDULES, SENSORS
+from services.config import Settings, load
+
+
+def build(settings: Settings) -> dg.Definitions:
+    """Compose the platform for one deployment.
+
+    Args:
+        settings: Where it lives and what it runs on.
+
+    Returns:
+        The definitions.
+    """
+    return dg.Definitions(
+        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS],
+        jobs=JOBS,
+        schedules=SCHEDULES,
+        sensors=SENSORS,
+        resources={
+            "spark": SparkResource(home=str(settings.home)),
+            "lake": LakeResource(root=str(settings.lake), landing=str(settings.landing)),
+        },
+        # One process, one session: a step costs what its work costs.
+        executor=dg.in_process_executor,
+    )
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """The definitions of the deployment this process belongs to."""
+    return build(load())

@@ -1,0 +1,63 @@
+"""What the layer above has for the partitions of a step: the expected side of the ledger's equation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from orchestration.step import InputChanged, Step
+from patterns.core.commit import WHOLE_TABLE, Account, Entry
+
+
+def entries(step: Step, dataset: str, partitions: Iterable[str] | None = None, **bounds: Any) -> Mapping[str, Entry]:
+    """Give the ledger lines of an input at the version the step reads.
+
+    Raises:
+        InputChanged: A partition was published again after the step chose its version; transient.
+    """
+    version = step.pin(dataset)
+    found = step.events.publications(dataset, partitions, **bounds)
+    newer = sorted(key for key, entry in found.items() if entry.version > version)
+    if newer:
+        raise InputChanged(
+            what=f"{dataset} was published again while the step was starting",
+            where=f"{step.contract.dataset}, input partitions {newer[0]}..{newer[-1]}",
+            next_step="the step is retried and reads the newer version",
+        )
+    return found
+
+
+def same_partition(step: Step, dataset: str) -> dict[str, Account]:
+    """Each partition has the rows the input's partition of the same key has."""
+    found = entries(step, dataset, step.partitions)
+    return {key: Account(rows_in=found[key].rows_out if key in found else 0) for key in step.partitions}
+
+
+def gathered(step: Step, dataset: str, finer: Callable[[str], Iterable[str]]) -> dict[str, Account]:
+    """Each partition has the rows of all the input's partitions within it.
+
+    Args:
+        step: The step.
+        dataset: The input.
+        finer: Partition key of the step to the input's keys within it.
+    """
+    keys = {partition: tuple(finer(partition)) for partition in step.partitions}
+    found = entries(step, dataset, [key for within in keys.values() for key in within])
+    return {
+        partition: Account(rows_in=sum(found[key].rows_out for key in within if key in found))
+        for partition, within in keys.items()
+    }
+
+
+def whole(step: Step, dataset: str, reason: str, measure: str) -> dict[str, Account]:
+    """The table has all rows of the input except those a measure of the input counts.
+
+    Args:
+        step: The step.
+        dataset: The input.
+        reason: Why these rows are left out.
+        measure: The input's measure that counts them.
+    """
+    found = entries(step, dataset).values()
+    left_out = sum(int(entry.measures[measure]) for entry in found)
+    return {WHOLE_TABLE: Account(rows_in=sum(entry.rows_out for entry in found), reasons={reason: left_out})}

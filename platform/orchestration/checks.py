@@ -1,0 +1,94 @@
+"""The checks every dataset has, reported by the step that wrote it: they cost no second look at the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import dagster as dg
+
+from orchestration.step import Step
+from patterns.core import ledger
+from patterns.core.commit import Commit
+from patterns.core.contract import Contract
+from patterns.core.errors import PlatformError
+from patterns.core.ledger import LedgerLine
+from patterns.quality.write_faults import AuditFailed
+
+CONTRACT = "contract"
+LEDGER = "ledger"
+
+
+def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
+    """Give the checks of a dataset: its contract and its ledger, both blocking what is downstream."""
+    rules = [f"{rule.name}: {rule.description}" for rule in (*contract.rules, *contract.audits)]
+    return [
+        dg.AssetCheckSpec(
+            CONTRACT,
+            asset=key,
+            blocking=True,
+            description="Every rule of the contract holds for the published rows. " + "; ".join(rules),
+        ),
+        dg.AssetCheckSpec(
+            LEDGER,
+            asset=key,
+            blocking=True,
+            description="Rows in = rows out + every row left out, with its reason; and the rows are still there",
+        ),
+    ]
+
+
+def passed_checks(
+    key: dg.AssetKey, contract: Contract, step: Step, commit: Commit
+) -> tuple[Sequence[LedgerLine], list[dg.AssetCheckResult]]:
+    """Report the checks of a publication: the contract held, or nothing were published; the ledger is computed now."""
+    lines = ledger.audit(step.lake, step.events, contract, list(commit.entries))
+    problems = {line.entry.partition: line.problem for line in lines if line.problem}
+    return lines, [
+        dg.AssetCheckResult(
+            check_name=CONTRACT,
+            asset_key=key,
+            passed=True,
+            metadata={
+                "rules": len(contract.rules) + len(contract.audits),
+                "rows_audited": commit.rows_out,
+                "table_version": commit.version,
+            },
+        ),
+        dg.AssetCheckResult(
+            check_name=LEDGER,
+            asset_key=key,
+            passed=not problems,
+            severity=dg.AssetCheckSeverity.ERROR,
+            metadata={
+                "rows_in": sum(line.entry.rows_in for line in lines),
+                "rows_out": sum(line.entry.rows_out for line in lines),
+                "left_out": {
+                    reason: sum(line.entry.reasons.get(reason, 0) for line in lines)
+                    for reason in sorted({reason for line in lines for reason in line.entry.reasons})
+                },
+                "problems": {partition: str(problem) for partition, problem in problems.items()},
+            },
+        ),
+    ]
+
+
+def failed_checks(key: dg.AssetKey, contract: Contract, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
+    """Report the checks that a refused publication failed, with every violation; other faults are no check results."""
+    if not isinstance(error, AuditFailed):
+        return
+    accounts = [item for item in error.violations if item.rule.startswith("account.")]
+    rules = [item for item in error.violations if not item.rule.startswith("account.")]
+    for name, found in ((CONTRACT, rules), (LEDGER, accounts)):
+        if found:
+            yield dg.AssetCheckResult(
+                check_name=name,
+                asset_key=key,
+                passed=False,
+                severity=dg.AssetCheckSeverity.ERROR,
+                description=f"{len(found)} violation(s); nothing was published",
+                metadata={
+                    "violations": [
+                        f"{item.rule} in '{item.partition}': found {item.found} ({item.detail})" for item in found
+                    ]
+                },
+            )

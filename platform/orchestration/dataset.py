@@ -1,0 +1,155 @@
+"""Turns a contract and a computation into a Dagster asset, so that policy is laid over all datasets in one place."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from orchestration.checks import CONTRACT, LEDGER, check_specs, failed_checks, passed_checks
+from orchestration.lineage import column_lineage, column_schema
+from orchestration.step import Step
+from patterns.core.commit import Commit
+from patterns.core.contract import Contract
+from patterns.core.errors import PlatformError
+from patterns.core.run import RunContext, code_version
+
+MAX_RETRIES = 3
+RESOURCES = frozenset({"spark", "lake"})
+
+
+def key_of(dataset: str) -> dg.AssetKey:
+    """Give the asset key of a dataset: `silver.visits` is `silver/visits`."""
+    return dg.AssetKey(dataset.split(".", 1))
+
+
+def dataset(
+    contract: Contract,
+    *,
+    sources: Sequence[Path],
+    deps: Sequence[dg.AssetDep] = (),
+    partitions_def: dg.PartitionsDefinition[str] | None = None,
+    automation: dg.AutomationCondition[dg.AssetKey] | None = None,
+    pool: str | None = None,
+) -> Callable[[Callable[[Step], Commit]], dg.AssetsDefinition]:
+    """Declare a dataset: the decorated function computes and publishes it.
+
+    Args:
+        contract: What is promised; name, description, owner, tags, schema and checks come from it.
+        sources: Folders whose code computes it, for the code version.
+        deps: Its inputs.
+        partitions_def: Its partitions; None for a table that is written whole.
+        automation: When it runs by itself.
+        pool: Concurrency pool of its table; its own by default.
+
+    Returns:
+        A decorator for a function from :class:`Step` to :class:`Commit`.
+    """
+
+    def declare(compute: Callable[[Step], Commit]) -> dg.AssetsDefinition:
+        @dg.asset(
+            key=key_of(contract.dataset),
+            description=contract.description,
+            group_name=contract.layer,
+            owners=[contract.owner],
+            kinds={"spark", "deltalake", contract.layer},
+            tags={f"pattern/{slug(name)}": "" for name in contract.patterns},
+            deps=list(deps),
+            partitions_def=partitions_def,
+            backfill_policy=dg.BackfillPolicy.single_run() if partitions_def else None,
+            automation_condition=automation,
+            pool=pool or contract.dataset.replace(".", "_"),
+            check_specs=check_specs(key_of(contract.dataset), contract),
+            metadata={
+                "dagster/column_schema": column_schema(contract),
+                "dagster/table_name": contract.dataset,
+                "patterns": list(contract.patterns),
+            },
+            required_resource_keys=set(RESOURCES),
+            code_version=code_version(*sources),
+        )
+        def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
+            yield from _materialize(context, contract, compute, code_version(*sources))
+
+        return asset
+
+    return declare
+
+
+def slug(pattern: str) -> str:
+    """Give a pattern's name as it appears in tags: `Late Data Detector` is `late-data-detector`."""
+    return pattern.lower().replace(" ", "-").replace("(", "").replace(")", "")
+
+
+def _materialize(
+    context: dg.AssetExecutionContext, contract: Contract, compute: Callable[[Step], Commit], version: str
+) -> Iterator[Any]:
+    try:
+        with context.resources.spark.guard() as spark:
+            step = Step(
+                contract=contract,
+                partitions=context.partition_keys if context.has_partition_key else (),
+                spark=spark,
+                access=context.resources.lake,
+                run=_run(context, version),
+            )
+            commit = compute(step)
+            step.events.record(commit)
+    except PlatformError as error:
+        yield from failed_checks(context.asset_key, contract, error)
+        raise failure(context, error) from error
+    lines, results = passed_checks(context.asset_key, contract, step, commit)
+    for partition in step.partitions:
+        context.add_asset_metadata(commit.metadata(partition), partition_key=partition)
+    metadata: dict[str, Any] = {} if step.partitions else dict(commit.metadata())
+    metadata["dagster/column_lineage"] = column_lineage(step.lake, str(step.landing), commit)
+    metadata["run_publishes"] = f"{commit.dataset} version {commit.version}" + (
+        " (already published by this run)" if commit.repeated else ""
+    )
+    unbalanced = [line.problem for line in lines if not line.balanced]
+    if unbalanced:
+        context.log.error(f"the ledger of {contract.dataset} does not add up: {unbalanced}")
+    yield dg.MaterializeResult(metadata=metadata, check_results=results)
+
+
+def _run(context: dg.AssetExecutionContext, version: str) -> RunContext:
+    return RunContext(
+        run_id=context.run_id,
+        job=context.job_name,
+        code_version=version,
+        trigger=_trigger(context.run.tags),
+        attempt=context.retry_number + 1,
+    )
+
+
+def _trigger(tags: Mapping[str, str]) -> str:
+    for tag, name in (
+        ("dagster/sensor_name", "sensor"),
+        ("dagster/schedule_name", "schedule"),
+        ("dagster/backfill", "backfill"),
+        ("dagster/from_automation_condition", "automation"),
+        ("blogdata/trigger", "command"),
+    ):
+        if tag in tags:
+            return f"{name}:{tags[tag]}"
+    return "manual"
+
+
+def failure(context: dg.AssetExecutionContext, error: PlatformError) -> Exception:
+    """Tell a fault that may pass by itself, which is retried with growing, jittered waits, from one a person must mend."""
+    if error.transient and context.retry_number < MAX_RETRIES:
+        # Jitter keeps two steps that collided from colliding again.
+        wait = 2**context.retry_number * random.uniform(0.5, 1.5)
+        context.log.warning(f"{error}\n  (retried in {wait:.1f} s)")
+        return dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=wait)
+    return dg.Failure(
+        description=str(error),
+        metadata={"what": error.what, "where": error.where, "next step": error.next_step},
+        allow_retries=False,
+    )
+
+
+__all__ = ["CONTRACT", "LEDGER", "dataset", "failure", "key_of", "slug"]

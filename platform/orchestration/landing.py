@@ -1,0 +1,133 @@
+"""The landed partitions a step reads: which files, how much is in them, and what Spark makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestration.step import Step
+from patterns.core.commit import Account
+from patterns.core.errors import PlatformError
+from patterns.core.partitions import Grain
+from patterns.ingestion.landed_lines import LandedSize, measure_all, read
+from patterns.ingestion.readiness_marker import LandedPartition, scan
+from patterns.quality.audit_write_audit_publish import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PARTITION_PATTERNS = {
+    Grain.HOUR: (r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/", "T"),
+    Grain.DAY: (r"date=(\d{4}-\d{2}-\d{2})()/", ""),
+}
+
+
+class NotLanded(PlatformError):
+    """A partition was asked for that is not in the landing zone, or is not complete yet."""
+
+
+@dataclass(frozen=True)
+class Landed:
+    """Some complete partitions of a landed table.
+
+    Args:
+        step: The step that reads them.
+        partitions: The partitions, by key.
+        grain: Length of a partition.
+    """
+
+    step: Step
+    partitions: Mapping[str, LandedPartition]
+    grain: Grain
+    folder: Path
+
+    @classmethod
+    def of(cls, step: Step, table: str, grain: Grain, keys: Sequence[str] | None = None) -> Landed:
+        """Find the step's partitions in the landing zone.
+
+        Raises:
+            NotLanded: A partition has no folder or no flag.
+        """
+        folder = step.landing / table
+        wanted = step.partitions if keys is None else keys
+        there = {
+            partition.key: partition for partition in scan(folder, grain, since=min(wanted), with_times=True)
+        }
+        absent = [key for key in wanted if key not in there or not there[key].ready]
+        if absent:
+            raise NotLanded(
+                what=f"{len(absent)} partition(s) have not landed, or have no _SUCCESS yet: {', '.join(absent[:5])}"
+                + (" …" if len(absent) > 5 else ""),
+                where=str(folder),
+                next_step="wait for the producer, or run only what has landed: blogdata run",
+            )
+        return cls(step=step, partitions={key: there[key] for key in wanted}, grain=grain, folder=folder)
+
+    @cached_property
+    def _files(self) -> dict[str, list[Path]]:
+        return {
+            key: [self._folder(key) / file.name for file in partition.files]
+            for key, partition in self.partitions.items()
+        }
+
+    def _folder(self, key: str) -> Path:
+        day = self.folder / f"date={key[:10]}"
+        return day / f"hour={key[11:]}" if self.grain is Grain.HOUR else day
+
+    @cached_property
+    def sizes(self) -> dict[str, LandedSize]:
+        """What each partition holds, counted without Spark."""
+        files = [file for found in self._files.values() for file in found]
+        measured = dict(zip(files, measure_all(files), strict=True))
+        return {
+            key: LandedSize(
+                lines=sum(measured[file].lines for file in found), bytes=sum(measured[file].bytes for file in found)
+            )
+            for key, found in self._files.items()
+        }
+
+    def lines(self) -> DataFrame:
+        """Read the lines: raw, source_offset, source_file (relative to the landing zone), partition."""
+        from pyspark.sql import functions as F
+
+        pattern, separator = PARTITION_PATTERNS[self.grain]
+        files = [file for found in self._files.values() for file in found]
+        frame = read(
+            self.step.spark, self.step.landing, files, engine=self.step.engine is Engine.TRANSACTION
+        )
+        key = F.concat_ws(
+            separator, F.regexp_extract("source_file", pattern, 1), F.regexp_extract("source_file", pattern, 2)
+        )
+        return frame.withColumn("partition", key)
+
+    def accounts(self) -> dict[str, Account]:
+        """Give the lines each partition has, by the independent count."""
+        return {key: Account(rows_in=size.lines) for key, size in self.sizes.items()}
+
+    def expected_bytes(self) -> dict[str, dict[str, int]]:
+        """Give the bytes each partition has: a line that lost a byte is as wrong as a lost line."""
+        return {key: {"bytes": size.bytes} for key, size in self.sizes.items()}
+
+    def fingerprints(self) -> dict[str, str]:
+        """Give what identifies the landed content of each partition."""
+        return {key: partition.fingerprint for key, partition in self.partitions.items()}
+
+
+def newest_ready(step: Step, table: str) -> str:
+    """Give the newest complete day of a landed table.
+
+    Raises:
+        NotLanded: There is none.
+    """
+    folder = step.landing / table
+    ready = [partition.key for partition in scan(folder, Grain.DAY) if partition.ready]
+    if not ready:
+        raise NotLanded(
+            what=f"no complete delivery of {table} has landed",
+            where=str(folder),
+            next_step="put a delivery into date=YYYY-MM-DD/ and write _SUCCESS last",
+        )
+    return max(ready)

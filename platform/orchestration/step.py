@@ -1,0 +1,145 @@
+"""What the computation of a dataset sees of its run: its partitions, its inputs, and the one way to write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from patterns.core.commit import Account, Commit
+from patterns.core.contract import Contract
+from patterns.core.errors import PlatformError
+from patterns.core.events import EventLog
+from patterns.core.lake import DatasetMissing, Lake
+from patterns.core.run import RunContext
+from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class LakeAccess(Protocol):
+    """What a step needs of the lake resource."""
+
+    @property
+    def lake(self) -> Lake:
+        """The tables' root."""
+
+    @property
+    def events(self) -> EventLog:
+        """The event log."""
+
+    @property
+    def landing_path(self) -> Path:
+        """The landing zone."""
+
+    @property
+    def engine(self) -> Engine:
+        """How writes are audited."""
+
+    @property
+    def probe(self) -> str | None:
+        """Folder through which a test steps writes; None in real use."""
+
+
+class Step:
+    """One computation of one dataset for some partitions.
+
+    Inputs are read at one version each, remembered, and recorded in the commit; what the layer above has for the
+    partitions is taken from its own accounts at that version.
+    """
+
+    def __init__(
+        self,
+        *,
+        contract: Contract,
+        partitions: Sequence[str],
+        spark: SparkSession,
+        access: LakeAccess,
+        run: RunContext,
+    ) -> None:
+        self.contract = contract
+        self.partitions = tuple(sorted(partitions))
+        self.spark = spark
+        self.lake = access.lake
+        self.events = access.events
+        self.landing = access.landing_path
+        self.run = run
+        self.started = time.monotonic()
+        self.inputs: dict[str, int] = {}
+        self.engine = access.engine
+        self._access = access
+
+    def read(self, dataset: str) -> DataFrame:
+        """Read a dataset at the version this step has chosen for it: the newest one at its first look.
+
+        Raises:
+            DatasetMissing: The dataset has never been published.
+        """
+        return self.lake.read(self.spark, dataset, self.pin(dataset))
+
+    def pin(self, dataset: str) -> int:
+        """Choose the version of an input, once.
+
+        Raises:
+            DatasetMissing: The dataset has never been published.
+        """
+        if dataset not in self.inputs:
+            version = self.lake.version(dataset)
+            if version is None:
+                raise DatasetMissing(
+                    what=f"{dataset} has no table yet",
+                    where=f"input of {self.contract.dataset}",
+                    next_step=f"materialize {dataset} first, or run: blogdata run",
+                )
+            self.inputs[dataset] = version
+        return self.inputs[dataset]
+
+    def exists(self, dataset: str) -> bool:
+        """Tell whether a dataset has ever been published."""
+        return dataset in self.inputs or self.lake.version(dataset) is not None
+
+    def overwrite(
+        self,
+        frame: DataFrame,
+        *,
+        accounts: Mapping[str, Account] | None = None,
+        expected: Mapping[str, Mapping[str, int]] | None = None,
+        landed: Mapping[str, str] | None = None,
+    ) -> Commit:
+        """Publish the step's partitions (or the whole table), audited and accounted for.
+
+        Args:
+            frame: The rows.
+            accounts: Partition to what the layer above has for it.
+            expected: Further figures a partition must have.
+            landed: Partition to the fingerprint of the landed files.
+
+        Returns:
+            The commit.
+
+        Raises:
+            PlatformError: As `publish`.
+        """
+        target = Target(
+            lake=self.lake,
+            contract=self.contract,
+            run=self.run,
+            engine=self.engine,
+            probe=self._access.probe,
+        )
+        provenance = Provenance(
+            inputs=self.inputs, accounts=accounts or {}, expected=expected or {}, landed=landed or {}
+        )
+        if self.contract.partitioning is None:
+            return overwrite_table(frame, target, provenance)
+        return overwrite_partitions(frame, target, self.partitions, provenance)
+
+
+class InputChanged(PlatformError):
+    """An input was published again between the choice of its version and the look at its accounts."""
+
+    transient = True

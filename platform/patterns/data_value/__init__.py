@@ -1,0 +1,1 @@
+"""Data value: joins, decoration and aggregation that lose and double nothing."""

@@ -1,0 +1,1 @@
+"""Error management: nothing unreadable stops a job, and nothing it sets aside disappears."""

@@ -1,0 +1,150 @@
+"""Dead-Letter: rows that cannot be processed are set aside with every reason, and the rest goes on.
+
+Problem: one unreadable row stops a job and everybody behind it.
+How it works: each rule is a Column that is true for a bad row. A row keeps the names of *all* rules it breaks, in
+the rules' order; rejected rows are those with at least one. One pass, no Python worker.
+The trap: error-safe functions turn a failure into a null, which looks like a value that was never there
+(:func:`unreadable` tells the two apart), and a growing share of rejected rows hides a real failure
+(:func:`exceeds` stops it). A condition that is null is not true: write rules that stay definite when a column is null.
+When not to use it: where a missing row is worse than a late job (balances, erasures), or where order matters, as a
+replayed row arrives after its successors.
+Source: "Data Engineering Design Patterns", ch. 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from patterns.core.errors import ConfigurationError, PlatformError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One way for a row to be bad.
+
+    Args:
+        name: The reason recorded with the row.
+        condition: Column that is true when the row is bad; null counts as not bad.
+    """
+
+    name: str
+    condition: Column
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """Both sides of a split; together they are the input, row for row."""
+
+    valid: DataFrame
+    rejected: DataFrame
+
+
+class TooManyDeadLetters(PlatformError):
+    """So many rows were rejected that the input, not a few rows, must be at fault."""
+
+
+def reasons(rules: Sequence[Rule]) -> Column:
+    """Build the array of the names of all broken rules, in the rules' order; empty for a good row.
+
+    Args:
+        rules: The rules; names are unique.
+
+    Raises:
+        ConfigurationError: Two rules bear one name.
+    """
+    names = [rule.name for rule in rules]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ConfigurationError(
+            what=f"several dead-letter rules are named {', '.join(repeated)}",
+            where="dead-letter rules",
+            next_step="give each rule its own name",
+        )
+    none = F.array().cast("array<string>")
+    if not rules:
+        return none
+    # Good rows, nearly all of them, never build an array of nulls only to filter it empty.
+    broken = reduce(Column.__or__, [F.coalesce(rule.condition, F.lit(False)) for rule in rules])
+    named = F.array(*[F.when(rule.condition, F.lit(rule.name)) for rule in rules])
+    return F.when(broken, F.array_except(named, F.array(F.lit(None).cast("string")))).otherwise(none)
+
+
+def annotate(frame: DataFrame, rules: Sequence[Rule], column: str = "reasons") -> DataFrame:
+    """Add the reasons each row is rejected for.
+
+    Args:
+        frame: Any rows.
+        rules: The rules, in the order their names are to appear.
+        column: Name of the added ARRAY<STRING>; empty means not rejected.
+
+    Raises:
+        ConfigurationError: Two rules bear one name.
+    """
+    return frame.withColumn(column, reasons(rules))
+
+
+def split(frame: DataFrame, rules: Sequence[Rule], column: str = "reasons") -> Split:
+    """Part the rows that break no rule from those that break any.
+
+    Args:
+        frame: Any rows.
+        rules: The rules.
+        column: Name of the reasons column of the rejected side.
+
+    Returns:
+        `valid` with the input's columns, `rejected` with the reasons in addition.
+
+    Raises:
+        ConfigurationError: Two rules bear one name.
+    """
+    annotated = annotate(frame, rules, column)
+    return Split(
+        valid=annotated.filter(F.size(column) == 0).drop(column),
+        rejected=annotated.filter(F.size(column) > 0),
+    )
+
+
+def unreadable(name: str, *, source: Column, result: Column) -> Rule:
+    """Make the rule of an error-safe function: there was an input, and nothing came out.
+
+    Args:
+        name: The reason recorded with the row.
+        source: What the function was given.
+        result: What it returned; null is its way to fail.
+    """
+    return Rule(name=name, condition=source.isNotNull() & result.isNull())
+
+
+def exceeds(*, rejected_rows: int, rows: int, max_share: float, where: str) -> TooManyDeadLetters | None:
+    """Say whether the rejected rows are too many to go on.
+
+    Args:
+        rejected_rows: Rows set aside.
+        rows: All rows, rejected ones included.
+        max_share: Largest share (0 to 1) that is still accepted.
+        where: Dataset and partition, for the message.
+
+    Returns:
+        The error to raise, or None.
+
+    Raises:
+        ConfigurationError: `max_share` is not a share, or more rows are rejected than there are.
+    """
+    if not 0 <= max_share <= 1 or not 0 <= rejected_rows <= rows:
+        raise ConfigurationError(
+            what=f"{rejected_rows} of {rows} rows against a share of {max_share} makes no sense",
+            where=where,
+            next_step="pass 0 <= rejected_rows <= rows and a max_share between 0 and 1",
+        )
+    if rejected_rows <= max_share * rows:
+        return None
+    return TooManyDeadLetters(
+        what=f"{rejected_rows} of {rows} rows ({rejected_rows / rows:.1%}) are rejected, {max_share:.1%} is accepted",
+        where=where,
+        next_step="look at the reasons of the rejected rows; mend the producer or raise the accepted share",
+    )

@@ -1,0 +1,90 @@
+"""Reads landed text files line by line, with the position of every line, and counts them without Spark.
+
+The count and the bytes are taken from the files by a second, independent reader, so that the ledger can hold what
+Spark produced against what was there.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+REPLAY_PREFIX = "replay-"
+"""Files of corrected dead letters begin with this."""
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandedSize:
+    """What a file holds: its lines, and its bytes when every line ends in a line feed."""
+
+    lines: int
+    bytes: int
+
+
+def measure(file: Path) -> LandedSize:
+    """Count the lines and bytes of a plain or gzip file, in constant memory."""
+    lines = total = 0
+    last = b"\n"
+    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as stream:
+        while chunk := stream.read(CHUNK):
+            lines += chunk.count(b"\n")
+            total += len(chunk)
+            last = chunk[-1:]
+    # A last line without a line feed is a line too.
+    unfinished = int(last != b"\n")
+    return LandedSize(lines=lines + unfinished, bytes=total + unfinished)
+
+
+def measure_all(files: Sequence[Path]) -> list[LandedSize]:
+    """Measure many files side by side."""
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        return list(pool.map(measure, files))
+
+
+def read(spark: SparkSession, root: Path, files: Sequence[Path], *, engine: bool = True) -> DataFrame:
+    """Read files as lines.
+
+    Args:
+        spark: The session.
+        root: Folder the recorded file names are relative to.
+        files: The files; none gives an empty frame.
+        engine: Use the engine's `lines` format; otherwise Spark's text source and a window per file.
+
+    Returns:
+        `raw` BINARY, `source_offset` BIGINT, `source_file` STRING.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    if not files:
+        return spark.createDataFrame([], "raw BINARY, source_offset BIGINT, source_file STRING")
+    paths = [str(file) for file in files]
+    source = F.regexp_replace(F.col("_metadata.file_path"), f"^(file:)?/*{_literal(root)}/", "")
+    if engine:
+        return (
+            spark.read.format("lines").load(paths).select("raw", "source_offset", source.alias("source_file"))
+        )
+    text = (
+        spark.read.option("lineSep", "\n")
+        .text(paths)
+        .select(
+            F.col("value").cast("binary").alias("raw"),
+            source.alias("source_file"),
+            F.monotonically_increasing_id().alias("order"),
+        )
+    )
+    before = Window.partitionBy("source_file").orderBy("order").rowsBetween(Window.unboundedPreceding, -1)
+    offset = F.coalesce(F.sum(F.length("raw") + 1).over(before), F.lit(0)).cast("bigint")
+    return text.withColumn("source_offset", offset).select("raw", "source_offset", "source_file")
+
+
+def _literal(root: Path) -> str:
+    return "\\Q" + str(root).lstrip("/") + "\\E"

@@ -1,0 +1,132 @@
+"""Passthrough Replicator: data is copied byte for byte, and a copy that is not whole is never seen.
+
+Problem: the same data is needed elsewhere, exactly as it is. A copy that parses and writes again changes
+it: `1.0` becomes `1`, keys change their order, one of two equal keys is lost.
+
+How it works: bytes are copied under a hidden name while they are hashed, the copy is read back and
+compared, and only then gets its name. :func:`split_by_hour` replicates an access log into the hours in
+which it was logged: each part is a run of the log's own bytes, and the parts in the order of their offsets
+are the log again.
+
+The trap: a log grows while it is read and is rotated when it is full. A last line without line feed is
+taken as a part of its own that is written again once it is finished; a log that changed in what was taken
+already is refused. A single wrong time stamp must not move lines to another age: times in the future are
+ignored, and hours never run backwards within a log because lines are appended in the order in which they
+arrived.
+
+When not to use it: where personal data may not be copied; then a Transformation Replicator removes it on
+the way.
+
+Source: Data Engineering Design Patterns, ch. 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from patterns.core.errors import PlatformError
+from patterns.ingestion.log_splitter import SplitReport, pending, split_by_hour
+from patterns.ingestion.whole_files import BLOCK, checksum, hidden, opened, same_bytes, starts_with
+
+__all__ = ["CorruptCopy", "Landed", "Replica", "SplitReport", "land", "pending", "replicate", "split_by_hour"]
+
+Outcome = Literal["new", "same", "grown", "renamed"]
+
+
+class CorruptCopy(PlatformError):
+    """What was written does not read back as what was copied."""
+
+    transient = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replica:
+    """A whole copy.
+
+    Args:
+        bytes: Its size.
+        sha256: Its checksum, hexadecimal, equal to the source's.
+    """
+
+    bytes: int
+    sha256: str
+
+
+def replicate(source: Path, target: Path) -> Replica:
+    """Copies a file byte for byte; the target appears only when it is whole and verified.
+
+    Args:
+        source: The file to copy.
+        target: The copy; replaced in one step if it exists.
+
+    Raises:
+        SourceMissing: The source cannot be read.
+        CorruptCopy: The copy does not read back as what was copied; it is removed.
+    """
+    partial = hidden(target)
+    with opened(source) as reading, partial.open("wb") as writing:
+        taken = hashlib.sha256()
+        size = 0
+        while block := reading.read(BLOCK):
+            writing.write(block)
+            taken.update(block)
+            size += len(block)
+        writing.flush()
+        os.fsync(writing.fileno())
+    if checksum(partial) != taken.hexdigest():
+        partial.unlink()
+        raise CorruptCopy(
+            what="the copy does not read back as what was copied",
+            where=f"{source} -> {target}",
+            next_step="check the disk of the target, then copy again",
+        )
+    partial.replace(target)
+    return Replica(bytes=size, sha256=taken.hexdigest())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Landed:
+    """Where a file landed.
+
+    Args:
+        path: The copy.
+        outcome: `new`; `same` if all of it was there already; `grown` if the copy there was its beginning and
+            was replaced; `renamed` if another file has its name, so that a content hash was added to it.
+        replica: The copy made, None if it was there already.
+    """
+
+    path: Path
+    outcome: Outcome
+    replica: Replica | None
+
+
+def land(source: Path, folder: Path) -> Landed:
+    """Replicates a file into a folder under its own name, without ever losing what is there.
+
+    Args:
+        source: The file, compressed or not.
+        folder: Where it goes; created if absent.
+
+    Raises:
+        SourceMissing: The source cannot be read.
+        CorruptCopy: The copy does not read back as what was copied.
+    """
+    target = folder / source.name
+    outcome: Outcome = "new"
+    with opened(source):
+        present = target.exists()
+    if present:
+        if same_bytes(source, target) or starts_with(target, source):
+            return Landed(path=target, outcome="same", replica=None)
+        outcome = "grown"
+        if not starts_with(source, target):
+            stem, dot, rest = source.name.partition(".")
+            target = folder / f"{stem}-{checksum(source)[:8]}{dot}{rest}"
+            outcome = "renamed"
+            if same_bytes(source, target):
+                return Landed(path=target, outcome="same", replica=None)
+    return Landed(path=target, outcome=outcome, replica=replicate(source, target))

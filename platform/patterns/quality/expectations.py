@@ -1,0 +1,318 @@
+"""The contract in the vocabulary of Great Expectations: suites that are derived, never typed.
+
+The hot path judges a batch with one aggregate inside the writing transaction. This module says the same promises
+again in a vocabulary that people outside the platform know, looks at the *published* rows, and renders the pages
+they read. A second reader that shares no code with the first also finds what the first would overlook.
+
+No value of a row enters a result: the figures are counts, so the pages hold no personal data.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from patterns.core.contract import Contract
+from patterns.core.errors import PlatformError
+from patterns.quality import expectations_site
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RESULT_FORMAT = {"result_format": "SUMMARY", "partial_unexpected_count": 0}
+"""Counts only: the default keeps examples of what is wrong, which may be addresses and logins."""
+
+SPARK_TYPES = {
+    "ARRAY": "ArrayType",
+    "BIGINT": "LongType",
+    "BINARY": "BinaryType",
+    "BOOLEAN": "BooleanType",
+    "DATE": "DateType",
+    "DECIMAL": "DecimalType",
+    "DOUBLE": "DoubleType",
+    "FLOAT": "FloatType",
+    "INT": "IntegerType",
+    "MAP": "MapType",
+    "SMALLINT": "ShortType",
+    "STRING": "StringType",
+    "STRUCT": "StructType",
+    "TIMESTAMP": "TimestampType",
+    "TIMESTAMP_NTZ": "TimestampNTZType",
+    "VARIANT": "VariantType",
+}
+
+
+class UnknownType(PlatformError):
+    """A contract declares a type that has no expectation."""
+
+
+class ExpectationBroken(PlatformError):
+    """Great Expectations could not evaluate a suite at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowCount:
+    """How many rows a dataset is expected to have, both ends included."""
+
+    least: int
+    most: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleResult:
+    """What became of one promise.
+
+    Args:
+        rule: Name of the promise, the same as in the audit of a write.
+        description: What it says.
+        passed: True when it holds.
+        found: Rows, values or groups that break it; None when it is not counted.
+        error: Why it could not be evaluated, or None.
+    """
+
+    rule: str
+    description: str
+    passed: bool
+    found: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """What became of the promises of one dataset."""
+
+    dataset: str
+    results: Sequence[RuleResult]
+
+    @property
+    def passed(self) -> bool:
+        """True when every promise holds."""
+        return all(result.passed for result in self.results)
+
+    @property
+    def failed(self) -> Sequence[RuleResult]:
+        """The promises that do not hold."""
+        return [result for result in self.results if not result.passed]
+
+
+class Project:
+    """A Great Expectations project in memory: nothing is kept but the rendered pages, nothing is sent anywhere."""
+
+    def __init__(self) -> None:
+        gx = _library()
+        self._context: Any = gx.get_context(mode="ephemeral")
+        self._context.enable_analytics(False)
+        self._context.variables.progress_bars = {"globally": False}
+        # Not persisted: a suite reads a frame a few times, and a shared server keeps what is cached for everybody.
+        self._lake = self._context.data_sources.add_spark("lake", persist=False)
+        self._validations: list[Validation] = []
+
+    def validate(self, frame: DataFrame, contract: Contract, rows: RowCount | None = None) -> Validation:
+        """Hold the rows of a dataset against the suite of its contract.
+
+        Args:
+            frame: Published rows; whole partitions, because keys and audits are promised per partition.
+            contract: What is promised.
+            rows: How many rows there should be; None when nothing is promised.
+
+        Returns:
+            One result per promise, in the order of the suite.
+
+        Raises:
+            UnknownType: The contract has a type without an expectation.
+            ExpectationBroken: The suite could not be evaluated.
+        """
+        gx = _library()
+        wanted = suite(contract, rows)
+        names = [str(expectation.meta["rule"]) for expectation in wanted.expectations]
+        asset = self._lake.add_dataframe_asset(contract.dataset)
+        batch = asset.add_batch_definition_whole_dataframe("published")
+        definition = self._context.validation_definitions.add(
+            gx.ValidationDefinition(
+                name=contract.dataset, data=batch, suite=self._context.suites.add(wanted)
+            )
+        )
+        with _quiet():
+            outcome = definition.run(batch_parameters={"dataframe": frame}, result_format=RESULT_FORMAT)
+        found = {result.rule: result for result in map(_result, outcome.results)}
+        if set(found) != set(names):
+            raise ExpectationBroken(
+                what=f"{len(names)} expectations were stated but {len(found)} were answered",
+                where=contract.dataset,
+                next_step="compare the installed great-expectations with the pinned version",
+            )
+        validation = Validation(dataset=contract.dataset, results=[found[name] for name in names])
+        self._validations.append(validation)
+        return validation
+
+    def render(self, folder: Path) -> Path:
+        """Render the pages of everything validated so far; a reader sees the old pages or the new ones.
+
+        Args:
+            folder: Where the pages live; replaced.
+
+        Returns:
+            The first page.
+        """
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staged = folder.parent / f".{folder.name}-{uuid.uuid4().hex}"
+        with _quiet():
+            self._context.update_data_docs_site("local_site", _site(staged))
+            self._context.build_data_docs(site_names=["local_site"])
+        expectations_site.self_contained(staged, self._validations)
+        replaced = folder.parent / f".{folder.name}-{uuid.uuid4().hex}"
+        if folder.exists():
+            folder.rename(replaced)
+        staged.rename(folder)
+        shutil.rmtree(replaced, ignore_errors=True)
+        return folder / "index.html"
+
+
+def validate(frame: DataFrame, contract: Contract, folder: Path, rows: RowCount | None = None) -> Validation:
+    """Validate one dataset and render its pages; several datasets share pages through one :class:`Project`.
+
+    Raises:
+        PlatformError: As :meth:`Project.validate`.
+    """
+    project = Project()
+    validation = project.validate(frame, contract, rows)
+    project.render(folder)
+    return validation
+
+
+def suite(contract: Contract, rows: RowCount | None = None) -> Any:
+    """Derive the expectation suite of a dataset from its contract, and from nothing else.
+
+    Args:
+        contract: What is promised.
+        rows: How many rows there should be; None when nothing is promised.
+
+    Returns:
+        A `great_expectations.ExpectationSuite` named after the dataset; the `rule` in an expectation's meta is the name
+        the same promise has in the audit of a write.
+
+    Raises:
+        UnknownType: The contract has a type without an expectation.
+    """
+    gx = _library()
+    names = [column.name for column in contract.columns]
+    expectations = [
+        # As a set: columns added to a table later stand at its end, wherever the contract has them.
+        _expect("ExpectTableColumnsToMatchSet", "columns", "The columns are those of the contract",
+                column_set=names, exact_match=True),
+    ]  # fmt: skip
+    if rows is not None:
+        expectations.append(
+            _expect("ExpectTableRowCountToBeBetween", "row_count", "The number of rows is as expected",
+                    min_value=rows.least, max_value=rows.most)
+        )  # fmt: skip
+    for column in contract.columns:
+        expectations.append(
+            _expect("ExpectColumnValuesToBeOfType", f"type.{column.name}", f"{column.name} is {column.type}",
+                    column=column.name, type_=_spark_type(contract, column.type))
+        )  # fmt: skip
+        if not column.nullable:
+            expectations.append(
+                _expect("ExpectColumnValuesToNotBeNull", f"not_null.{column.name}", column.description,
+                        column=column.name)
+            )  # fmt: skip
+    if contract.key:
+        expectations.append(_unique(contract))
+    for rule in contract.rules:
+        condition = f"not coalesce({rule.expression}, false)"
+        expectations.append(_query(rule.name, rule.description, f"SELECT 1 AS broken FROM {{batch}} WHERE {_sql(condition)}"))
+    by = f" GROUP BY `{contract.partitioning.column}`" if contract.partitioning else ""
+    for audit in contract.audits:
+        held = _sql(f"SELECT {audit.expression} AS held FROM ") + "{batch}" + by
+        expectations.append(
+            _query(audit.name, audit.description, f"SELECT 1 AS broken FROM ({held}) WHERE NOT coalesce(held, false)")
+        )
+    return gx.ExpectationSuite(name=contract.dataset, expectations=expectations)
+
+
+def _unique(contract: Contract) -> Any:
+    name, description = "unique." + "+".join(contract.key), "The key identifies a row within its partition"
+    key = list(contract.key)
+    if contract.partitioning and contract.partitioning.column not in key:
+        key.append(contract.partitioning.column)
+    if len(key) == 1:
+        return _expect("ExpectColumnValuesToBeUnique", name, description, column=key[0])
+    return _expect("ExpectCompoundColumnsToBeUnique", name, description, column_list=key)
+
+
+def _query(name: str, description: str, query: str) -> Any:
+    return _expect("UnexpectedRowsExpectation", name, description, unexpected_rows_query=query)
+
+
+def _expect(kind: str, rule: str, description: str, **arguments: Any) -> Any:
+    _library()
+    from great_expectations import expectations
+
+    return getattr(expectations, kind)(description=f"{rule}: {description}", meta={"rule": rule}, **arguments)
+
+
+def _sql(expression: str) -> str:
+    # Great Expectations formats the query, so a brace of the rule itself must be doubled.
+    return expression.replace("{", "{{").replace("}", "}}")
+
+
+def _spark_type(contract: Contract, ddl: str) -> str:
+    name = ddl.upper().split("<")[0].split("(")[0].strip()
+    if name not in SPARK_TYPES:
+        raise UnknownType(
+            what=f"no expectation is known for the type '{ddl}'",
+            where=contract.dataset,
+            next_step=f"declare one of {', '.join(SPARK_TYPES)}, or add the type to SPARK_TYPES",
+        )
+    return SPARK_TYPES[name]
+
+
+def _result(outcome: Any) -> RuleResult:
+    configuration, result = outcome.expectation_config, outcome.result or {}
+    found = result.get("unexpected_count")
+    if found is None and configuration.type == "unexpected_rows_expectation":
+        found = result.get("observed_value")
+    return RuleResult(
+        rule=configuration.meta["rule"],
+        description=configuration.description.split(": ", 1)[1],
+        passed=bool(outcome.success),
+        found=None if found is None else int(found),
+        error=_error(outcome.exception_info or {}),
+    )
+
+
+def _error(info: dict[str, Any]) -> str | None:
+    if info.get("raised_exception"):
+        return str(info["exception_message"])
+    nested = [item for item in info.values() if isinstance(item, dict) and item.get("raised_exception")]
+    return str(nested[0]["exception_message"]) if nested else None
+
+
+def _site(folder: Path) -> dict[str, Any]:
+    return {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)},
+    }
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _library() -> Any:
+    with _quiet():
+        # Its modules import what newer Pythons deprecate; the import takes seconds, so it happens only here.
+        import great_expectations
+
+    return great_expectations

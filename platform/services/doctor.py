@@ -1,0 +1,168 @@
+"""What a deployment needs, looked at one by one, with what to do about each thing that is not right."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+import psutil
+
+from patterns.core.errors import PlatformError
+from services import engine, jars, java, processes, spark_connect
+from services.config import Settings
+
+_PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
+_LEAST_DISK_BYTES = 2 * 1024**3
+_LEAST_MEMORY_BYTES = 3 * 1024**3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was looked at.
+
+    Args:
+        name: What.
+        ok: Whether it is as it should be.
+        detail: What was seen.
+        next_step: What to do when it is not ok, else empty.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    next_step: str = ""
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Look at everything without changing anything.
+
+    Args:
+        settings: Of the deployment.
+
+    Returns:
+        The findings, in the order in which things depend on each other.
+    """
+    looks: list[tuple[str, Callable[[Settings], Iterator[Finding]]]] = [
+        ("python", _python),
+        ("packages", _packages),
+        ("home", _home),
+        ("disk", _disk),
+        ("memory", _memory),
+        ("java", _java),
+        ("jars", _jars),
+        ("engine", _engine),
+        ("port", _port),
+        ("spark", _spark),
+    ]
+    findings: list[Finding] = []
+    for name, look in looks:
+        try:
+            findings += look(settings)
+        except PlatformError as error:
+            detail = f"{error.what} ({error.where})"
+            findings.append(Finding(name=name, ok=False, detail=detail, next_step=error.next_step))
+    return findings
+
+
+def _python(settings: Settings) -> Iterator[Finding]:
+    found = ".".join(map(str, sys.version_info[:3]))
+    ok = (3, 10) <= sys.version_info[:2] < (3, 14)
+    step = "" if ok else "Use Python 3.10 to 3.13: make clean setup PYTHON=python3.12"
+    yield Finding(name="python", ok=ok, detail=f"{found} at {sys.executable}", next_step=step)
+
+
+def _packages(settings: Settings) -> Iterator[Finding]:
+    found, absent = [], []
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            absent.append(package)
+    if absent:
+        yield Finding(
+            name="packages", ok=False, detail=f"missing: {', '.join(absent)}", next_step="Run make setup"
+        )
+    else:
+        yield Finding(name="packages", ok=True, detail=", ".join(found))
+
+
+def _home(settings: Settings) -> Iterator[Finding]:
+    ok = os.access(settings.home, os.W_OK | os.X_OK)
+    step = "" if ok else "Set BLOGDATA_HOME to a folder you may write"
+    detail = f"{settings.home} is {'writable' if ok else 'not writable'}"
+    yield Finding(name="home", ok=ok, detail=detail, next_step=step)
+
+
+def _disk(settings: Settings) -> Iterator[Finding]:
+    free = shutil.disk_usage(settings.home).free
+    ok = free >= _LEAST_DISK_BYTES
+    step = "" if ok else "Free some space, or set BLOGDATA_HOME to another disk"
+    yield Finding(name="disk", ok=ok, detail=f"{free / 1024**3:.1f} GiB free", next_step=step)
+
+
+def _memory(settings: Settings) -> Iterator[Finding]:
+    memory = psutil.virtual_memory()
+    running = settings.spark.remote is not None or spark_connect.is_running(settings)
+    ok = running or memory.available >= _LEAST_MEMORY_BYTES
+    step = "" if ok else "End other programs, or set BLOGDATA_SPARK_HEAP=1g"
+    detail = f"{memory.available / 1024**3:.1f} of {memory.total / 1024**3:.1f} GiB available"
+    yield Finding(name="memory", ok=ok, detail=f"{detail}; heap {settings.spark.heap}", next_step=step)
+
+
+def _java(settings: Settings) -> Iterator[Finding]:
+    found = java.find(settings)
+    yield Finding(name="java", ok=True, detail=f"{found.version}, {found.source}, at {found.home}")
+
+
+def _jars(settings: Settings) -> Iterator[Finding]:
+    pinned = jars.locate(settings)
+    absent, corrupt = jars.missing(pinned), jars.corrupt(pinned)
+    if corrupt:
+        detail = f"wrong checksum: {', '.join(jar.file_name for jar in corrupt)}"
+        step = f"Remove {pinned.folder}; they are fetched again at the next start"
+        yield Finding(name="jars", ok=False, detail=detail, next_step=step)
+    elif absent:
+        detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
+        yield Finding(name="jars", ok=False, detail=detail, next_step="Run blogdata up spark")
+    else:
+        yield Finding(name="jars", ok=True, detail=f"{len(pinned.jars)}, checksums right, in {pinned.folder}")
+
+
+def _engine(settings: Settings) -> Iterator[Finding]:
+    jar = engine.locate(jars.locate(settings))
+    if jar is None:
+        yield Finding(name="engine", ok=True, detail="there are no sources of it")
+    elif jar.is_file():
+        yield Finding(name="engine", ok=True, detail=str(jar))
+    else:
+        yield Finding(name="engine", ok=False, detail="not compiled yet", next_step="Run blogdata up spark")
+
+
+def _port(settings: Settings) -> Iterator[Finding]:
+    port = settings.spark.port
+    if settings.spark.mode != "local" or port == 0:
+        yield Finding(name="port", ok=True, detail="no fixed port is needed")
+    elif processes.port_is_free(port) or spark_connect.is_running(settings):
+        yield Finding(name="port", ok=True, detail=f"{port} can be used")
+    else:
+        detail = f"{port} is taken by {processes.port_owner(port)}"
+        step = "Set BLOGDATA_SPARK_PORT to a free port, or to 0"
+        yield Finding(name="port", ok=False, detail=detail, next_step=step)
+
+
+def _spark(settings: Settings) -> Iterator[Finding]:
+    if settings.spark.mode == "classic":
+        detail = f"classic sessions on {settings.spark.master}; no server is needed"
+        yield Finding(name="spark", ok=True, detail=detail)
+        return
+    seen = spark_connect.status(settings)
+    detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
+    # A server that was never started, or was stopped, starts with the first job.
+    ok = seen.state in ("running", "stopped")
+    remote = settings.spark.mode == "remote"
+    step = "Check the address in SPARK_REMOTE" if remote else "Run blogdata up spark; it starts a new one"
+    yield Finding(name="spark", ok=ok, detail=detail, next_step="" if ok else step)

@@ -1,0 +1,177 @@
+"""Long-lived processes of a service, known by more than a number the system gives out again."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_SAME_MOMENT_SECONDS = 0.05
+# How long a process may take to end by itself before it is killed.
+_STOP_SECONDS = 15.0
+# Processes this one started: kept so that they can be reaped when they end before it.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessIdentity:
+    """A process that cannot be mistaken for a later one with the same number.
+
+    Args:
+        pid: Its number.
+        created: When it began, in seconds since 1970, as the system tells it.
+    """
+
+    pid: int
+    created: float
+
+
+def start(
+    command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path
+) -> ProcessIdentity:
+    """Start a process that outlives this one.
+
+    Args:
+        command: The executable and its arguments.
+        environment: All of its environment.
+        log: Where its output goes; the file is begun anew.
+        folder: Its working folder.
+
+    Returns:
+        Its identity.
+    """
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            list(command),
+            env=dict(environment),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    _children[process.pid] = process
+    try:
+        created = psutil.Process(process.pid).create_time()
+    except psutil.NoSuchProcess:
+        created = 0.0
+    return ProcessIdentity(pid=process.pid, created=created)
+
+
+def is_alive(identity: ProcessIdentity) -> bool:
+    """Tell whether this very process still runs.
+
+    Args:
+        identity: The process.
+
+    Returns:
+        False also when its number belongs to another process now.
+    """
+    if identity.pid in _children:
+        _children[identity.pid].poll()
+    try:
+        process = psutil.Process(identity.pid)
+        same = abs(process.create_time() - identity.created) < _SAME_MOMENT_SECONDS
+        return same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def stop(identity: ProcessIdentity) -> bool:
+    """End a process: ask first, then kill.
+
+    Args:
+        identity: The process; nothing happens to another one with its number.
+
+    Returns:
+        True when it was running.
+    """
+    if not is_alive(identity):
+        return False
+    process = psutil.Process(identity.pid)
+    try:
+        process.terminate()
+        _wait(process, _STOP_SECONDS)
+        if is_alive(identity):
+            process.kill()
+            _wait(process, _STOP_SECONDS)
+    except psutil.NoSuchProcess:
+        return True
+    return True
+
+
+def with_argument(argument: str) -> list[ProcessIdentity]:
+    """Find running processes of this user that were started with an argument.
+
+    Args:
+        argument: The whole argument.
+
+    Returns:
+        Their identities.
+    """
+    found = []
+    for process in psutil.process_iter(["cmdline", "uids", "create_time"]):
+        uids = process.info["uids"]
+        if uids is not None and uids.real == os.getuid() and argument in (process.info["cmdline"] or ()):
+            found.append(ProcessIdentity(pid=process.pid, created=process.info["create_time"]))
+    return [identity for identity in found if is_alive(identity)]
+
+
+def free_port() -> int:
+    """A port on the loopback interface that nobody uses at this moment."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def port_is_free(port: int) -> bool:
+    """Tell whether a server could listen on a loopback port.
+
+    Args:
+        port: The port.
+
+    Returns:
+        False when something listens there, or the system does not let this user have it.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def port_owner(port: int) -> str:
+    """Say who listens on a port, as far as this user may know.
+
+    Args:
+        port: The port.
+
+    Returns:
+        For instance `process 123 (nginx)`, or `another process`.
+    """
+    try:
+        for connection in psutil.net_connections(kind="tcp"):
+            listens = connection.status == psutil.CONN_LISTEN and connection.pid
+            if listens and connection.laddr and connection.laddr.port == port:
+                return f"process {connection.pid} ({psutil.Process(connection.pid).name()})"
+    except psutil.Error:
+        return "another process"
+    return "another process"
+
+
+def _wait(process: psutil.Process, seconds: float) -> None:
+    child = _children.get(process.pid)
+    try:
+        if child is not None:
+            child.wait(timeout=seconds)
+        else:
+            process.wait(timeout=seconds)
+    except (psutil.TimeoutExpired, subprocess.TimeoutExpired):
+        return

@@ -1,0 +1,136 @@
+"""A Spark standalone cluster on this machine: a master and workers, each a process of its own.
+
+It runs the platform as a real cluster would, with executors that share nothing with the driver but files, so
+that what only works inside one process is found out. For real work on one machine `local[*]` is faster.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from patterns.core.errors import PlatformError
+from services import processes, spark_conf, spark_launch
+from services.config import Settings
+from services.files import locked, write_atomically
+from services.processes import ProcessIdentity
+
+_START_SECONDS = 120.0
+
+
+class SparkClusterFailed(PlatformError):
+    """A process of the cluster ended, or was not ready in time, while it was started."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkCluster:
+    """A running cluster.
+
+    Args:
+        master: Its address, `spark://127.0.0.1:port`.
+        processes: The master first, then the workers.
+        executor_memory: Memory of each executor, as Java writes it.
+    """
+
+    master: str
+    processes: tuple[ProcessIdentity, ...]
+    executor_memory: str
+
+    def settings(self, settings: Settings) -> Settings:
+        """Settings whose Spark Connect server runs its work on this cluster.
+
+        Args:
+            settings: Of the deployment.
+
+        Returns:
+            The same, with this master.
+        """
+        conf = {**dict(settings.spark.conf), "spark.executor.memory": self.executor_memory}
+        spark = replace(settings.spark, mode="local", master=self.master, conf=tuple(sorted(conf.items())))
+        return replace(settings, spark=spark)
+
+
+def start(settings: Settings, *, workers: int = 2, executor_memory: str = "700m") -> SparkCluster:
+    """Start a cluster; one that runs here already is stopped before.
+
+    Args:
+        settings: Of the deployment.
+        workers: How many workers, each with one core.
+        executor_memory: Memory of the executor on each worker.
+
+    Returns:
+        The cluster, with all workers registered.
+
+    Raises:
+        SparkClusterFailed: A process did not come up; none is left running.
+    """
+    stop(settings)
+    folder = settings.service_folder("spark-cluster")
+    parts = spark_conf.prepare(settings)
+    environment = spark_launch.environment(settings, parts)
+    environment |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_DIRS": str(folder / "scratch")}
+    environment |= {"SPARK_NO_DAEMONIZE": "1", "SPARK_WORKER_DIR": str(folder / "work")}
+    port, pages = processes.free_port(), processes.free_port()
+    address = f"spark://127.0.0.1:{port}"
+    deploy = "org.apache.spark.deploy"
+    main = [f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(pages)]
+    worker = [f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1"]
+    worker += ["--memory", executor_memory, address]
+    started: list[ProcessIdentity] = []
+    with locked(folder / "lock"):
+        try:
+            for number, arguments in enumerate([main, *[worker] * workers]):
+                log = folder / ("master.log" if number == 0 else f"worker-{number}.log")
+                command = spark_launch.command(settings, parts, arguments)
+                started.append(processes.start(command, environment=environment, log=log, folder=folder))
+                _write(settings, started)
+                _wait(started[-1], log, port if number == 0 else None)
+        except BaseException:
+            for process in reversed(started):
+                processes.stop(process)
+            raise
+    return SparkCluster(master=address, processes=tuple(started), executor_memory=executor_memory)
+
+
+def stop(settings: Settings) -> int:
+    """Stop the deployment's cluster.
+
+    Args:
+        settings: Of the deployment.
+
+    Returns:
+        How many processes were running.
+    """
+    state = _state_file(settings)
+    if not state.is_file():
+        return 0
+    known = [ProcessIdentity(**entry) for entry in json.loads(state.read_text(encoding="utf-8"))]
+    stopped = sum(processes.stop(process) for process in reversed(known))
+    state.unlink(missing_ok=True)
+    return stopped
+
+
+def _wait(process: ProcessIdentity, log: Path, port: int | None) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while processes.is_alive(process) and time.monotonic() < deadline:
+        if port is not None and not processes.port_is_free(port):
+            return
+        if port is None and "Successfully registered with master" in log.read_text(encoding="utf-8"):
+            return
+        time.sleep(0.1)
+    raise SparkClusterFailed(
+        what=f"A process of the Spark cluster did not come up within {_START_SECONDS:g} s",
+        where=str(log),
+        next_step="Read the log; run `blogdata doctor`",
+    )
+
+
+def _write(settings: Settings, started: list[ProcessIdentity]) -> None:
+    content = json.dumps([asdict(process) for process in started]).encode()
+    write_atomically(_state_file(settings), content)
+
+
+def _state_file(settings: Settings) -> Path:
+    return settings.service_folder("spark-cluster") / "cluster.json"

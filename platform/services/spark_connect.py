@@ -1,0 +1,323 @@
+"""One warm Spark for the whole deployment: a Spark Connect server that outlives whoever started it.
+
+Starting a Spark costs seconds, attaching to one that runs costs tenths. The server is found again through a
+state file: its process (by number and moment of birth, for numbers are given out again), its address, and a
+fingerprint of the configuration it was started with.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+from patterns.core.errors import ConfigurationError, PlatformError
+from services import processes, spark_conf, spark_launch, spark_probe
+from services.config import Settings
+from services.files import locked, write_atomically
+from services.jars import package_folder
+from services.processes import ProcessIdentity
+
+_log = logging.getLogger(__name__)
+_SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_PROBE_SECONDS = 10.0
+_PATIENCE_SECONDS = 30.0
+
+
+class PortInUse(ConfigurationError):
+    """The port the server should have belongs to somebody else."""
+
+
+class SparkServerFailed(PlatformError):
+    """The Spark server ended, or did not serve in time, while it was started."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkServer:
+    """A running Spark Connect server.
+
+    Args:
+        url: Its address; the token in it is secret.
+        process: Its process, None for a server that is not ours.
+        notices: What had to be done to have it, in order; empty when it simply ran.
+    """
+
+    url: str
+    process: ProcessIdentity | None
+    notices: tuple[str, ...] = ()
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the process, None for a server that is not ours."""
+        return None if self.process is None else self.process.pid
+
+    def __repr__(self) -> str:
+        return f"SparkServer(url={spark_probe.without_token(self.url)!r}, pid={self.pid})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkStatus:
+    """What is known of the server.
+
+    Args:
+        state: `running`, `silent` (the process runs and does not answer), `stopped`, or `dead` (it ended by
+            itself, or was killed).
+        url: Its address without the token, if one is known.
+        pid: The process, if it runs.
+        detail: One sentence more.
+    """
+
+    state: Literal["running", "silent", "stopped", "dead"]
+    url: str | None
+    pid: int | None
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    pid: int
+    created: float
+    url: str
+    fingerprint: str
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        return ProcessIdentity(pid=self.pid, created=self.created)
+
+
+def ensure(settings: Settings) -> SparkServer:
+    """Have a server that answers: the one that runs, or a new one.
+
+    Args:
+        settings: Of the deployment. With `spark.mode` `remote`, that server is only asked whether it answers.
+
+    Returns:
+        The server. What was repaired on the way is in its notices and in the log.
+
+    Raises:
+        SparkServerUnreachable: A remote server does not answer.
+        PortInUse: The configured port is taken.
+        SparkServerFailed: The server cannot be started.
+    """
+    if settings.spark.remote is not None:
+        spark_probe.probe(settings.spark.remote)
+        return SparkServer(url=settings.spark.remote, process=None)
+    parts = spark_conf.prepare(settings)
+    conf = {**spark_conf.build(settings, parts), **_CONNECT_CONF}
+    fingerprint = _fingerprint(settings, parts, conf)
+    state = _read(settings)
+    if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
+        return SparkServer(url=state.url, process=state.identity)
+    with locked(settings.service_folder("spark") / "lock", seconds=settings.spark.start_seconds + 60):
+        notices: list[str] = []
+        state = _settle(settings, fingerprint, notices)
+        if state is None:
+            state = _start(settings, parts, conf, fingerprint)
+    for notice in notices:
+        _log.warning(notice)
+    return SparkServer(url=state.url, process=state.identity, notices=tuple(notices))
+
+
+def stop(settings: Settings) -> bool:
+    """Stop the deployment's own server.
+
+    Args:
+        settings: Of the deployment.
+
+    Returns:
+        True when one was running.
+
+    Raises:
+        LockTimeout: Another process is starting or stopping it all the time.
+    """
+    with locked(settings.service_folder("spark") / "lock", seconds=settings.spark.start_seconds + 60):
+        state = _read(settings)
+        stopped = state is not None and processes.stop(state.identity)
+        for orphan in processes.with_argument(_marker(settings)):
+            stopped = processes.stop(orphan) or stopped
+        _state_file(settings).unlink(missing_ok=True)
+        shutil.rmtree(settings.service_folder("spark") / "scratch", ignore_errors=True)
+    return stopped
+
+
+def status(settings: Settings) -> SparkStatus:
+    """Look at the server without changing anything.
+
+    Args:
+        settings: Of the deployment.
+
+    Returns:
+        What was seen.
+    """
+    url = settings.spark.remote
+    state = _read(settings) if url is None else None
+    if url is None and state is None:
+        return SparkStatus(state="stopped", url=None, pid=None, detail="No server was started here")
+    address = url if state is None else state.url
+    pid = None if state is None else state.pid
+    shown = spark_probe.without_token(address or "")
+    if state is not None and not processes.is_alive(state.identity):
+        detail = f"Process {pid} is no more; its log is {log_file(settings)}"
+        return SparkStatus(state="dead", url=shown, pid=None, detail=detail)
+    try:
+        spark_probe.probe(address or "", seconds=_PROBE_SECONDS)
+    except spark_probe.SparkServerUnreachable as error:
+        return SparkStatus(state="silent", url=shown, pid=pid, detail=error.what)
+    return SparkStatus(state="running", url=shown, pid=pid, detail="It answers")
+
+
+def is_running(settings: Settings) -> bool:
+    """Tell whether the process of the deployment's own server runs, without asking it anything."""
+    state = _read(settings)
+    return state is not None and processes.is_alive(state.identity)
+
+
+def log_file(settings: Settings) -> Path:
+    """Where the server writes what it has to say."""
+    return settings.service_folder("spark") / "server.log"
+
+
+_CONNECT_CONF = {
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    # Runs of a web interface can be hours apart; a session that went away in between would fail the next.
+    "spark.connect.session.manager.defaultSessionTimeout": "7d",
+}
+
+
+def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> _State | None:
+    """Under the lock: the server that can be used, or None after everything in the way is gone."""
+    state = _read(settings)
+    if state is not None:
+        if not processes.is_alive(state.identity):
+            taken = "; its number belongs to another process now" if _exists(state.pid) else ""
+            notices.append(f"The Spark server (process {state.pid}) had ended{taken}; a new one was started")
+        elif state.fingerprint != fingerprint:
+            notices.append(f"The configuration changed; the Spark server (process {state.pid}) was restarted")
+            processes.stop(state.identity)
+        elif _serves(state, _PATIENCE_SECONDS):
+            return state
+        else:
+            notices.append(
+                f"The Spark server (process {state.pid}) did not answer for {_PATIENCE_SECONDS:g} s; "
+                "it was restarted"
+            )
+            processes.stop(state.identity)
+        _state_file(settings).unlink(missing_ok=True)
+    for orphan in processes.with_argument(_marker(settings)):
+        notices.append(f"A Spark server that nobody knew of (process {orphan.pid}) was stopped")
+        processes.stop(orphan)
+    return None
+
+
+def _start(
+    settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str
+) -> _State:
+    folder = settings.service_folder("spark")
+    port = settings.spark.port or processes.free_port()
+    if not processes.port_is_free(port):
+        raise PortInUse(
+            what=f"Port {port} is taken by {processes.port_owner(port)}",
+            where=f"BLOGDATA_SPARK_PORT={port}",
+            next_step="Set BLOGDATA_SPARK_PORT to a free port (0 has one chosen), or end that process",
+        )
+    token = secrets.token_urlsafe(24)
+    command = _command(settings, parts, {**conf, "spark.connect.grpc.binding.port": str(port)}, folder)
+    environment = {**spark_launch.environment(settings, parts), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
+    identity = processes.start(command, environment=environment, log=log_file(settings), folder=folder)
+    state = _State(
+        pid=identity.pid,
+        created=identity.created,
+        url=f"sc://localhost:{port}/;token={token}",
+        fingerprint=fingerprint,
+    )
+    write_atomically(_state_file(settings), json.dumps(asdict(state)).encode(), mode=0o600)
+    if _serves(state, settings.spark.start_seconds):
+        return state
+    ended = not processes.is_alive(identity)
+    processes.stop(identity)
+    _state_file(settings).unlink(missing_ok=True)
+    reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
+    raise SparkServerFailed(
+        what=f"The Spark server {reason}: {_last_words(log_file(settings))}",
+        where=str(log_file(settings)),
+        next_step="Read the log; run `blogdata doctor`",
+    )
+
+
+def _serves(state: _State, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    port = int(state.url.split(":")[2].split("/")[0])
+    while processes.is_alive(state.identity):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        if not processes.port_is_free(port):
+            try:
+                spark_probe.probe(state.url, seconds=min(left, _PATIENCE_SECONDS))
+                return True
+            except spark_probe.SparkServerUnreachable as error:
+                _log.debug("Not yet: %s", error.what)
+        time.sleep(0.1)
+    return False
+
+
+def _command(
+    settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], folder: Path
+) -> list[str]:
+    properties = folder / "server.conf"
+    lines = "".join(f"{key} {_escaped(value)}\n" for key, value in sorted(conf.items()))
+    write_atomically(properties, lines.encode(), mode=0o600)
+    submit = ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties)]
+    own = [_marker(settings), "-XX:+UseParallelGC"]
+    return spark_launch.command(settings, parts, [*submit, "--class", _SERVER_CLASS], options=own)
+
+
+def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str]) -> str:
+    facts = {
+        "conf": dict(conf),
+        "java": str(parts.java.home),
+        "port": settings.spark.port,
+        "python": sys.executable,
+        "spark": str(package_folder("pyspark")),
+    }
+    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _marker(settings: Settings) -> str:
+    return f"-Dblogdata.home={settings.home}"
+
+
+def _state_file(settings: Settings) -> Path:
+    return settings.service_folder("spark") / "server.json"
+
+
+def _read(settings: Settings) -> _State | None:
+    try:
+        return _State(**json.loads(_state_file(settings).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):
+        _log.warning("The state file %s is damaged; it is taken as absent", _state_file(settings))
+        return None
+
+
+def _exists(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists() if sys.platform == "linux" else False
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    telling = [line for line in lines if "Exception" in line or "Error" in line]
+    return (telling or lines or ["it said nothing"])[-1].strip()[:300]

@@ -1,0 +1,99 @@
+"""How a process of Spark is started: as Spark's own launcher would, without the shells around it.
+
+The scripts that come with Spark end in the same command. Asking the launcher for it directly makes the
+started process the one whose number we know, and needs no `bash`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from patterns.core.errors import PlatformError
+from services.config import Settings
+from services.jars import package_folder
+from services.java import VECTOR_OPTION
+from services.spark_conf import SparkParts
+
+_SCALA_VERSION = "2.13"
+_LAUNCHER_SECONDS = 120
+
+
+class SparkLaunchFailed(PlatformError):
+    """Spark's launcher could not say how to start a process."""
+
+
+def command(
+    settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()
+) -> list[str]:
+    """Build the command of a Spark process.
+
+    Args:
+        settings: Of the deployment.
+        parts: The Java and the jars.
+        main: The main class and its arguments.
+        options: More options for Java.
+
+    Returns:
+        The executable and all its arguments.
+
+    Raises:
+        SparkLaunchFailed: The launcher does not run.
+    """
+    launcher = [str(parts.java.executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    launcher += [
+        "-cp",
+        str(package_folder("pyspark") / "jars" / "*"),
+        "org.apache.spark.launcher.Main",
+        *main,
+    ]
+    try:
+        done = subprocess.run(
+            launcher,
+            env=environment(settings, parts),
+            capture_output=True,
+            text=True,
+            timeout=_LAUNCHER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _failed(parts, str(error)) from error
+    words = [word for word in done.stdout.split("\0") if word.strip()]
+    if done.returncode != 0 or len(words) < 2:
+        raise _failed(parts, (done.stderr or done.stdout).strip()[-500:])
+    kept = [word for word in words[1:] if word != VECTOR_OPTION or parts.java.has_vector]
+    log4j = package_folder("deploy") / "spark-log4j2.properties"
+    return [str(parts.java.executable), f"-Dlog4j2.configurationFile=file:{log4j}", *options, *kept]
+
+
+def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
+    """The environment of a Spark process: this one's, with what Spark must find in it.
+
+    Args:
+        settings: Of the deployment.
+        parts: The Java.
+
+    Returns:
+        All variables.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    return {
+        **kept,
+        "JAVA_HOME": str(parts.java_home),
+        "SPARK_HOME": str(package_folder("pyspark")),
+        "SPARK_SCALA_VERSION": _SCALA_VERSION,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(settings.service_folder("spark") / "scratch"),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+def _failed(parts: SparkParts, reason: str) -> SparkLaunchFailed:
+    return SparkLaunchFailed(
+        what=f"Spark's launcher failed: {reason}",
+        where=str(parts.java.executable),
+        next_step="Run `blogdata doctor`",
+    )

@@ -1,0 +1,129 @@
+"""Bronze: what arrived, as it arrived, by hour of arrival or day of load."""
+
+from patterns.core.contract import Column, Contract, Partitioning, Rule
+from patterns.core.partitions import Grain
+from quality.contracts import columns as c
+
+ARRIVAL = Partitioning(column="arrival_hour", grain=Grain.HOUR)
+LOAD = Partitioning(column="load_date", grain=Grain.DAY)
+BYTES = "sum(length(raw) + 1)"
+
+VISITS = Contract(
+    dataset="bronze.visits",
+    description="Every line that was landed, visit event or access log line, as received",
+    owner="team:platform",
+    columns=(
+        c.RAW,
+        *c.SOURCE,
+        c.ARRIVAL_HOUR,
+        c.FORMAT,
+        Column(name="event_time", type="TIMESTAMP", description="When the event happened; null when rejected"),
+        c.optional(c.EVENT_HOUR),
+        c.REASONS,
+        Column(name="filtered_by", type="STRING", description="Name of the filter that removes a valid row, else null"),
+    ),
+    partitioning=ARRIVAL,
+    rules=(
+        Rule(
+            name="known_format", expression="format IN ('json', 'combined')", description="The line has a known format"
+        ),
+        Rule(
+            name="judged",
+            expression="(size(reasons) = 0) = (event_hour IS NOT NULL)",
+            description="A row is either rejected with a reason or belongs to an event hour",
+        ),
+        Rule(
+            name="position_is_real", expression="source_offset >= 0", description="The line can be found again"
+        ),
+    ),
+    measures={
+        "bytes": BYTES,
+        "dead": "count_if(size(reasons) > 0)",
+        "visits": "count_if(size(reasons) = 0 and filtered_by is null)",
+        "filtered": "count_if(size(reasons) = 0 and filtered_by is not null)",
+        "max_event_time": "max(case when filtered_by is null then event_time end)",
+    },
+    breakdowns={
+        "event_hours": ("event_hour", "filtered_by", "format"),
+        "reasons": ("explode(reasons)",),
+    },
+    statistics=("source_offset", "event_hour", "format"),
+    patterns=("Passthrough Replicator", "Readiness Marker", "Horizontal Partitioner", "Metadata Enhancer"),
+    freshness_hours=1,
+)
+
+DEAD_LETTERS = Contract(
+    dataset="bronze.dead_letters",
+    description="Landed lines that are not usable, each with all its reasons and its place",
+    owner="team:platform",
+    columns=(
+        c.RAW,
+        *c.SOURCE,
+        c.ARRIVAL_HOUR,
+        c.FORMAT,
+        c.REASONS,
+        Column(name="replay", type="BOOLEAN", nullable=False, description="The line came in by a replay of dead letters"),
+    ),
+    key=("source_file", "source_offset"),
+    partitioning=ARRIVAL,
+    rules=(Rule(name="has_a_reason", expression="size(reasons) > 0", description="Nothing is rejected without a reason"),),
+    statistics=("source_offset",),
+    patterns=("Dead-Letter",),
+    freshness_hours=1,
+)
+
+USERS = Contract(
+    dataset="bronze.users",
+    description="The users as delivered each day, one full snapshot a day",
+    owner="team:platform",
+    columns=(
+        c.RAW,
+        *c.SOURCE,
+        c.LOAD_DATE,
+        Column(name="id", type="STRING", description="The user"),
+        *c.USER,
+        c.REASONS,
+    ),
+    partitioning=LOAD,
+    rules=(
+        Rule(
+            name="judged",
+            expression="size(reasons) > 0 OR id IS NOT NULL",
+            description="A row is rejected with a reason or names a user",
+        ),
+    ),
+    measures={"bytes": BYTES, "dead": "count_if(size(reasons) > 0)"},
+    breakdowns={"reasons": ("explode(reasons)",)},
+    statistics=("id",),
+    patterns=("Full Loader", "Readiness Marker"),
+    freshness_hours=24,
+)
+
+DEVICES = Contract(
+    dataset="bronze.devices",
+    description="The devices as last delivered, the whole reference table",
+    owner="team:platform",
+    columns=(
+        c.RAW,
+        *c.SOURCE,
+        c.LOAD_DATE,
+        Column(name="type", type="STRING", description="Device type"),
+        Column(name="full_name", type="STRING", description="Name for people"),
+        Column(name="version", type="STRING", description="Device version"),
+        c.REASONS,
+    ),
+    rules=(
+        Rule(
+            name="judged",
+            expression="size(reasons) > 0 OR (type IS NOT NULL AND version IS NOT NULL)",
+            description="A row is rejected with a reason or names a device",
+        ),
+    ),
+    measures={"bytes": BYTES, "dead": "count_if(size(reasons) > 0)", "load_date": "max(load_date)"},
+    breakdowns={"reasons": ("explode(reasons)",)},
+    statistics=("type", "version"),
+    patterns=("Full Loader", "Readiness Marker"),
+    freshness_hours=24,
+)
+
+CONTRACTS = (VISITS, DEAD_LETTERS, USERS, DEVICES)

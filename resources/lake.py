@@ -1,0 +1,58 @@
+"""The lake as a Dagster resource: where the tables and the landing zone are, and how writes are audited."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+import dagster as dg
+from dagster_deltalake import DeltaTableResource
+
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.quality.audit_write_audit_publish import Engine
+
+
+class LakeResource(dg.ConfigurableResource["LakeResource"]):
+    """The tables' root, the landing zone and the event log.
+
+    Args:
+        root: Absolute path or address of the lake.
+        landing: Absolute path of the landing zone.
+        writes: `transaction` audits inside Delta's transaction; `checkpoint` where Spark cannot load the engine's jar.
+        probe: Folder through which a test steps writes; empty in real use.
+    """
+
+    root: str
+    landing: str
+    writes: str = Engine.TRANSACTION.value
+    probe_folder: str = ""
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The tables' root."""
+        return Lake(root=self.root)
+
+    @cached_property
+    def events(self) -> EventLog:
+        """The event log."""
+        return EventLog(self.lake)
+
+    @property
+    def landing_path(self) -> Path:
+        """The landing zone."""
+        return Path(self.landing)
+
+    @property
+    def engine(self) -> Engine:
+        """How writes are audited."""
+        return Engine(self.writes)
+
+    @property
+    def probe(self) -> str | None:
+        """Folder through which a test steps writes; None in real use."""
+        return self.probe_folder or None
+
+    def table(self, dataset: str) -> DeltaTableResource:
+        """Give a dataset's table for readers of metadata, without a JVM."""
+        return DeltaTableResource(url=self.lake.path(dataset))

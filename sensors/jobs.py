@@ -1,0 +1,61 @@
+"""The jobs that sensors and schedules start: selections of the lineage that share their partitions."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets.partitions import DAYS, HOURS, WEEKS
+from orchestration.dataset import key_of
+
+
+def _selection(*datasets: str) -> dg.AssetSelection:
+    return dg.AssetSelection.assets(*[key_of(dataset) for dataset in datasets])
+
+
+ARRIVAL = ("bronze.visits", "bronze.dead_letters", "silver.late_visits")
+EVENT_HOUR = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched")
+
+hour_of_arrival = dg.define_asset_job(
+    "hour_of_arrival",
+    selection=_selection(*ARRIVAL, *EVENT_HOUR),
+    partitions_def=HOURS,
+    description="Everything of one hour, from its landed files to enriched visits",
+    # Before backfills, which have none: an hour that just arrived never waits for history.
+    tags={"dagster/priority": "10"},
+)
+event_hour = dg.define_asset_job(
+    "event_hour",
+    selection=_selection(*EVENT_HOUR),
+    partitions_def=HOURS,
+    description="An event hour again, with the rows that arrived late for it",
+    tags={"dagster/priority": "5"},
+)
+daily = dg.define_asset_job(
+    "daily",
+    selection=_selection("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats"),
+    partitions_def=DAYS,
+    description="The gold datasets of a day",
+)
+weekly = dg.define_asset_job(
+    "weekly",
+    selection=_selection("gold.visits_cube_weekly"),
+    partitions_def=WEEKS,
+    description="The gold datasets of a week",
+)
+users_of_a_day = dg.define_asset_job(
+    "users_of_a_day",
+    selection=_selection("bronze.users"),
+    partitions_def=DAYS,
+    description="One day's delivery of the users",
+)
+devices = dg.define_asset_job(
+    "devices",
+    selection=_selection("bronze.devices", "silver.devices"),
+    description="The newest delivery of the devices",
+)
+access_logs = dg.define_asset_job(
+    "access_logs",
+    selection=dg.AssetSelection.assets(["landing", "hourly_access_logs"]),
+    description="Split landed access logs by hour of arrival",
+)
+JOBS = (hour_of_arrival, event_hour, daily, weekly, users_of_a_day, devices, access_logs)

@@ -1,0 +1,98 @@
+"""Readiness sensors: what has landed completely starts the run that reads it, exactly once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+from assets.plan import landed
+from patterns.core.partitions import Grain
+from patterns.ingestion.log_splitter import pending
+from patterns.ingestion.readiness_marker import LandedPartition, late_files
+from resources.lake import LakeResource
+from sensors import jobs
+
+MOST_AT_ONCE = 24
+"""Runs one tick asks for; the rest follows at the next tick, so that a large delivery does not flood the queue."""
+
+
+@dg.sensor(
+    job=jobs.hour_of_arrival,
+    minimum_interval_seconds=15,
+    description="Starts an hour when its producer has flagged it, and again when files came after the flag",
+    tags={"pattern/readiness-marker": ""},
+)
+def hour_is_ready(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Ask for one run per complete hour and content."""
+    seen = _cursor(context)
+    fresh = _changed(landed(lake.landing_path, "visits", Grain.HOUR), seen)
+    for hour in fresh:
+        if hour.key in seen:
+            names = ", ".join(file.name for file in late_files(hour)) or "its files changed"
+            context.log.warning(f"hour {hour.key} changed after it was complete: {names}")
+        if hour.empty:
+            context.log.warning(f"hour {hour.key} is flagged as complete and has no data")
+    return _requests(fresh, seen)
+
+
+@dg.sensor(
+    job=jobs.users_of_a_day,
+    minimum_interval_seconds=30,
+    description="Starts the load of a day's users when the delivery is complete",
+    tags={"pattern/readiness-marker": ""},
+)
+def users_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Ask for one run per complete delivery and content."""
+    seen = _cursor(context)
+    return _requests(_changed(landed(lake.landing_path, "users", Grain.DAY), seen), seen)
+
+
+@dg.sensor(
+    job=jobs.devices,
+    minimum_interval_seconds=30,
+    description="Starts the load of the devices when a newer delivery is complete",
+    tags={"pattern/readiness-marker": ""},
+)
+def devices_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Ask for one run per newest delivery and content."""
+    seen = _cursor(context)
+    newest = landed(lake.landing_path, "devices", Grain.DAY)[-1:]
+    fresh = _changed(newest, seen)
+    requests = [dg.RunRequest(run_key=f"{day.key}/{day.fingerprint}") for day in fresh]
+    return dg.SensorResult(run_requests=requests, cursor=_with(seen, fresh))
+
+
+@dg.sensor(
+    job=jobs.access_logs,
+    minimum_interval_seconds=30,
+    description="Starts the split of access logs that are new or have grown",
+    tags={"pattern/passthrough-replicator": ""},
+)
+def access_logs_landed(lake: LakeResource) -> dg.SensorResult:
+    """Ask for one run per set of waiting logs and their sizes."""
+    waiting = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in pending(lake.landing_path)]
+    requests = [dg.RunRequest(run_key=json.dumps(waiting))] if waiting else []
+    return dg.SensorResult(run_requests=requests)
+
+
+def _cursor(context: dg.SensorEvaluationContext) -> dict[str, str]:
+    return json.loads(context.cursor) if context.cursor else {}
+
+
+def _changed(ready: Sequence[LandedPartition], seen: Mapping[str, str]) -> list[LandedPartition]:
+    return [partition for partition in ready if seen.get(partition.key) != partition.fingerprint][:MOST_AT_ONCE]
+
+
+def _requests(fresh: Sequence[LandedPartition], seen: Mapping[str, str]) -> dg.SensorResult:
+    # The run key makes a tick that died before its cursor was kept ask for the same run again, not for a second one.
+    requests = [
+        dg.RunRequest(run_key=f"{partition.key}/{partition.fingerprint}", partition_key=partition.key)
+        for partition in fresh
+    ]
+    return dg.SensorResult(run_requests=requests, cursor=_with(seen, fresh))
+
+
+def _with(seen: Mapping[str, str], fresh: Sequence[LandedPartition]) -> str:
+    return json.dumps({**seen, **{partition.key: partition.fingerprint for partition in fresh}}, sort_keys=True)

@@ -1,0 +1,63 @@
+"""What all tests share: one Spark Connect server for the whole session, in a home of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services import config, spark_connect, spark_session
+from services.config import Settings
+from services.spark_connect import SparkServer
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if SHARED.is_dir():
+        return
+    skip = pytest.mark.skip(reason=f"needs {SHARED}, which is not there")
+    for item in items:
+        if "shared" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of the tests' own deployment; nothing of the user's deployment reaches them, save the jars."""
+    own = ("BLOGDATA_", "SPARK_", "DAGSTER_")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    home = tmp_path_factory.mktemp("blogdata")
+    return config.load({**environ, **kept, "BLOGDATA_HOME": str(home), "BLOGDATA_SPARK_HEAP": "2g"})
+
+
+_KEPT = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
+
+
+@pytest.fixture(scope="session")
+def spark_server(settings: Settings) -> Iterator[SparkServer]:
+    """The Spark Connect server of all tests that only use one; tests that break servers start their own."""
+    server = spark_connect.ensure(settings)
+    yield server
+    spark_connect.stop(settings)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_server: SparkServer) -> Iterator[Any]:
+    """A session on the tests' server."""
+    session = spark_session.attach(spark_server.url)
+    yield session
+    spark_session.release(session)
+
+
+@pytest.fixture
+def lake_root(tmp_path: Path) -> Path:
+    """An empty lake of a test's own."""
+    root = tmp_path / "lake"
+    root.mkdir()
+    return root

@@ -1,0 +1,123 @@
+"""A partition is complete when its producer says so, and what comes later is seen."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from patterns.core.partitions import Grain
+from patterns.ingestion.readiness_marker import NothingToMark, late_files, mark, overdue, scan
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+
+
+def land(table: Path, key: str, *names: str, content: str = "{}\n") -> Path:
+    folder = table / f"date={key[:10]}" / (f"hour={key[11:]}" if len(key) > 10 else "")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).write_text(content)
+    return folder
+
+
+def test_a_partition_is_ready_once_it_is_marked_and_not_before(tmp_path: Path) -> None:
+    folder = land(tmp_path, "2026-01-05T07", "a.json")
+    assert [(one.key, one.ready) for one in scan(tmp_path, Grain.HOUR)] == [("2026-01-05T07", False)]
+    mark(folder)
+    (partition,) = scan(tmp_path, Grain.HOUR)
+    assert partition.ready
+    assert partition.marked_at is not None
+    assert [file.name for file in partition.files] == ["a.json"]
+
+
+def test_the_naive_way_takes_half_a_delivery_for_a_whole_one(tmp_path: Path) -> None:
+    folder = land(tmp_path, "2026-01-05T07", "part-0.json")
+    naive_is_ready = any(folder.iterdir())
+    assert naive_is_ready
+    assert not scan(tmp_path, Grain.HOUR)[0].ready
+    land(tmp_path, "2026-01-05T07", "part-1.json")
+    mark(folder)
+    assert len(scan(tmp_path, Grain.HOUR)[0].files) == 2
+
+
+def test_names_that_begin_with_a_dot_or_an_underscore_are_no_data(tmp_path: Path) -> None:
+    land(tmp_path, "2026-01-05T07", ".a.json.partial", "_temporary", "a.json")
+    assert [file.name for file in scan(tmp_path, Grain.HOUR)[0].files] == ["a.json"]
+
+
+def test_an_empty_folder_is_not_marked_unless_that_is_meant(tmp_path: Path) -> None:
+    folder = land(tmp_path, "2026-01-05T07", ".a.json.partial")
+    with pytest.raises(NothingToMark, match="hour=07"):
+        mark(folder)
+    with pytest.raises(NothingToMark):
+        mark(tmp_path / "date=2026-01-06")
+    assert not scan(tmp_path, Grain.HOUR)[0].ready
+    mark(folder, allow_empty=True)
+    assert scan(tmp_path, Grain.HOUR)[0].empty
+
+
+def test_data_without_a_flag_is_overdue_only_after_its_deadline(tmp_path: Path) -> None:
+    land(tmp_path, "2026-01-05T09", "a.json")
+    mark(land(tmp_path, "2026-01-05T08", "a.json"))
+    land(tmp_path, "2026-01-05T07")
+    land(tmp_path, "2026-01-05T11", "a.json")
+    partitions = scan(tmp_path, Grain.HOUR)
+    late = overdue(partitions, Grain.HOUR, now=NOW, deadline=timedelta(hours=1))
+    assert [one.key for one in late] == ["2026-01-05T09"]
+    assert overdue(partitions, Grain.HOUR, now=NOW, deadline=timedelta(hours=2)) == []
+
+
+def test_a_file_that_comes_after_the_flag_is_seen_and_changes_the_fingerprint(tmp_path: Path) -> None:
+    folder = land(tmp_path, "2026-01-05T07", "a.json")
+    mark(folder)
+    (before,) = scan(tmp_path, Grain.HOUR)
+    assert late_files(before) == ()
+    land(tmp_path, "2026-01-05T07", "b.json")
+    after_flag = (folder / "_SUCCESS").stat().st_mtime_ns + 1
+    os.utime(folder / "b.json", ns=(after_flag, after_flag))
+    (after,) = scan(tmp_path, Grain.HOUR)
+    assert [file.name for file in late_files(after)] == ["b.json"]
+    assert after.fingerprint != before.fingerprint
+
+
+def test_the_fingerprint_stays_when_nothing_is_delivered_and_tells_a_rewrite_if_asked(tmp_path: Path) -> None:
+    folder = land(tmp_path, "2026-01-05T07", "a.json", "b.json")
+    plain, timed = scan(tmp_path, Grain.HOUR)[0], scan(tmp_path, Grain.HOUR, with_times=True)[0]
+    mark(folder)
+    os.utime(folder / "a.json", ns=(1, 1))
+    assert scan(tmp_path, Grain.HOUR)[0].fingerprint == plain.fingerprint
+    assert scan(tmp_path, Grain.HOUR, with_times=True)[0].fingerprint != timed.fingerprint
+    (folder / "a.json").write_text("{}\n{}\n")
+    assert scan(tmp_path, Grain.HOUR)[0].fingerprint != plain.fingerprint
+
+
+def test_by_the_other_convention_a_partition_is_complete_once_a_later_one_exists(tmp_path: Path) -> None:
+    for key in ("2026-01-05T07", "2026-01-05T09"):
+        land(tmp_path, key, "a.json")
+    found = scan(tmp_path, Grain.HOUR, convention="next_exists")
+    assert [(one.key, one.ready) for one in found] == [("2026-01-05T07", True), ("2026-01-05T09", False)]
+    assert scan(tmp_path / "absent", Grain.HOUR, convention="next_exists") == []
+
+
+def test_days_are_partitions_too_and_earlier_ones_can_be_left_out(tmp_path: Path) -> None:
+    for key in ("2026-01-04", "2026-01-05", "2026-01-06"):
+        mark(land(tmp_path, key, "users.json"))
+    assert [one.key for one in scan(tmp_path, Grain.DAY)] == ["2026-01-04", "2026-01-05", "2026-01-06"]
+    assert [one.key for one in scan(tmp_path, Grain.DAY, since="2026-01-05")] == ["2026-01-05", "2026-01-06"]
+    for key in ("2026-01-04T23", "2026-01-05T04", "2026-01-05T05"):
+        land(tmp_path / "visits", key, "a.json")
+    found = scan(tmp_path / "visits", Grain.HOUR, since="2026-01-05T05")
+    assert [one.key for one in found] == ["2026-01-05T05"]
+
+
+def test_two_thousand_hours_are_scanned_within_a_second(tmp_path: Path) -> None:
+    start = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    for hour in range(2000):
+        folder = land(tmp_path, (start + timedelta(hours=hour)).strftime("%Y-%m-%dT%H"), "a.json", "b.json")
+        (folder / "_SUCCESS").touch()
+    begun = time.process_time()
+    assert len(scan(tmp_path, Grain.HOUR)) == 2000
+    assert time.process_time() - begun < 1

@@ -1,0 +1,370 @@
+"""What a landing zone holds, counted line by line in plain Python, sharing no code with the platform.
+
+It reads the landed files with the json module and the regular expressions below, so it is slow and easy to
+check. Decisions where the rules leave a choice: white space around a line's JSON is no fault; objects
+separated by white space or a comma are several objects; NaN and Infinity are not JSON; a string with half a
+surrogate pair has no UTF-8 form and is of the wrong type; of a key that occurs twice the last value counts;
+a log line that parses but whose request is no `METHOD path PROTOCOL` is removed by the filter `method`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+LARGEST = 1_048_576
+LATENESS = timedelta(minutes=15)
+SILENCE = timedelta(minutes=30)
+EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
+REQUIRED = ("visit_id", "event_time", "user_id", "page")
+ASSETS = tuple(
+    ".css .js .mjs .png .jpg .jpeg .gif .ico .svg .webp .avif .woff .woff2 .ttf .otf .eot .map .mp4 .webm "
+    ".mp3 .ogg .zip .gz .tar .tgz .jar .exe .iso .deb .rpm".split()
+)
+ASSET_PATHS = {"/robots.txt", "/favicon.ico", "/sitemap.xml"}
+FEED_NAMES = {"index.xml", "atom.xml", "rss.xml", "feed.xml"}
+CRAWLER_WORDS = (
+    "bot|crawl|spider|slurp|feed|reader|fetcher|monitor|curl/|wget|python-|java/|libwww|go-http-client|"
+    "http client"
+).split("|")
+
+_ISO = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d+))?)?(?:(Z)|([+-])(\d\d)(?::?([0-5]\d))?)",
+    re.ASCII,
+)
+_LOG = re.compile(
+    r"(?P<address>[^ ]+) [^ ]+ [^\[]*\[(?P<time>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
+    r'"(?P<request>(?:\\.|[^"\\])*)" (?P<status>\d{3}) (?:\d+|-) '
+    r'"(?P<referrer>(?:\\.|[^"\\])*)" "(?P<agent>(?:\\.|[^"\\])*)"\s*'
+)
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+
+
+@dataclass
+class Arrival:
+    """Figures of one arrival hour; `valid` counts rows without a reason, `events` those no filter removes."""
+
+    arrival_hour: str
+    lines: int = 0
+    bytes: int = 0
+    valid: int = 0
+    events: int = 0
+    dead: int = 0
+    late: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    filtered: Counter[str] = field(default_factory=Counter)
+    by_event_hour: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Events:
+    """Figures of one hour of events over all arrivals."""
+
+    event_hour: str
+    valid: int = 0
+    unique: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+
+
+@dataclass
+class OracleTruth:
+    """Figures of a landing zone: by arrival hour, by event hour, and the visits found in access logs."""
+
+    arrivals: dict[str, Arrival] = field(default_factory=dict)
+    event_hours: dict[str, Events] = field(default_factory=dict)
+    log_visits: int = 0
+
+    def reasons(self) -> Counter[str]:
+        """Rejected lines by reason over all arrivals."""
+        return sum((arrival.reasons for arrival in self.arrivals.values()), Counter())
+
+    def filtered(self) -> Counter[str]:
+        """Filtered lines by filter over all arrivals."""
+        return sum((arrival.filtered for arrival in self.arrivals.values()), Counter())
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one line is."""
+
+    reasons: tuple[str, ...] = ()
+    filtered_by: str | None = None
+    time: datetime | None = None
+    identity: tuple[str, ...] = ()
+    client: tuple[str, str] | None = None
+
+
+def count(landing: Path) -> OracleTruth:
+    """Counts everything under landing/visits, in the order of arrival."""
+    truth = OracleTruth()
+    winners: dict[tuple[Any, ...], bytes] = {}
+    clients: dict[tuple[str, str], list[datetime]] = defaultdict(list)
+    newest: datetime | None = None
+    for hour, folder in arrival_folders(landing):
+        arrival = truth.arrivals[hour] = Arrival(hour)
+        times = []
+        for raw, log in lines_of(folder):
+            arrival.lines += 1
+            arrival.bytes += len(raw) + 1
+            verdict = judge_log(raw, hour) if log else judge_json(raw, hour)
+            if verdict.reasons:
+                arrival.dead += 1
+                arrival.reasons.update(verdict.reasons)
+                continue
+            arrival.valid += 1
+            if verdict.filtered_by:
+                arrival.filtered[verdict.filtered_by] += 1
+                continue
+            assert verdict.time is not None
+            arrival.events += 1
+            times.append(verdict.time)
+            arrival.late += newest is not None and verdict.time < newest - LATENESS
+            key = verdict.time.strftime("%Y-%m-%dT%H")
+            arrival.by_event_hour[key] += 1
+            events = truth.event_hours.setdefault(key, Events(key))
+            events.valid += 1
+            identity, digest = (verdict.time, *verdict.identity), hashlib.sha256(raw).digest()
+            if identity in winners:
+                events.duplicates += 1
+                events.conflicts += winners[identity] != digest
+            else:
+                winners[identity] = digest
+                events.unique += 1
+            if verdict.client:
+                clients[verdict.client].append(verdict.time)
+        newest = max([*times, newest] if newest else times, default=newest)
+    truth.log_visits = sum(visits(times) for times in clients.values())
+    return truth
+
+
+def arrival_folders(landing: Path) -> Iterator[tuple[str, Path]]:
+    """Arrival hours in order, with their folders."""
+    for folder in sorted((landing / "visits").glob("date=*/hour=*")):
+        yield f"{folder.parent.name[5:]}T{folder.name[5:]}", folder
+
+
+def lines_of(folder: Path) -> Iterator[tuple[bytes, bool]]:
+    """Landed lines of a folder in order, without line feed, and whether each is of an access log."""
+    for path in sorted(folder.iterdir(), key=lambda one: one.name):
+        if path.name[0] in "_.":
+            continue
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        log = path.name.removesuffix(".gz").endswith(".log")
+        lines = content.split(b"\n")
+        for line in lines if lines[-1] else lines[:-1]:
+            yield line, log
+
+
+def visits(times: list[datetime]) -> int:
+    """Visits of one client: a new one begins after 30 minutes of silence."""
+    ordered = sorted(times)
+    return 1 + sum(later - earlier > SILENCE for earlier, later in pairwise(ordered))
+
+
+def judge_json(raw: bytes, hour: str) -> Verdict:
+    """Judges a line that should be a JSON event."""
+    text, problem = _text(raw)
+    if problem:
+        return Verdict(reasons=(problem,))
+    event = _object(text)
+    if isinstance(event, str):
+        return Verdict(reasons=(event,))
+    reasons: list[str] = []
+    for name in REQUIRED:
+        if event.get(name) is None:
+            reasons.append(f"missing_field:{name}")
+        elif not _is_text(event[name]):
+            reasons.append(f"wrong_type:{name}")
+    if not isinstance(event.get("keep_private"), (bool, type(None))):
+        reasons.append("wrong_type:keep_private")
+    reasons += _context_problems(event)
+    time = None
+    if _is_text(event.get("event_time")):
+        time = iso_time(event["event_time"])
+        if time is None:
+            reasons.append("invalid_time:event_time")
+        elif impossible(time, hour):
+            reasons.append("impossible_time")
+    if reasons:
+        return Verdict(reasons=tuple(reasons))
+    return Verdict(time=time, identity=(event["visit_id"], event["page"]))
+
+
+def _text(raw: bytes) -> tuple[str, str | None]:
+    if len(raw) > LARGEST:
+        return "", "too_large"
+    if not raw.strip():
+        return "", "empty_line"
+    try:
+        return raw.decode("utf-8"), None
+    except UnicodeDecodeError:
+        return "", "not_utf8"
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _object(text: str) -> dict[str, Any] | str:
+    """The one object of a line, or the reason why it is not one."""
+    line = text.strip(" \t\r\n\f\v")
+    try:
+        value = _DECODER.decode(line)
+        return value if isinstance(value, dict) else "not_json"
+    except ValueError:
+        pass
+    except RecursionError:
+        return "not_json"
+    if line.startswith('{"') and not line.endswith("}"):
+        return "truncated"
+    return "several_objects" if _objects(line) > 1 else "not_json"
+
+
+def _objects(line: str) -> int:
+    """How many objects the line consists of; 0 when it consists of anything else."""
+    found, at = 0, 0
+    while at < len(line):
+        try:
+            value, at = _DECODER.raw_decode(line, at)
+        except ValueError:
+            return 0
+        if not isinstance(value, dict):
+            return 0
+        found += 1
+        gap = re.compile(r"\s*,?\s*").match(line, at)
+        assert gap is not None
+        at = gap.end()
+    return found
+
+
+def _is_text(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _context_problems(event: dict[str, Any]) -> list[str]:
+    context = event.get("context")
+    if context is None:
+        return []
+    if not isinstance(context, dict):
+        return ["wrong_type:context"]
+    wrong = [
+        f"wrong_type:context.{name}"
+        for name in ("user", "technical")
+        if not isinstance(context.get(name), (dict, type(None)))
+    ]
+    user = context.get("user")
+    since = user.get("connected_since") if isinstance(user, dict) else None
+    if since is not None and not (_is_text(since) and iso_time(since)):
+        wrong.append("invalid_time:context.user.connected_since")
+    return wrong
+
+
+def iso_time(text: str) -> datetime | None:
+    """The instant of an ISO 8601 date-time with offset or Z, to the microsecond; None for anything else."""
+    found = _ISO.fullmatch(text)
+    if not found:
+        return None
+    year, month, day, hour, minute, second, fraction, _, sign, off_hours, off_minutes = found.groups()
+    offset = timedelta(hours=int(off_hours or 0), minutes=int(off_minutes or 0)) * (-1 if sign == "-" else 1)
+    try:
+        local = datetime(
+            int(year), int(month), int(day), int(hour), int(minute), int(second or 0),
+            int((fraction or "0")[:6].ljust(6, "0")), timezone.utc,
+        )  # fmt: skip
+        return local - offset
+    except (ValueError, OverflowError):
+        return None
+
+
+def impossible(time: datetime, hour: str) -> bool:
+    """Whether a time is older than the web's logs, or later than its own arrival allows."""
+    arrival = datetime.strptime(hour, "%Y-%m-%dT%H").replace(tzinfo=timezone.utc)
+    return time < EARLIEST or time > arrival + timedelta(hours=1, minutes=5)
+
+
+def judge_log(raw: bytes, hour: str) -> Verdict:
+    """Judges a line that should be in Combined Log Format."""
+    text, problem = _text(raw)
+    if problem:
+        return Verdict(reasons=(problem,))
+    found = _LOG.fullmatch(text)
+    time = log_time(found["time"]) if found else None
+    if found is None or time is None:
+        return Verdict(reasons=("not_combined_log",))
+    if impossible(time, hour):
+        return Verdict(reasons=("impossible_time",))
+    words = found["request"].split(" ")
+    method, target = (words[0], words[1]) if len(words) == 3 else ("", "")
+    path, _, query = target.partition("?")
+    agent = found["agent"]
+    removed = filter_of(method, int(found["status"]), path, query, agent)
+    client = (found["address"], agent)
+    return Verdict(filtered_by=removed, time=time, identity=(*client, path), client=client)
+
+
+def log_time(text: str) -> datetime | None:
+    """The instant of a log's time stamp."""
+    day, month, year = int(text[:2]), text[3:6], int(text[7:11])
+    hour, minute, second, sign = int(text[12:14]), int(text[15:17]), int(text[18:20]), text[21]
+    offset = timedelta(hours=int(text[22:24]), minutes=int(text[24:26])) * (-1 if sign == "-" else 1)
+    try:
+        place = _MONTHS.index(month) + 1
+        return datetime(year, place, day, hour, minute, second, tzinfo=timezone.utc) - offset
+    except (ValueError, OverflowError):
+        return None
+
+
+def filter_of(method: str, status: int, path: str, query: str, agent: str) -> str | None:
+    """Name of the first filter that removes a request, None for a page view."""
+    if method != "GET":
+        return "method"
+    if not (200 <= status < 300 or status == 304):
+        return "status"
+    if path.lower().endswith(ASSETS) or path in ASSET_PATHS:
+        return "asset"
+    segments = path.split("/")
+    if (
+        {"feed", "rss", "atom"} & set(segments)
+        or path.endswith((".rss", ".atom"))
+        or segments[-1] in FEED_NAMES
+        or any(mark in query for mark in ("flav=rss", "flav=atom", "feed="))
+    ):
+        return "feed"
+    return "crawler" if is_crawler(agent) else None
+
+
+_crawlers: dict[str, bool] = {}
+
+
+def is_crawler(agent: str) -> bool:
+    """Whether a user agent is a machine's."""
+    if agent not in _crawlers:
+        import ua_parser
+
+        lower = agent.lower()
+        device = ua_parser.parse_device(agent)
+        _crawlers[agent] = (
+            agent in ("", "-")
+            or any(word in lower for word in CRAWLER_WORDS)
+            or (device is not None and device.family == "Spider")
+        )
+    return _crawlers[agent]

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patterns.core.errors import ConfigurationError
+from services import config
+
+
+def load(home: Path, **environ: str) -> config.Settings:
+    return config.load({"BLOGDATA_HOME": str(home), "HOME": str(home), **environ})
+
+
+def test_without_settings_everything_lies_under_the_home(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+    assert settings.landing == tmp_path / "landing"
+    assert settings.lake == tmp_path / "lake"
+    assert settings.jars == tmp_path / ".cache" / "blogdata" / "jars"
+    assert settings.spark == config.SparkSettings()
+
+
+def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / "blogdata.toml").write_text(
+        '[spark]\nheap = "3g"\nport = 15002\nconf = {"spark.sql.ansi.enabled" = false}\n'
+        '[paths]\nlake = "tables"\n'
+    )
+    settings = load(tmp_path, BLOGDATA_SPARK_HEAP="4G")
+    assert settings.spark.heap == "4g"
+    assert settings.spark.port == 15002
+    assert settings.spark.conf == (("spark.sql.ansi.enabled", "false"),)
+    assert settings.lake == tmp_path / "tables"
+
+
+def test_an_sc_address_means_somebody_elses_server(tmp_path: Path) -> None:
+    settings = load(tmp_path, SPARK_REMOTE="sc://spark.example.org:15002/;use_ssl=true")
+    assert settings.spark.mode == "remote"
+    assert settings.spark.remote == "sc://spark.example.org:15002/;use_ssl=true"
+
+
+def test_the_word_local_as_address_means_our_own_server(tmp_path: Path) -> None:
+    assert load(tmp_path, SPARK_REMOTE="local[*]").spark.remote is None
+
+
+def test_the_mode_decides_when_an_address_is_set_too(tmp_path: Path) -> None:
+    settings = load(tmp_path, SPARK_REMOTE="sc://spark:15002", BLOGDATA_SPARK_MODE="classic")
+    assert (settings.spark.mode, settings.spark.remote) == ("classic", None)
+
+
+@pytest.mark.parametrize(
+    "address", ["sc://", "sc:/host", "http://host:1", "sc://host:port", "sc://host:15002/path", "host:15002"]
+)
+def test_an_address_that_is_none_is_refused_with_an_example(tmp_path: Path, address: str) -> None:
+    with pytest.raises(ConfigurationError, match="sc://host:port") as caught:
+        load(tmp_path, SPARK_REMOTE=address)
+    assert caught.value.where == "SPARK_REMOTE"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("BLOGDATA_SPARK_PORT", "fifteen"),
+        ("BLOGDATA_SPARK_PORT", "70000"),
+        ("BLOGDATA_SPARK_PORT", "1.5"),
+        ("BLOGDATA_SPARK_HEAP", "2"),
+        ("BLOGDATA_SPARK_HEAP", "100m"),
+        ("BLOGDATA_SPARK_MODE", "yarn"),
+        ("BLOGDATA_SPARK_START_SECONDS", "-1"),
+        ("BLOGDATA_JAVA", "21"),
+        ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_naming_its_variable(
+    tmp_path: Path, variable: str, value: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, **{variable: value})
+    assert caught.value.where == variable
+    assert value in caught.value.what
+
+
+def test_an_unknown_setting_in_the_file_is_refused_not_ignored(tmp_path: Path) -> None:
+    (tmp_path / "blogdata.toml").write_text('[spark]\nheep = "3g"\n')
+    with pytest.raises(ConfigurationError, match="heep"):
+        load(tmp_path)
+
+
+def test_a_file_that_is_not_toml_is_refused_naming_the_file(tmp_path: Path) -> None:
+    (tmp_path / "blogdata.toml").write_text("[spark\n")
+    with pytest.raises(ConfigurationError, match=r"blogdata\.toml"):
+        load(tmp_path)
+
+
+def test_a_home_that_cannot_be_made_is_refused_naming_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="BLOGDATA_HOME"):
+        load(tmp_path / "file" / "home")
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="the superuser may write everywhere")
+def test_a_home_that_may_not_be_written_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(ConfigurationError, match="BLOGDATA_HOME"):
+        load(tmp_path)
+
+
+@given(port=st.integers(0, 65535), heap=st.integers(512, 100_000))
+def test_every_port_and_every_heap_of_512_megabytes_or_more_is_taken(
+    tmp_path_factory: pytest.TempPathFactory, port: int, heap: int
+) -> None:
+    home = tmp_path_factory.getbasetemp()
+    settings = load(home, BLOGDATA_SPARK_PORT=str(port), BLOGDATA_SPARK_HEAP=f"{heap}m")
+    assert (settings.spark.port, settings.spark.heap) == (port, f"{heap}m")

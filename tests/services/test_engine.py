@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from services import engine, jars, java
+from services.config import Settings
+from services.jars import Jars
+
+SOURCE = "package io.blogdata.engine; public class Hello extends org.apache.spark.sql.internal.SQLConf { }"
+
+
+@pytest.fixture
+def pinned(settings: Settings, tmp_path: Path) -> Jars:
+    """The pinned jars in a folder of the test's own, where the engine's jar is built."""
+    real = jars.ensure(settings, java.find(settings))
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    for jar in real.jars:
+        (folder / jar.file_name).symlink_to(real.folder / jar.file_name)
+    return replace(real, folder=folder)
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    folder = tmp_path / "engine"
+    (folder / "java").mkdir(parents=True)
+    (folder / "java" / "Hello.java").write_text(SOURCE)
+    (folder / "META-INF" / "services").mkdir(parents=True)
+    (folder / "META-INF" / "services" / "some.Register").write_text("io.blogdata.engine.Hello\n")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["auto", "bundled"])
+def test_sources_and_registrations_are_packed_into_a_jar_by_any_java(
+    settings: Settings, pinned: Jars, sources: Path, kind: java.JavaChoice
+) -> None:
+    jar = engine.ensure(pinned, java.find(replace(settings, java=kind)), sources)
+    assert jar is not None
+    with zipfile.ZipFile(jar) as archive:
+        assert archive.namelist() == ["io/blogdata/engine/Hello.class", "META-INF/services/some.Register"]
+        assert int.from_bytes(archive.read("io/blogdata/engine/Hello.class")[6:8], "big") == 61
+
+
+def test_a_changed_source_makes_another_jar_and_an_unchanged_one_none(
+    settings: Settings, pinned: Jars, sources: Path
+) -> None:
+    runtime = java.find(settings)
+    first = engine.ensure(pinned, runtime, sources)
+    assert first is not None
+    built = first.stat().st_mtime_ns
+    assert engine.ensure(pinned, runtime, sources) == first
+    assert first.stat().st_mtime_ns == built
+    (sources / "java" / "Hello.java").write_text(SOURCE + " // changed")
+    assert engine.ensure(pinned, runtime, sources) not in (first, None)
+
+
+def test_a_source_that_does_not_compile_is_named_with_the_compilers_words_and_leaves_nothing(
+    settings: Settings, pinned: Jars, sources: Path
+) -> None:
+    (sources / "java" / "Hello.java").write_text(
+        "package io.blogdata.engine; public class Hello { Nothing n; }"
+    )
+    with pytest.raises(engine.EngineBuildFailed, match="Nothing cannot be resolved"):
+        engine.ensure(pinned, java.find(settings), sources)
+    assert list(pinned.folder.glob("blogdata-engine-*")) == []
+    assert list(pinned.folder.glob(".build-*")) == []
+
+
+def test_without_sources_there_is_no_jar(settings: Settings, pinned: Jars, tmp_path: Path) -> None:
+    assert engine.ensure(pinned, java.find(settings), tmp_path / "none") is None

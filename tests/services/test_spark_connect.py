@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from patterns.core.errors import PlatformError
+from services import processes, spark_connect, spark_probe, spark_session
+from services.config import Settings
+from services.spark_connect import SparkServer
+
+
+def kill(server: SparkServer) -> None:
+    assert server.process is not None
+    os.kill(server.process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while processes.is_alive(server.process) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def starter(settings: Settings) -> subprocess.Popen[str]:
+    """Another process that asks for the server of the same deployment, prints its number and ends."""
+    program = (
+        "import sys\n"
+        "from dataclasses import replace\n"
+        "from pathlib import Path\n"
+        "from services import config, spark_connect\n"
+        "home, jars = sys.argv[1:]\n"
+        "settings = config.load({**__import__('os').environ, 'BLOGDATA_HOME': home, 'BLOGDATA_JARS': jars,\n"
+        "    'BLOGDATA_SPARK_HEAP': '600m', 'BLOGDATA_SPARK_START_SECONDS': '180'})\n"
+        "print(spark_connect.ensure(settings).pid)\n"
+    )
+    command = [sys.executable, "-c", program, str(settings.home), str(settings.jars)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_that_start_it_at_once_get_one_server_that_outlives_them(own: Settings) -> None:
+    starters = [starter(own), starter(own)]
+    answers = [int(process.communicate(timeout=300)[0]) for process in starters]
+    assert [process.returncode for process in starters] == [0, 0]
+    assert answers[0] == answers[1]
+    assert spark_connect.ensure(own).pid == answers[0]
+    assert spark_connect.status(own).state == "running"
+
+
+def test_a_server_that_runs_is_found_again_without_a_word(own: Settings) -> None:
+    first = spark_connect.ensure(own)
+    second = spark_connect.ensure(own)
+    assert (second.pid, second.url, second.notices) == (first.pid, first.url, ())
+
+
+def test_delta_tables_are_written_and_read_through_it(own: Settings, tmp_path: Path) -> None:
+    session = spark_session.attach(spark_connect.ensure(own).url)
+    try:
+        session.range(3).write.format("delta").save(str(tmp_path / "table"))
+        assert session.read.format("delta").load(str(tmp_path / "table")).count() == 3
+        assert session.sql("SELECT current_timezone()").collect()[0][0] == "UTC"
+    finally:
+        spark_session.release(session)
+
+
+def test_only_who_has_the_token_is_served_and_it_is_not_shown(own: Settings) -> None:
+    server = spark_connect.ensure(own)
+    with pytest.raises(spark_probe.SparkServerUnreachable, match="UNAUTHENTICATED"):
+        spark_probe.probe(spark_probe.without_token(server.url))
+    token = server.url.partition("token=")[2]
+    assert token
+    assert token not in f"{server!r} {spark_connect.status(own)}"
+    assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own: Settings) -> None:
+    server = spark_connect.ensure(own)
+    session = spark_session.attach(server.url)
+    assert session.range(3).count() == 3
+    kill(server)
+    assert spark_connect.status(own).state == "dead"
+    began = time.monotonic()
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever the client makes of it
+        session.range(3).count()
+    assert time.monotonic() - began < 60
+    assert spark_probe.is_lost(caught.value)
+    assert spark_probe.lost(caught.value, server.url).transient
+    spark_session.release(session, lost=True)
+
+    again = spark_connect.ensure(own)
+    assert again.pid != server.pid
+    assert f"process {server.pid}) had ended" in again.notices[0]
+
+
+def test_a_fault_of_the_work_is_not_taken_for_a_lost_server(own: Settings) -> None:
+    session = spark_session.attach(spark_connect.ensure(own).url)
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any fault of a query
+        session.sql("SELECT 1 / 0").collect()
+    assert not spark_probe.is_lost(caught.value)
+    assert not spark_probe.is_lost(ConnectionResetError("Connection reset by peer"))
+    spark_session.release(session)
+
+
+def test_a_number_that_belongs_to_another_process_now_is_left_alone(own: Settings) -> None:
+    server = spark_connect.ensure(own)
+    file = own.home / "services" / "spark" / "server.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "pid": os.getpid()}))
+    again = spark_connect.ensure(own)
+    assert "belongs to another process now" in again.notices[0]
+    # The server itself was nobody's then; it must not stay behind with its port and its memory.
+    assert f"process {server.pid}) was stopped" in again.notices[1]
+    assert again.pid not in (server.pid, os.getpid())
+
+
+def test_a_damaged_state_file_costs_a_restart_and_no_more(own: Settings) -> None:
+    server = spark_connect.ensure(own)
+    (own.home / "services" / "spark" / "server.json").write_text('{"pid":')
+    again = spark_connect.ensure(own)
+    assert again.pid != server.pid
+    assert server.process is not None
+    assert not processes.is_alive(server.process)
+
+
+def test_a_changed_configuration_restarts_it_and_says_so(own: Settings) -> None:
+    server = spark_connect.ensure(own)
+    changed = replace(own, spark=replace(own.spark, conf=(("spark.sql.shuffle.partitions", "3"),)))
+    again = spark_connect.ensure(changed)
+    assert again.pid != server.pid
+    assert again.notices == (
+        f"The configuration changed; the Spark server (process {server.pid}) was restarted",
+    )
+    session = spark_session.attach(again.url)
+    assert session.conf.get("spark.sql.shuffle.partitions") == "3"
+    spark_session.release(session)
+
+
+def test_a_server_that_hangs_is_replaced(own: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = spark_connect.ensure(own)
+    monkeypatch.setattr(spark_connect, "_PROBE_SECONDS", 2.0)
+    assert server.pid is not None
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        assert spark_connect.status(own).state == "silent"
+        monkeypatch.setattr(spark_connect, "_PATIENCE_SECONDS", 2.0)
+        monkeypatch.setattr(processes, "_STOP_SECONDS", 2.0)
+        again = spark_connect.ensure(own)
+    finally:
+        if server.process is not None and processes.is_alive(server.process):
+            os.kill(server.pid, signal.SIGCONT)
+    assert "did not answer" in again.notices[0]
+    assert again.pid != server.pid
+
+
+def test_stopping_ends_the_process_and_a_second_time_does_nothing(own: Settings) -> None:
+    server = spark_connect.ensure(own)
+    assert spark_connect.stop(own)
+    assert server.process is not None
+    assert not processes.is_alive(server.process)
+    assert not spark_connect.stop(own)
+    assert spark_connect.status(own).state == "stopped"
+
+
+def test_a_port_that_somebody_else_has_is_an_error_naming_port_owner_and_setting(fresh: Settings) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(spark_connect.PortInUse) as caught:
+            spark_connect.ensure(replace(fresh, spark=replace(fresh.spark, port=port)))
+    assert f"Port {port}" in caught.value.what
+    assert f"process {os.getpid()}" in caught.value.what
+    assert caught.value.where == f"BLOGDATA_SPARK_PORT={port}"
+
+
+def test_a_server_that_cannot_start_is_an_error_with_its_last_words_and_leaves_no_process(
+    fresh: Settings,
+) -> None:
+    wrong = replace(fresh, spark=replace(fresh.spark, master="nonsense"))
+    with pytest.raises(spark_connect.SparkServerFailed, match="nonsense") as caught:
+        spark_connect.ensure(wrong)
+    assert caught.value.where.endswith("server.log")
+    assert not caught.value.transient
+    assert spark_connect.status(fresh).state == "stopped"
+    assert processes.with_argument(f"-Dblogdata.home={fresh.home}") == []
+
+
+def test_somebody_elses_server_is_used_and_never_started_or_stopped(
+    fresh: Settings, spark_server: SparkServer
+) -> None:
+    theirs = replace(fresh, spark=replace(fresh.spark, mode="remote", remote=spark_server.url))
+    assert spark_connect.ensure(theirs) == SparkServer(url=spark_server.url, process=None)
+    assert not spark_connect.stop(theirs)
+    spark_probe.probe(spark_server.url)
+
+
+def test_somebody_elses_server_that_does_not_answer_is_a_transient_error(fresh: Settings) -> None:
+    address = f"sc://localhost:{processes.free_port()}"
+    theirs = replace(fresh, spark=replace(fresh.spark, mode="remote", remote=address))
+    with pytest.raises(PlatformError, match="does not answer") as caught:
+        spark_connect.ensure(theirs)
+    assert caught.value.transient
+
+
+@pytest.mark.slow
+def test_without_a_java_on_the_machine_it_runs_on_the_bundled_one(fresh: Settings, tmp_path: Path) -> None:
+    bare = replace(fresh, java="auto", java_home=None, search_path="")
+    session = spark_session.attach(spark_connect.ensure(bare).url)
+    session.range(3).write.format("delta").save(str(tmp_path / "table"))
+    assert session.read.format("delta").load(str(tmp_path / "table")).count() == 3
+    assert session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").collect()
+    spark_session.release(session)

@@ -1,0 +1,95 @@
+"""Fault rates are read strictly, and what breaks a line breaks it in the way it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import oracle
+from patterns.core.errors import ConfigurationError
+from simulator.faults import HUGE_LINES_PER_HOUR, FaultRates, load_faults
+from simulator.landing import simulate
+from simulator.spec import SimulationSpec
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["duplicate = 0.25\nlate = 0 # none\n", '{"duplicate": 0.25, "late": 0}', "# only this\nduplicate=0.25"],
+)
+def test_a_faults_file_is_toml_or_json_and_what_it_does_not_name_does_not_occur(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "faults").write_text(text)
+    assert load_faults(tmp_path / "faults") == FaultRates.none(duplicate=0.25)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("duplicates = 0.1", "unknown faults: duplicates"),
+        ("duplicate = 1.5", "between 0 and 1"),
+        ("duplicate = -0.1", "between 0 and 1"),
+        ("duplicate = nan", "between 0 and 1"),
+        ("duplicate = true", "between 0 and 1"),
+        ('duplicate = "0.1"', "between 0 and 1"),
+        ("duplicate = 0.6\nlate = 0.6", "add up to 1.2"),
+        ("duplicate", "cannot be read"),
+        ('{"duplicate": ', "cannot be read"),
+    ],
+)
+def test_a_wrong_faults_file_is_refused_and_the_message_says_what_is_wrong(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    (tmp_path / "faults").write_text(text)
+    with pytest.raises(ConfigurationError, match=says):
+        load_faults(tmp_path / "faults")
+
+
+def test_a_faults_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="absent"):
+        load_faults(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("wrong", [{"days": 0}, {"visits_per_day": -1}, {"seed": -1}, {"part_lines": 0}])
+def test_a_spec_outside_its_range_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        SimulationSpec(**{"days": 1, "visits_per_day": 1, "seed": 1, **wrong})
+
+
+def test_huge_lines_are_capped_whatever_their_rate(tmp_path: Path) -> None:
+    rates = FaultRates.none(huge_line=1.0)
+    truth = simulate(SimulationSpec(days=1, visits_per_day=200, seed=1, faults=rates), tmp_path)
+    too_large = [hour.reasons.get("too_large", 0) for hour in truth.hours]
+    assert 24 < sum(too_large) <= HUGE_LINES_PER_HOUR * 24
+    assert max(hour.bytes for hour in truth.hours) > 5_000_000
+
+
+def test_a_rate_of_one_gives_every_event_the_fault(tmp_path: Path) -> None:
+    truth = simulate(
+        SimulationSpec(days=1, visits_per_day=300, seed=1, faults=FaultRates.none(duplicate=1.0)), tmp_path
+    )
+    assert (truth.total("unique"), truth.total("duplicates")) == (300, 300)
+
+
+def test_lines_due_in_a_lost_hour_arrive_in_the_next_one_that_landed(tmp_path: Path) -> None:
+    rates = FaultRates.none(missing_hour=0.3, empty_hour=0.3)
+    truth = simulate(SimulationSpec(days=2, visits_per_day=500, seed=4, faults=rates), tmp_path)
+    assert truth.total("valid") == 1000
+    states = [hour.state for hour in truth.hours]
+    assert {*states} == {"landed", "empty", "missing"}
+    assert states[-1] == "landed"
+    for hour in truth.hours:
+        folder = tmp_path / "visits" / f"date={hour.arrival_hour[:10]}" / f"hour={hour.arrival_hour[11:]}"
+        assert folder.exists() == (hour.state != "missing")
+        assert (hour.state == "landed") or hour.lines == 0
+        if hour.state == "empty":
+            assert [path.name for path in folder.iterdir()] == ["_SUCCESS"]
+
+
+def test_the_recount_notices_a_line_that_is_lost_after_landing(tmp_path: Path) -> None:
+    truth = simulate(SimulationSpec(days=1, visits_per_day=200, seed=1), tmp_path)
+    path = next(tmp_path.glob("visits/*/hour=12/*.json"))
+    path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
+    recount = oracle.count(tmp_path)
+    assert recount.arrivals["2026-01-05T12"].lines == truth.hours[12].lines - 1

@@ -1,0 +1,249 @@
+"""The simulator writes what it says it writes, whole, once, and the same every time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import oracle
+from simulator.faults import LINE_FAULTS, FaultRates
+from simulator.landing import LandingOccupied, simulate
+from simulator.spec import SimulationSpec
+from simulator.truth import Truth
+
+EVERY_FAULT = FaultRates(
+    **{name: 0.02 for name in LINE_FAULTS if name not in ("late", "huge_line")},
+    late=0.08,
+    huge_line=0.0005,
+    empty_hour=0.06,
+    missing_hour=0.06,
+)
+
+
+def assert_truth_equals_the_recount(truth: Truth, landing: Path) -> oracle.OracleTruth:
+    recount = oracle.count(landing)
+    landed = [hour for hour in truth.hours if hour.state != "missing"]
+    assert [hour.arrival_hour for hour in landed] == list(recount.arrivals)
+    for hour in landed:
+        counted = recount.arrivals[hour.arrival_hour]
+        for figure in ("lines", "bytes", "valid", "dead", "late", "reasons", "by_event_hour"):
+            assert getattr(counted, figure) == getattr(hour, figure), (hour.arrival_hour, figure)
+    assert [asdict(hour) for hour in truth.event_hours] == [
+        vars(recount.event_hours[key]) for key in sorted(recount.event_hours)
+    ]
+    return recount
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
+    landing = tmp_path_factory.mktemp("faulty")
+    spec = SimulationSpec(days=3, visits_per_day=3000, seed=11, faults=EVERY_FAULT, part_lines=40)
+    return landing, simulate(spec, landing)
+
+
+def test_the_truth_of_every_fault_equals_a_slow_recount_of_the_files(faulty: tuple[Path, Truth]) -> None:
+    landing, truth = faulty
+    recount = assert_truth_equals_the_recount(truth, landing)
+    assert recount.reasons().keys() >= {
+        "empty_line", "not_utf8", "too_large", "truncated", "several_objects", "not_json",
+        *(f"missing_field:{name}" for name in oracle.REQUIRED),
+        *(f"wrong_type:{name}" for name in (*oracle.REQUIRED, "keep_private", "context", "context.user")),
+        "wrong_type:context.technical", "invalid_time:event_time",
+        "invalid_time:context.user.connected_since", "impossible_time",
+    }  # fmt: skip
+    assert truth.total("late") > 100
+    assert truth.total("conflicts") > 50
+    assert truth.total("duplicates") > 2 * truth.total("conflicts") * 0.8
+    assert {hour.state for hour in truth.hours} == {"landed", "empty", "missing"}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_truth_of_default_rates_equals_a_slow_recount(tmp_path: Path, seed: int) -> None:
+    truth = simulate(SimulationSpec(days=1, visits_per_day=4000, seed=seed), tmp_path)
+    assert_truth_equals_the_recount(truth, tmp_path)
+
+
+@pytest.mark.parametrize("fault", LINE_FAULTS)
+def test_a_fault_alone_gives_only_what_it_is_meant_to_give(tmp_path: Path, fault: str) -> None:
+    rates = FaultRates.none(**{fault: 0.005 if fault == "huge_line" else 0.2})
+    truth = simulate(SimulationSpec(days=2, visits_per_day=500, seed=5, faults=rates), tmp_path)
+    assert_truth_equals_the_recount(truth, tmp_path)
+    dead, copies = truth.total("dead"), truth.total("duplicates")
+    assert truth.total("lines") == 1000 + copies
+    assert (copies > 0) == (fault in ("duplicate", "conflict"))
+    assert (truth.total("conflicts") > 0) == (fault == "conflict")
+    assert (dead > 0) == (fault not in ("duplicate", "conflict", "late", "unknown_field"))
+
+
+def test_without_faults_every_line_is_a_unique_event_and_the_volume_is_exact(tmp_path: Path) -> None:
+    spec = SimulationSpec(days=7, visits_per_day=300, seed=1, faults=FaultRates.none())
+    truth = simulate(spec, tmp_path)
+    assert truth.total("lines") == truth.total("valid") == truth.total("unique") == 2100
+    assert truth.total("late") == truth.total("dead") == 0
+    assert_truth_equals_the_recount(truth, tmp_path)
+
+
+def test_sessions_cross_the_hours_and_their_pages_are_minutes_apart(tmp_path: Path) -> None:
+    simulate(SimulationSpec(days=1, visits_per_day=3000, seed=3, faults=FaultRates.none()), tmp_path)
+    seen: dict[str, list[str]] = {}
+    for _, folder in oracle.arrival_folders(tmp_path):
+        for raw, _ in oracle.lines_of(folder):
+            event = json.loads(raw)
+            time = oracle.iso_time(event["event_time"])
+            assert time is not None
+            seen.setdefault(event["visit_id"], []).append(time.isoformat())
+    assert 2.5 < 3000 / len(seen) < 6
+    assert any(len({time[:13] for time in times}) > 1 for times in seen.values())
+    assert all(len(set(times)) == len(times) for times in seen.values())
+
+
+def contents(landing: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(landing)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(landing.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_the_same_spec_gives_the_same_bytes_and_another_seed_gives_others(tmp_path: Path) -> None:
+    specs = [SimulationSpec(days=1, visits_per_day=500, seed=seed) for seed in (9, 9, 10)]
+    for number, spec in enumerate(specs):
+        simulate(spec, tmp_path / str(number))
+    first, again, other = (contents(tmp_path / str(number)) for number in range(3))
+    assert first == again
+    assert first != other
+
+
+def test_gzip_and_plain_hold_the_same_lines(tmp_path: Path) -> None:
+    simulate(SimulationSpec(days=1, visits_per_day=500, seed=4), tmp_path / "plain")
+    simulate(SimulationSpec(days=1, visits_per_day=500, seed=4, gzip=True), tmp_path / "gzip")
+    assert oracle.count(tmp_path / "plain") == oracle.count(tmp_path / "gzip")
+    assert list((tmp_path / "gzip").glob("visits/*/*/*.json.gz"))
+
+
+def test_a_second_run_changes_nothing_and_says_so(tmp_path: Path) -> None:
+    spec = SimulationSpec(days=1, visits_per_day=200, seed=2)
+    first = simulate(spec, tmp_path)
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    second = simulate(spec, tmp_path)
+    assert (first.already_there, second.already_there) == (False, True)
+    assert (second.hours, second.event_hours, second.users) == (first.hours, first.event_hours, first.users)
+    assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+
+
+def test_another_spec_into_the_same_landing_zone_is_refused_and_overwrites_nothing(tmp_path: Path) -> None:
+    simulate(SimulationSpec(days=1, visits_per_day=200, seed=2), tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(LandingOccupied, match="visits_per_day is 200, not 300"):
+        simulate(SimulationSpec(days=1, visits_per_day=300, seed=2), tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_a_landing_zone_with_real_data_is_refused(tmp_path: Path) -> None:
+    hour = tmp_path / "visits" / "date=2026-01-05" / "hour=07"
+    hour.mkdir(parents=True)
+    (hour / "real.json").write_text("{}\n")
+    with pytest.raises(LandingOccupied, match="no simulation wrote"):
+        simulate(SimulationSpec(days=1, visits_per_day=200, seed=2), tmp_path)
+    assert contents(tmp_path).keys() == {"visits/date=2026-01-05/hour=07/real.json"}
+
+
+class Killed(Exception):
+    """Stands for the death of the process."""
+
+
+@pytest.mark.parametrize("hour", [1, 13, 24, 40])
+def test_a_killed_simulation_started_again_gives_the_same_bytes(tmp_path: Path, hour: int) -> None:
+    spec = SimulationSpec(days=2, visits_per_day=400, seed=8, faults=EVERY_FAULT)
+    simulate(spec, tmp_path / "whole")
+
+    def die(done: int, total: int) -> None:
+        if done == hour:
+            raise Killed
+
+    with pytest.raises(Killed):
+        simulate(spec, tmp_path / "killed", die)
+    truth = simulate(spec, tmp_path / "killed")
+    assert not truth.already_there
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+def test_every_folder_is_flagged_and_nothing_half_written_stays(faulty: tuple[Path, Truth]) -> None:
+    landing, _ = faulty
+    folders = {path for source in ("visits", "users", "devices") for path in landing.glob(f"{source}/date=*")}
+    assert len(folders) >= 9
+    for folder in [
+        *landing.glob("visits/date=*/hour=*"),
+        *landing.glob("users/*"),
+        *landing.glob("devices/*"),
+    ]:
+        flag = folder / "_SUCCESS"
+        assert flag.exists()
+        assert all(path.stat().st_mtime_ns <= flag.stat().st_mtime_ns for path in folder.iterdir())
+    assert not list(landing.rglob("*.partial"))
+    assert not list(landing.rglob(".*"))
+
+
+def test_a_file_holds_at_most_the_lines_of_a_part_and_parts_keep_the_order(
+    faulty: tuple[Path, Truth],
+) -> None:
+    landing, _ = faulty
+    parts = list(landing.glob("visits/*/*/visits-*.json"))
+    assert max(path.read_bytes().count(b"\n") for path in parts) == 40
+    assert any(path.name == "visits-00002.json" for path in parts)
+
+
+def test_users_are_full_daily_snapshots_that_hold_every_user_who_came(faulty: tuple[Path, Truth]) -> None:
+    landing, truth = faulty
+    days = [
+        {row["id"]: row for row in map(json.loads, path.read_text().splitlines())}
+        for path in sorted(landing.glob("users/date=*/users.json"))
+    ]
+    assert [len(day) for day in days] == [counts.rows for counts in truth.users]
+    for before, after, counts in zip(days, days[1:], truth.users[1:], strict=False):
+        changed = [
+            key
+            for key, row in before.items()
+            if (row["login"], row["email"]) != (after[key]["login"], after[key]["email"])
+        ]
+        assert len(changed) == counts.changed
+        assert len(after.keys() - before.keys()) == counts.new > 0
+    came = set()
+    for _, folder in oracle.arrival_folders(landing):
+        for raw, _ in oracle.lines_of(folder):
+            if oracle.judge_json(raw, folder.parent.name[5:] + "T23").reasons == ():
+                came.add((folder.parent.name[5:], json.loads(raw)["user_id"]))
+    assert {user for _, user in came} <= days[-1].keys()
+    assert any(row.get("last_connection_datetime", "") > "2026-01-05" for row in days[0].values())
+
+
+def test_events_name_devices_of_the_catalogue_and_the_catalogue_changes(tmp_path: Path) -> None:
+    spec = SimulationSpec(
+        days=4, visits_per_day=500, seed=6, faults=FaultRates.none(), start=date(2026, 3, 2)
+    )
+    truth = simulate(spec, tmp_path)
+    days = [path.read_text().splitlines() for path in sorted(tmp_path.glob("devices/date=*/devices.csv"))]
+    assert all(day[0] == "type;full_name;version" for day in days)
+    assert [len(day) - 1 for day in days] == [counts.rows for counts in truth.devices]
+    assert sum(counts.changed for counts in truth.devices) == sum(
+        len(set(before) - set(after)) for before, after in pairwise(days)
+    )
+    assert sum(counts.changed for counts in truth.devices) > 0
+    known = {(kind, version) for kind, _, version in (row.split(";") for row in days[-1][1:])}
+    for _, folder in oracle.arrival_folders(tmp_path):
+        for raw, _ in oracle.lines_of(folder):
+            technical = json.loads(raw)["context"]["technical"]
+            assert (technical["device_type"], technical["device_version"]) in known
+
+
+def test_no_visits_at_all_still_lands_flagged_hours(tmp_path: Path) -> None:
+    truth = simulate(SimulationSpec(days=1, visits_per_day=0, seed=1), tmp_path)
+    assert truth.total("lines") == 0
+    assert len(list(tmp_path.glob("visits/*/*/_SUCCESS"))) == 24
+    assert_truth_equals_the_recount(truth, tmp_path)
