@@ -14,6 +14,7 @@ from pathlib import Path
 from patterns.core.commit import WHOLE_TABLE, Entry
 from patterns.core.events import EventLog
 from patterns.core.partitions import Grain, coarser
+from patterns.error_management import dynamic_late_data_integrator
 from patterns.ingestion.readiness_marker import LandedPartition, scan
 
 
@@ -44,27 +45,12 @@ def devices_are_stale(landing: Path, events: EventLog) -> bool:
 
 
 def stale_event_hours(events: EventLog) -> list[str]:
-    """Give the event hours that have rows, or had rows, which silver.visits has not seen.
-
-    An hour is stale when an arrival that touches it was published after the version silver read, or when bronze no longer
-    has what silver accounted for. Late data is nothing but this.
-    """
-    touched: dict[str, int] = defaultdict(lambda: -1)
-    rows: dict[str, int] = defaultdict(int)
-    for entry in events.publications("bronze.visits").values():
-        for (hour, _, _), count in entry.breakdowns["event_hours"].items():
-            if hour is not None:
-                touched[hour] = max(touched[hour], entry.version)
-                rows[hour] += count
-        # An hour that landed without a row is an hour that was looked at: readers see it as empty, not as missing.
-        touched[entry.partition] = max(touched[entry.partition], entry.version)
-    published = events.publications("silver.visits")
-    return sorted(
-        hour
-        for hour, version in touched.items()
-        if hour not in published
-        or published[hour].inputs["bronze.visits"] < version
-        or published[hour].rows_in != rows[hour]
+    """Give the event hours that have rows, or had rows, which silver.visits has not seen; late data is nothing else."""
+    return dynamic_late_data_integrator.behind(
+        events.publications("bronze.visits"),
+        events.publications("silver.visits"),
+        source="bronze.visits",
+        breakdown="event_hours",
     )
 
 

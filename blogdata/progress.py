@@ -116,4 +116,7 @@ def _what_failed(event: dg.DagsterEvent) -> str:
     data = event.step_failure_data
     if data.user_failure_data is not None and data.user_failure_data.description:
         return f"{_dataset(event)}: {data.user_failure_data.description}"
-    return f"{_dataset(event)}: {data.error.message.strip() if data.error else 'failed'}"
+    error = data.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return f"{_dataset(event)}: {error.message.strip() if error else 'failed'} (details: blogdata ui, run {event.step_key})"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from blogdata.output import console, say_json
-from blogdata.pipeline import Outcome, Pipeline, Window
 from patterns.core.errors import ConfigurationError
 from services.config import load
+
+if TYPE_CHECKING:
+    from blogdata.progress import Outcome
 
 
 def run(
@@ -27,6 +29,9 @@ def run(
 
     Without --from and --to only what is new or changed runs; with them the whole span runs again.
     """
+    # Dagster is imported by the commands that run something; the others answer at once.
+    from blogdata.pipeline import Pipeline, Window
+
     window = None
     if from_ or to:
         window = Window(
@@ -68,6 +73,3 @@ def _report(outcome: Outcome) -> None:
         console.print(problem, style="red", markup=False)
     if outcome.ok:
         console.print("look at it:  blogdata ledger   ·   blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui")
-
-
-__all__ = ["run"]

@@ -12,7 +12,6 @@ from rich.table import Table
 from blogdata.output import console, say_json
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.lake import Lake
-from resources.spark import SparkResource
 from services.config import load
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ def sql(
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON")] = False,
 ) -> None:
     """Query the lake's tables as layer.table."""
+    from resources.spark import SparkResource
+
     if not READS.match(query):
         raise ConfigurationError(
             what="only queries are run here",

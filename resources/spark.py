@@ -111,8 +111,10 @@ class SparkResource(LazyPySparkResource):
             # The session's Java is started by PySpark, which looks nowhere but in the environment.
             os.environ.update(spark_launch.environment(self.settings, parts))
             os.environ.pop("SPARK_REMOTE", None)
-            self.spark_config = {**spark_conf.build(self.settings, parts), **self.spark_config}
-        return super().spark_session
+            os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+            conf = {**spark_conf.build(self.settings, parts), **self.spark_config}
+            self._spark_session = LazyPySparkResource(spark_config=conf).spark_session
+        return self._spark_session
 
 
 def drop(settings: Settings) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from assets.partitions import DAYS, HOURS, WEEKS
+from orchestration import concurrent_runner
 from orchestration.dataset import key_of
 
 
@@ -20,15 +21,14 @@ hour_of_arrival = dg.define_asset_job(
     selection=_selection(*ARRIVAL, *EVENT_HOUR),
     partitions_def=HOURS,
     description="Everything of one hour, from its landed files to enriched visits",
-    # Before backfills, which have none: an hour that just arrived never waits for history.
-    tags={"dagster/priority": "10"},
+    tags=concurrent_runner.ARRIVING,
 )
 event_hour = dg.define_asset_job(
     "event_hour",
     selection=_selection(*EVENT_HOUR),
     partitions_def=HOURS,
     description="An event hour again, with the rows that arrived late for it",
-    tags={"dagster/priority": "5"},
+    tags=concurrent_runner.LATE,
 )
 daily = dg.define_asset_job(
     "daily",

@@ -1,7 +1,5 @@
 """landing.hourly_access_logs: whole access logs, split by hour of arrival into the landing zone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any

@@ -1,26 +1,32 @@
 """bronze.visits: every landed line of an hour of arrival, judged but untouched."""
 
+from pyspark.sql import functions as F
+
 from assets.partitions import HOURS
 from assets.policy import blog_dataset
 from assets.sources import LANDING_VISITS
-from assets.transforms.visit_events import judge
+from assets.transforms import visit_events
 from orchestration.landing import Landed
 from orchestration.step import Step
 from patterns.core.commit import Commit
 from patterns.core.partitions import Grain
-from pyspark.sql import functions as F
 
 
 @blog_dataset("bronze.visits", deps=[LANDING_VISITS], partitions_def=HOURS)
 def visits(step: Step) -> Commit:
     """Replicate the landed lines; what is wrong with a line is said beside it, and nothing is dropped."""
     landed = Landed.of(step, "visits", Grain.HOUR)
-    lines = landed.lines().withColumn(
-        "format", F.when(F.col("source_file").rlike(r"\.log(\.gz)?$"), "combined").otherwise("json")
-    )
+    is_log = F.col("source_file").rlike(r"\.log(\.gz)?$")
+    lines = landed.lines().withColumn("format", F.when(is_log, visit_events.COMBINED).otherwise(visit_events.JSON))
     return step.overwrite(
-        judge(lines.withColumnRenamed("partition", "arrival_hour")),
+        visit_events.judge(lines.withColumnRenamed("partition", "arrival_hour"), formats=_formats(landed)),
         accounts=landed.accounts(),
         expected=landed.expected_bytes(),
         landed=landed.fingerprints(),
     )
+
+
+def _formats(landed: Landed) -> frozenset[str]:
+    logs = [file.name.removesuffix(".gz").endswith(".log") for part in landed.partitions.values() for file in part.files]
+    found = {visit_events.COMBINED if is_log else visit_events.JSON for is_log in logs}
+    return frozenset(found or {visit_events.JSON})

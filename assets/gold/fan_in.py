@@ -11,6 +11,7 @@ from orchestration import accounts
 from orchestration.step import Step
 from patterns.core.commit import Account
 from patterns.core.partitions import Grain, finer
+from patterns.data_flow import aligned_fan_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,17 +39,17 @@ def gather(step: Step) -> Period:
     assert partitioning is not None
     hours = {key: finer(key, partitioning.grain, Grain.HOUR) for key in step.partitions}
     published = accounts.entries(step, HOURLY, [hour for within in hours.values() for hour in within])
+    whole = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, published)
     rows = step.read(HOURLY).where(
         (F.col("event_hour") >= hours[step.partitions[0]][0]) & (F.col("event_hour") <= hours[step.partitions[-1]][-1])
     )
     day = F.to_date(F.substring("event_hour", 1, 10))
     key = day if partitioning.grain is Grain.DAY else F.date_trunc("week", day).cast("date")
-    present = {key: sum(hour in published for hour in within) for key, within in hours.items()}
-    literal = F.create_map(*[F.lit(part) for pair in present.items() for part in pair])
+    present = F.create_map(*[F.lit(part) for key in whole for part in (key, whole[key].present)])
     keyed = rows.withColumn(partitioning.column, key.cast("string"))
     return Period(
         visits=keyed.where(F.col(partitioning.column).isin(*step.partitions)).withColumn(
-            "hours_present", literal[F.col(partitioning.column)]
+            "hours_present", present[F.col(partitioning.column)]
         ),
         accounts=accounts.gathered(step, HOURLY, lambda period: hours[period]),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
@@ -15,6 +16,9 @@ from patterns.core.commit import Account, Commit
 from patterns.error_management import late_data_detector
 from patterns.error_management.late_data_detector import PartitionReading
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 ALLOWED_LATENESS = timedelta(minutes=15)
 
 
@@ -26,16 +30,14 @@ def late_visits(step: Step) -> Commit:
         PartitionReading(key=key, max_event_time=_instant(entry.measures["max_event_time"]))
         for key, entry in sorted(history.items())
     ]
-    watermarks = late_data_detector.watermarks(readings, ALLOWED_LATENESS)
+    watermarks = late_data_detector.watermarks(readings, ALLOWED_LATENESS, keys=step.partitions)
     events = step.read("bronze.visits").where(
         F.col("arrival_hour").isin(*step.partitions) & F.col("event_time").isNotNull() & F.col("filtered_by").isNull()
     )
-    wanted = {key: watermarks[key] for key in step.partitions}
-    late = late_data_detector.late(events, wanted, partition="arrival_hour", event_time="event_time")
-    on_time = {
-        key: int(history[key].measures["visits"]) - rows
-        for key, rows in late_data_detector.counts(late, "arrival_hour", step.partitions).items()
-    }
+    late = late_data_detector.late(events, {key: watermarks[key] for key in step.partitions})
+    # Counted the other way round, by the rows that are not late, so that the account is not its own proof.
+    arrived = {row["arrival_hour"]: row["on_time"] for row in _on_time(events, late).collect()}
+    on_time = {key: int(arrived.get(key, 0)) for key in step.partitions}
     return step.overwrite(
         late,
         accounts={
@@ -43,6 +45,12 @@ def late_visits(step: Step) -> Commit:
             for key in step.partitions
         },
     )
+
+
+def _on_time(events: DataFrame, late: DataFrame) -> DataFrame:
+    position = ["source_file", "source_offset"]
+    rest = events.select("arrival_hour", *position).join(F.broadcast(late.select(*position)), position, "left_anti")
+    return rest.groupBy("arrival_hour").agg(F.count(F.lit(1)).alias("on_time"))
 
 
 def _instant(text: str | None) -> datetime | None:

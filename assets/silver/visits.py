@@ -11,7 +11,7 @@ from assets import bronze
 from assets.partitions import HOURS
 from assets.policy import blog_dataset, newly_updated
 from assets.transforms import visit_events
-from assets.transforms.log_sessions import with_visits_of_logs
+from assets.silver.log_visits import read_log_events
 from orchestration import accounts
 from orchestration.step import Step
 from patterns.core.commit import Account, Commit, Entry
@@ -49,7 +49,7 @@ def visit_conflicts(step: Step) -> Commit:
         above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
         events = read_events(step, formats_of(step, above))
         lost = windowed_deduplicator.conflicting(
-            events, winners, key=("event_hour", *IDENTITY), order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
+            events, winners, key=("event_hour", *IDENTITY), payload=F.xxhash64("raw")
         )
     else:
         lost = winners.limit(0)
@@ -68,12 +68,13 @@ def earliest_arrival(step: Step) -> str:
 def formats_of(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
     """Tell which formats the step's hours hold, from the accounts: nothing is read for it."""
     wanted = set(step.partitions)
-    return frozenset(
+    found = {
         str(line_format)
         for entry in above.values()
-        for (hour, _, line_format) in entry.breakdowns["event_hours"]
-        if hour in wanted
-    )
+        for (hour, filter_name, line_format) in entry.breakdowns["event_hours"]
+        if hour in wanted and filter_name is None
+    }
+    return frozenset(found or {visit_events.JSON})
 
 
 def read_events(step: Step, formats: frozenset[str]) -> DataFrame:
@@ -84,8 +85,8 @@ def read_events(step: Step, formats: frozenset[str]) -> DataFrame:
         & F.col("filtered_by").isNull()
     )
     if visit_events.COMBINED not in formats:
-        return visit_events.parse(rows, formats=formats)
-    return with_visits_of_logs(step, rows, formats)
+        return visit_events.parse(rows, formats)
+    return read_log_events(step, rows, formats)
 
 
 def arrived(step: Step, above: Mapping[str, Entry]) -> dict[str, Account]:

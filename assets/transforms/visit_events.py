@@ -1,21 +1,45 @@
 """Visit events: judging every landed line, and reading the typed columns of those that are events.
 
 `judge` gives each line its verdict (all reasons, first filter, event time) and keeps its bytes; `parse` reads the
-typed columns from the bytes of the rows that passed.
+typed columns from the bytes of the rows that passed. Both are pure Columns, with one exception: for access logs the
+distinct user agents are brought to the client once (see :mod:`assets.transforms.access_logs`).
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Callable, Set
+
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from assets.transforms import visit_lines
-from assets.transforms.visit_times import hour_of
+from assets.transforms import access_logs, visit_lines
+from assets.transforms.visit_times import hour_of, iso_time
+from patterns.core.errors import ConfigurationError
 
 JSON = "json"
 COMBINED = "combined"
+FORMATS: frozenset[str] = frozenset({JSON, COMBINED})
 POSITION = ("source_file", "source_offset", "arrival_hour")
 JUDGED = ("raw", *POSITION, "format", "event_time", "event_hour", "reasons", "filtered_by")
+FIELDS = (
+    "visit_id",
+    "event_time",
+    "event_hour",
+    "user_id",
+    "keep_private",
+    "page",
+    "referral",
+    "ad_id",
+    "ip",
+    "login",
+    "connected_since",
+    "browser",
+    "browser_version",
+    "network_type",
+    "device_type",
+    "device_version",
+)
+PARSED = (*FIELDS, "raw", *POSITION, "format")
 
 _EVENT = (
     "visit_id string, user_id string, keep_private boolean, page string, context struct<referral: string,"
@@ -24,16 +48,107 @@ _EVENT = (
 )
 
 
-def judge(lines: DataFrame) -> DataFrame:
-    judged = visit_lines.judged(lines)
-    valid = F.size("reasons") == 0
-    time = F.when(valid, F.col("event_time"))
-    return judged.select(
+def judge(lines: DataFrame, formats: Set[str] = FORMATS) -> DataFrame:
+    """Give every landed line its reasons, its event time and the filter that removes it.
+
+    Args:
+        lines: raw BINARY, source_file, source_offset, arrival_hour (`2026-01-31T05`), format; other columns are
+            dropped.
+        formats: The formats that may occur. Name `json` alone where that is known: logs take a pass of their own for
+            their distinct agents. Every row is judged, whatever its format; one that was not to occur is rejected.
+
+    Returns:
+        The columns of :data:`JUDGED`, one row per input row.
+
+    Raises:
+        ConfigurationError: A format is unknown, or none is given.
+    """
+    return _by_format(lines, formats, _judged_json, _judged_logs).select(*JUDGED)
+
+
+def parse(rows: DataFrame, formats: Set[str] = FORMATS, key: str | None = None) -> DataFrame:
+    """Read the typed columns of the rows that are visit events; all other rows are left out.
+
+    Args:
+        rows: Rows of :func:`judge` (or of a table of them).
+        formats: The formats that occur.
+        key: Secret that derives `user_id` from address and agent; needed for access logs.
+
+    Returns:
+        The columns of :data:`PARSED`. `visit_id` of log rows is null until
+        :func:`assets.transforms.access_logs.with_visit_ids` has seen the rows around them.
+
+    Raises:
+        ConfigurationError: A format is unknown, none is given, or logs come without a key.
+    """
+    events = rows.filter((F.size("reasons") == 0) & F.col("filtered_by").isNull())
+    if COMBINED in formats and not key:
+        raise ConfigurationError(
+            what="access logs need a secret key to derive user and visit ids from",
+            where="parse(key=...)",
+            next_step="pass the key of the deployment; the same key gives the same ids",
+        )
+    return _by_format(events, formats, _parsed_json, lambda logs: access_logs.parsed(logs, key or "")).select(*PARSED)
+
+
+def _by_format(
+    rows: DataFrame,
+    formats: Set[str],
+    of_json: Callable[[DataFrame], DataFrame],
+    of_logs: Callable[[DataFrame], DataFrame],
+) -> DataFrame:
+    if not formats or formats - {JSON, COMBINED}:
+        raise ConfigurationError(
+            what=f"{sorted(formats)} are not formats of visits",
+            where="formats",
+            next_step=f"choose among '{JSON}' and '{COMBINED}'",
+        )
+    if formats == {JSON}:
+        return of_json(rows)
+    if formats == {COMBINED}:
+        return of_logs(rows)
+    # A row of a format nobody knows is judged as JSON: it is rejected there, not lost between the two.
+    is_log = F.col("format").eqNullSafe(COMBINED)
+    return of_json(rows.filter(~is_log)).unionByName(of_logs(rows.filter(is_log)))
+
+
+def _judged_json(lines: DataFrame) -> DataFrame:
+    return _verdicts(visit_lines.judged(lines).withColumn("filtered_by", F.lit(None).cast("string")))
+
+
+def _judged_logs(lines: DataFrame) -> DataFrame:
+    return _verdicts(access_logs.judged(lines))
+
+
+def _verdicts(judged: DataFrame) -> DataFrame:
+    """Only a valid row has a time; what a rejected row claims is not to be believed."""
+    time = F.when(F.size("reasons") == 0, F.col("event_time"))
+    return judged.withColumns({"event_time": time, "event_hour": hour_of(time)}).select(*JUDGED)
+
+
+def _parsed_json(events: DataFrame) -> DataFrame:
+    text = F.col("raw").cast("string")
+    read = events.withColumn("_event", F.from_json(text, _EVENT, visit_lines.JSON_OPTIONS))
+    event = F.col("_event")
+    context = event["context"]
+    user, technical = context["user"], context["technical"]
+    return read.select(
+        event["visit_id"].alias("visit_id"),
+        "event_time",
+        "event_hour",
+        event["user_id"].alias("user_id"),
+        F.coalesce(event["keep_private"], F.lit(True)).alias("keep_private"),
+        event["page"].alias("page"),
+        context["referral"].alias("referral"),
+        context["ad_id"].alias("ad_id"),
+        user["ip"].alias("ip"),
+        user["login"].alias("login"),
+        iso_time(user["connected_since"]).alias("connected_since"),
+        *(technical[name].alias(name) for name in _TECHNICAL),
         "raw",
         *POSITION,
         "format",
-        time.alias("event_time"),
-        hour_of(time).alias("event_hour"),
-        "reasons",
-        F.lit(None).cast("string").alias("filtered_by"),
     )
+
+
+_TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")

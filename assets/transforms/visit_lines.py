@@ -57,7 +57,7 @@ def judged(lines: DataFrame) -> DataFrame:
     )
     read = read.withColumn("_clean", _plainly_good())
     read = read.withColumn("_look", F.when(~F.col("_clean"), F.col("_look")))
-    read = _second_looks(read, text)
+    read = read.withColumn("_again", _second_looks(text))
     verdict = F.when(F.col("_object"), dead_letter.reasons(_field_rules(text))).otherwise(F.array(_shape(text)))
     read = read.withColumn("reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict))
     return read.select(*(name for name in lines.columns if name != "event_time"), "event_time", "reasons")
@@ -106,27 +106,22 @@ def _plainly_good() -> Column:
     return F.coalesce(good, F.lit(False))
 
 
-def _second_looks(read: DataFrame, text: Column) -> DataFrame:
-    """Parse the rows that are not plainly good once more; the others are given nothing to parse."""
-    doubtful = F.when(F.col("_object") & ~F.col("_clean"), _sealed(text, F.col("_seal")))
-    nested = F.when(_event()["context"].isNotNull(), doubtful)
-    pieces = F.regexp_replace(text, r"\}\s*+(?:,\s*+)?\{", "},{")
-    shapeless = F.when(F.col("_readable") & ~F.col("_object"), _sealed(pieces, F.col("_seal")))
-    return (
-        read.withColumns(
-            {
-                "_second": F.get(_parsed(doubtful, _SECOND_LOOK), F.lit(0)),
-                "_third": F.get(_parsed(nested, _THIRD_LOOK), F.lit(0))["context"],
-                "_pieces": _parsed(shapeless, _ENDS),
-            }
-        )
-        .withColumn("_several", _are_several("_pieces", F.col("_seal")))
-        .drop("_pieces")
+def _second_looks(text: Column) -> Column:
+    """Parse the rows that are not plainly good once more: they alone pay for it."""
+    sealed = F.when(F.col("_object"), _sealed(text, F.col("_seal")))
+    nested = F.when(_event()["context"].isNotNull(), sealed)
+    apart = F.regexp_replace(text, r"\}\s*+(?:,\s*+)?\{", "},{")
+    pieces = F.when(F.col("_readable") & ~F.col("_object"), _sealed(apart, F.col("_seal")))
+    looks = F.struct(
+        F.get(_parsed(sealed, _SECOND_LOOK), F.lit(0)).alias("plain"),
+        F.get(_parsed(nested, _THIRD_LOOK), F.lit(0))["context"].alias("context"),
+        _parsed(pieces, _ENDS).alias("pieces"),
     )
+    return F.when(~F.col("_clean"), looks)
 
 
-def _are_several(pieces: str, seal: Column) -> Column:
-    ends = F.element_at(F.when(F.size(pieces) > 2, F.col(pieces)), F.lit(-1))[_END] == seal
+def _are_several(pieces: Column, seal: Column) -> Column:
+    ends = F.element_at(F.when(F.size(pieces) > 2, pieces), F.lit(-1))[_END] == seal
     return F.coalesce(ends & F.forall(pieces, lambda one: one.isNotNull()), F.lit(False))
 
 
@@ -138,13 +133,13 @@ def _shape(text: Column) -> Column:
         .when(F.col("raw").isNull() | text.rlike(r"^\s*+\z"), F.lit("empty_line"))
         .when(~F.col("_readable"), F.lit("not_utf8"))
         .when(cut, F.lit("truncated"))
-        .when(F.col("_several"), F.lit("several_objects"))
+        .when(_are_several(F.col("_again")["pieces"], F.col("_seal")), F.lit("several_objects"))
         .otherwise(F.lit("not_json"))
     )
 
 
 def _field_rules(text: Column) -> list[Rule]:
-    event, second, third, time = _event(), F.col("_second"), F.col("_third"), F.col("event_time")
+    event, second, third, time = _event(), F.col("_again")["plain"], F.col("_again")["context"], F.col("event_time")
     rules = []
     for name in REQUIRED:
         typed = second[name] if name == "event_time" else event[name]

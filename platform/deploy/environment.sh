@@ -68,6 +68,12 @@ own_uv() {
 }
 
 sync() {
+    # An edit of pyproject.toml mostly changes nothing that is installed: then the network is not needed.
+    # shellcheck disable=SC2086
+    if [ -x .venv/bin/python ] && UV_PYTHON_DOWNLOADS=never "$1" sync --quiet --offline --locked --inexact \
+        --python "$python" $groups 2>/dev/null; then
+        return 0
+    fi
     # shellcheck disable=SC2086
     UV_PYTHON_DOWNLOADS=never "$1" sync --quiet --locked --inexact --python "$python" $groups
 }

@@ -16,12 +16,13 @@ from patterns.quality.write_faults import AuditFailed
 
 CONTRACT = "contract"
 LEDGER = "ledger"
+COMPLETE = "complete"
 
 
 def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
     """Give the checks of a dataset: its contract and its ledger, both blocking what is downstream."""
     rules = [f"{rule.name}: {rule.description}" for rule in (*contract.rules, *contract.audits)]
-    return [
+    specs = [
         dg.AssetCheckSpec(
             CONTRACT,
             asset=key,
@@ -35,6 +36,13 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
             description="Rows in = rows out + every row left out, with its reason; and the rows are still there",
         ),
     ]
+    if contract.parts is not None:
+        specs.append(
+            dg.AssetCheckSpec(
+                COMPLETE, asset=key, description=f"All {contract.parts} partitions of the period were there (warning)"
+            )
+        )
+    return specs
 
 
 def passed_checks(
@@ -43,7 +51,7 @@ def passed_checks(
     """Report the checks of a publication: the contract held, or nothing were published; the ledger is computed now."""
     lines = ledger.audit(step.lake, step.events, contract, list(commit.entries))
     problems = {line.entry.partition: line.problem for line in lines if line.problem}
-    return lines, [
+    results = [
         dg.AssetCheckResult(
             check_name=CONTRACT,
             asset_key=key,
@@ -70,6 +78,22 @@ def passed_checks(
             },
         ),
     ]
+    if contract.parts is not None:
+        partial = {
+            period: f"{entry.measures['parts'] or 0} of {contract.parts}"
+            for period, entry in commit.entries.items()
+            if (entry.measures["parts"] or 0) < contract.parts
+        }
+        results.append(
+            dg.AssetCheckResult(
+                check_name=COMPLETE,
+                asset_key=key,
+                passed=not partial,
+                severity=dg.AssetCheckSeverity.WARN,
+                description=f"computed from a part of the period: {partial}" if partial else None,
+            )
+        )
+    return lines, results
 
 
 def failed_checks(key: dg.AssetKey, contract: Contract, error: PlatformError) -> Iterator[dg.AssetCheckResult]:

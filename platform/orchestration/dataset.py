@@ -1,7 +1,5 @@
 """Turns a contract and a computation into a Dagster asset, so that policy is laid over all datasets in one place."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +7,8 @@ from typing import Any
 
 import dagster as dg
 
-from orchestration.checks import CONTRACT, LEDGER, check_specs, failed_checks, passed_checks
+from orchestration.checks import check_specs, failed_checks, passed_checks
+from orchestration.concurrent_runner import pool_of
 from orchestration.lineage import column_lineage, column_schema
 from orchestration.step import Step
 from patterns.core.commit import Commit
@@ -33,7 +32,6 @@ def dataset(
     deps: Sequence[dg.AssetDep] = (),
     partitions_def: dg.PartitionsDefinition[str] | None = None,
     automation: dg.AutomationCondition[dg.AssetKey] | None = None,
-    pool: str | None = None,
 ) -> Callable[[Callable[[Step], Commit]], dg.AssetsDefinition]:
     """Declare a dataset: the decorated function computes and publishes it.
 
@@ -43,7 +41,6 @@ def dataset(
         deps: Its inputs.
         partitions_def: Its partitions; None for a table that is written whole.
         automation: When it runs by itself.
-        pool: Concurrency pool of its table; its own by default.
 
     Returns:
         A decorator for a function from :class:`Step` to :class:`Commit`.
@@ -61,7 +58,7 @@ def dataset(
             partitions_def=partitions_def,
             backfill_policy=dg.BackfillPolicy.single_run() if partitions_def else None,
             automation_condition=automation,
-            pool=pool or contract.dataset.replace(".", "_"),
+            pool=pool_of(contract.dataset),
             check_specs=check_specs(key_of(contract.dataset), contract),
             metadata={
                 "dagster/column_schema": column_schema(contract),
@@ -91,7 +88,7 @@ def _materialize(
         with context.resources.spark.guard() as spark:
             step = Step(
                 contract=contract,
-                partitions=context.partition_keys if context.has_partition_key else (),
+                partitions=context.partition_keys if context.has_partition_key_range or context.has_partition_key else (),
                 spark=spark,
                 access=context.resources.lake,
                 run=_run(context, version),
@@ -150,6 +147,3 @@ def failure(context: dg.AssetExecutionContext, error: PlatformError) -> Exceptio
         metadata={"what": error.what, "where": error.where, "next step": error.next_step},
         allow_retries=False,
     )
-
-
-__all__ = ["CONTRACT", "LEDGER", "dataset", "failure", "key_of", "slug"]

@@ -14,8 +14,17 @@ import psutil
 _SAME_MOMENT_SECONDS = 0.05
 # How long a process may take to end by itself before it is killed.
 _STOP_SECONDS = 15.0
+
+
+class _Detached(subprocess.Popen[bytes]):
+    """A process that is meant to outlive the one that started it."""
+
+    def __del__(self) -> None:
+        """Say nothing: that it still runs at the end is the purpose."""
+
+
 # Processes this one started: kept so that they can be reaped when they end before it.
-_children: dict[int, subprocess.Popen[bytes]] = {}
+_children: dict[int, _Detached] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +55,7 @@ def start(
         Its identity.
     """
     with log.open("wb") as output:
-        process = subprocess.Popen(
+        process = _Detached(
             list(command),
             env=dict(environment),
             cwd=folder,

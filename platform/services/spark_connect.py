@@ -239,6 +239,7 @@ def _start(
         fingerprint=fingerprint,
     )
     write_atomically(_state_file(settings), json.dumps(asdict(state)).encode(), mode=0o600)
+    spark_probe.load_client()
     if _serves(state, settings.spark.start_seconds):
         return state
     ended = not processes.is_alive(identity)

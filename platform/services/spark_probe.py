@@ -35,6 +35,11 @@ _LOST = (
 )
 
 
+def load_client() -> None:
+    """Import Spark's client, which takes about a second, while there is something else to wait for."""
+    import pyspark.sql.connect.client.core  # noqa: F401
+
+
 def probe(url: str, *, seconds: float = 10.0) -> None:
     """Have the server run `SELECT 1` in a session of its own.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def attach(url: str) -> SparkSession:
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
+    # As PySpark's own entry point does: `pyspark.sql.functions` then builds columns without a JVM here.
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     session = SparkSession.builder.remote(url).create()
     near = url.startswith(("sc://localhost", "sc://127.0.0.1", "sc://[::1]"))
     retries = _LOCAL_RETRIES if near else _REMOTE_RETRIES

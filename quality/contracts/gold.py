@@ -27,6 +27,7 @@ CUBE_DIMENSIONS = (
 HOURS_PRESENT = Column(
     name="hours_present", type="INT", nullable=False, description="Hours of the period that were there when it was computed"
 )
+PARTS = {"parts": "max(hours_present)"}
 PATTERNS = ("Distributed Aggregator", "Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish")
 
 VISITS_CUBE_DAILY = Contract(
@@ -39,7 +40,8 @@ VISITS_CUBE_DAILY = Contract(
     rules=(COUNTED, Rule(name="hours_of_a_day", expression="hours_present BETWEEN 1 AND 24", description="A day has 24 hours")),
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
-    measures={"hours_present": "max(hours_present)"},
+    measures=PARTS,
+    parts=24,
     statistics=("device_type", "browser"),
     patterns=PATTERNS,
     freshness_hours=6,
@@ -55,7 +57,8 @@ VISITS_CUBE_WEEKLY = Contract(
     rules=(COUNTED, Rule(name="hours_of_a_week", expression="hours_present BETWEEN 1 AND 168", description="A week has 168 hours")),
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
-    measures={"hours_present": "max(hours_present)"},
+    measures=PARTS,
+    parts=168,
     statistics=("device_type", "browser"),
     patterns=PATTERNS,
     freshness_hours=12,

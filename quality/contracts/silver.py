@@ -94,7 +94,7 @@ LATE_VISITS = Contract(
         c.EVENT_HOUR,
         Column(name="event_time", type="TIMESTAMP", nullable=False, description="When the page was opened"),
         Column(name="watermark", type="TIMESTAMP", nullable=False, description="Watermark when the row arrived"),
-        Column(name="lateness_seconds", type="BIGINT", nullable=False, description="How far behind the watermark"),
+        Column(name="lateness_seconds", type="DOUBLE", nullable=False, description="How far behind the watermark"),
         c.RAW,
         *c.SOURCE,
     ),

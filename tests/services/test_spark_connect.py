@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,15 +16,10 @@ import pytest
 from patterns.core.errors import PlatformError
 from services import processes, spark_connect, spark_probe, spark_session
 from services.config import Settings
+from services.processes import ProcessIdentity
 from services.spark_connect import SparkServer
 
-
-def kill(server: SparkServer) -> None:
-    assert server.process is not None
-    os.kill(server.process.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 20
-    while processes.is_alive(server.process) and time.monotonic() < deadline:
-        time.sleep(0.05)
+Kill = Callable[[ProcessIdentity | None], None]
 
 
 def starter(settings: Settings) -> subprocess.Popen[str]:
@@ -77,14 +73,16 @@ def test_only_who_has_the_token_is_served_and_it_is_not_shown(own: Settings) -> 
     assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
 
 
-def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own: Settings) -> None:
+def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(
+    own: Settings, kill: Kill
+) -> None:
     server = spark_connect.ensure(own)
     session = spark_session.attach(server.url)
     assert session.range(3).count() == 3
-    kill(server)
+    kill(server.process)
     assert spark_connect.status(own).state == "dead"
     began = time.monotonic()
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever the client makes of it
+    with pytest.raises(Exception) as caught:
         session.range(3).count()
     assert time.monotonic() - began < 60
     assert spark_probe.is_lost(caught.value)
@@ -98,7 +96,7 @@ def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own
 
 def test_a_fault_of_the_work_is_not_taken_for_a_lost_server(own: Settings) -> None:
     session = spark_session.attach(spark_connect.ensure(own).url)
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - any fault of a query
+    with pytest.raises(Exception) as caught:
         session.sql("SELECT 1 / 0").collect()
     assert not spark_probe.is_lost(caught.value)
     assert not spark_probe.is_lost(ConnectionResetError("Connection reset by peer"))
@@ -180,7 +178,7 @@ def test_a_server_that_cannot_start_is_an_error_with_its_last_words_and_leaves_n
     fresh: Settings,
 ) -> None:
     wrong = replace(fresh, spark=replace(fresh.spark, master="nonsense"))
-    with pytest.raises(spark_connect.SparkServerFailed, match="nonsense") as caught:
+    with pytest.raises(spark_connect.SparkServerFailed, match="Master must") as caught:
         spark_connect.ensure(wrong)
     assert caught.value.where.endswith("server.log")
     assert not caught.value.transient

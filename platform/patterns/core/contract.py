@@ -77,6 +77,8 @@ class Contract:
         reasons: SQL aggregates: how many of these are not rows of this table, by reason.
         measures: Further SQL aggregates kept with each commit.
         breakdowns: Row counts by these columns kept with each commit, by name.
+        parts: How many partitions of the layer below make one of these complete, counted by the measure `parts`; None
+            when a partition is not gathered from others.
         statistics: Columns with file statistics for skipping; chosen, because each costs on every write.
         patterns: Names of the patterns the dataset uses, as in the pattern index.
         freshness_hours: Hours after the end of a partition by which it is published; None when nothing is promised.
@@ -95,6 +97,7 @@ class Contract:
     reasons: Mapping[str, str] = field(default_factory=dict)
     measures: Mapping[str, str] = field(default_factory=dict)
     breakdowns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: int | None = None
     statistics: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None

@@ -1,17 +1,18 @@
 """Metadata Decorator: the technical context of data is kept with it, and out of its consumers' sight.
 
-Problem: a figure is wrong, and the engineer needs the run, the code and the attempt that wrote it; the analyst
-who reads the table next to it needs none of these columns, and builds a report on one of them.
+Problem: a figure is wrong, and the engineer needs the run, the code and the attempt that wrote it; the
+analyst who reads the table next to it needs none of these columns, and builds a report on one of them.
 
-How it works: the writer puts the run, job, code version, trigger and attempt into the commit of every publication;
-nothing is repeated on each row. :func:`context_table` joins to any dataset by dataset and partition, because a
-partition is published whole. :func:`consumer_view` hides what is personal or technical.
+How it works: the writer puts the run, job, code version, trigger and attempt into the commit of every
+publication; nothing is repeated on each row. :func:`context_table` joins to any dataset by dataset and
+partition, because a partition is published whole. :func:`consumer_view` hides what is personal or
+technical.
 
-The trap: context in columns is wide, repeated a million times, and becomes an interface the moment it is visible. Context
-in the commit alone is lost with the log's retention: the event log keeps it.
+The trap: context in columns is wide, repeated a million times, and becomes an interface the moment it is
+visible. Context in the commit alone is lost with the log's retention: the event log keeps it.
 
-When not to use it: where consumers need the context row by row, as with rows of several runs in one partition; then
-a Wrapper puts it beside the row.
+When not to use it: where consumers need the context row by row, as with rows of several runs in one
+partition; then a Wrapper puts it beside the row.
 
 Source: Data Engineering Design Patterns, ch. 5.
 """
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TECHNICAL = frozenset(
-    {"raw", "source_file", "source_offset", "arrival_hour", "load_date", "format", "reasons", "occurrences", "conflicts"}
+    "raw source_file source_offset arrival_hour load_date format reasons occurrences conflicts".split()
 )
 """Columns that say how a row came to be, not what happened."""
 
@@ -82,9 +83,8 @@ def provenance(lake: Lake, dataset: str, partition: str) -> Decoration | None:
     table = lake.table(EVENTS)
     if table is None:
         return None
-    wanted = (
-        (ds.field("dataset") == dataset) & (ds.field("kind") == PUBLICATION) & (ds.field("partition") == partition)
-    )
+    wanted = (ds.field("dataset") == dataset) & (ds.field("partition") == partition)
+    wanted &= ds.field("kind") == PUBLICATION
     rows = table.to_pyarrow_dataset().to_table(filter=wanted).to_pylist()
     if not rows:
         return None
@@ -107,8 +107,9 @@ def context_table(spark: SparkSession, lake: Lake) -> DataFrame:
     """Give the execution of every publication as a table that joins to any dataset by dataset and partition.
 
     Returns:
-        dataset STRING, partition STRING, table_version BIGINT, run_id STRING, code_version STRING, job STRING,
-        trigger STRING, attempt INT, published_at TIMESTAMP, current BOOLEAN (the newest publication of the partition).
+        dataset STRING, partition STRING, table_version BIGINT, run_id STRING, code_version STRING,
+        job STRING, trigger STRING, attempt INT, published_at TIMESTAMP, current BOOLEAN (true for the newest
+        publication of a partition).
 
     Raises:
         DatasetMissing: Nothing has ever been published.
@@ -116,9 +117,7 @@ def context_table(spark: SparkSession, lake: Lake) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    run = {
-        name: F.get_json_object("payload", f"$.run.{name}").alias(name) for name in ("job", "trigger")
-    }
+    run = {name: F.get_json_object("payload", f"$.run.{name}").alias(name) for name in ("job", "trigger")}
     newest = F.max("table_version").over(Window.partitionBy("dataset", "partition"))
     return (
         lake.read(spark, EVENTS)

@@ -1,20 +1,20 @@
-"""Constraints Enforcer: the table itself refuses rows that break its contract, and says all that is wrong with a batch.
+"""Constraints Enforcer: the table refuses rows that break its contract; all faults of a batch are named.
 
-Problem: a producer sends a row without a user. The job is correct, its tests pass, and the row is stored all the same,
-because the only place that knew the rule was a document.
+Problem: a producer sends a row without a user. The job is correct, its tests pass, and the row is stored
+all the same, because the only place that knew the rule was a document.
 
-How it works: the contract becomes constraints of the Delta table (types, NOT NULL, CHECK, generated columns), so that
-every writer is held to it, also one that goes round the platform. :func:`violations` names everything that is
-wrong with a batch and how many rows it concerns; :func:`orphans` does what no constraint of Delta can: it finds
-facts that point to nothing.
+How it works: the contract becomes constraints of the Delta table (types, NOT NULL, CHECK, generated
+columns), so that every writer is held to it, also one that goes round the platform. :func:`violations`
+names everything that is wrong with a batch and how many rows it concerns; :func:`orphans` does what no
+constraint of Delta can: it finds facts that point to nothing.
 
 The trap: a database stops at the first bad row it meets, and the next attempt meets the second. A batch is
 mended once only when all its faults are known; the constraints stay as the last line of defence. And a
-CHECK accepts NULL: `a > 1` holds for a row without `a`. The audit counts it as broken, a nullable column
-therefore says so in its rule.
+condition that is null is broken, unlike in most databases: a rule about a nullable column must say what
+holds when there is no value.
 
-When not to use it: for promises about many rows at once (sums, uniqueness, freshness); those are audits. Where single bad
-rows must not stop the batch, a Dead-Letter takes them out before the constraint sees them.
+When not to use it: for promises about many rows at once (sums, uniqueness, freshness); those are audits.
+Where single bad rows must not stop the batch, a Dead-Letter takes them out before the constraint sees them.
 
 Source: Data Engineering Design Patterns, ch. 9.
 """
@@ -61,7 +61,7 @@ def constraints(contract: Contract, generated: Mapping[str, str] | None = None) 
 
     Args:
         contract: What is promised.
-        generated: Column to the SQL expression Delta computes it with, or checks it against when it is written.
+        generated: Column to the SQL expression Delta computes it with, or checks it against.
 
     Returns:
         Types, NOT NULL, generated columns and CHECK conditions.
@@ -76,7 +76,10 @@ def constraints(contract: Contract, generated: Mapping[str, str] | None = None) 
         Constraint(kind=Kind.GENERATED, name=name, definition=expression)
         for name, expression in (generated or {}).items()
     ]
-    return [*found, *(Constraint(kind=Kind.CHECK, name=r.name, definition=r.expression) for r in contract.rules)]
+    return [
+        *found,
+        *(Constraint(kind=Kind.CHECK, name=r.name, definition=r.expression) for r in contract.rules),
+    ]
 
 
 def enforce(
@@ -88,7 +91,7 @@ def enforce(
         spark: The session.
         lake: The tables' root.
         contract: What is promised.
-        generated: Column to the SQL expression that generates it; Delta takes it when a table is created, not later.
+        generated: Column to the SQL expression that generates it; only for a table that is created.
 
     Raises:
         ConfigurationError: A generated column is not in the contract.
@@ -113,7 +116,7 @@ def enforce(
 
 
 def missing(lake: Lake, contract: Contract) -> Sequence[Constraint]:
-    """Give the promises a dataset's table does not enforce, from its log alone; all of them when there is no table."""
+    """Give the promises a dataset's table does not enforce, from its log alone; all without a table."""
     table = lake.table(contract.dataset)
     if table is None:
         return constraints(contract)
@@ -139,7 +142,7 @@ def violations(
     Args:
         frame: Rows with the columns of the contract.
         contract: What is promised.
-        partitions: The batch's partitions; a row of another one is a violation. None: any partition may occur.
+        partitions: The batch's partitions; a row of another one is a violation. None: any may occur.
 
     Returns:
         One violation per broken promise and partition; empty when the batch may be written.

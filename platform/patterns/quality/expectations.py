@@ -1,8 +1,9 @@
 """The contract in the vocabulary of Great Expectations: suites that are derived, never typed.
 
-The hot path judges a batch with one aggregate inside the writing transaction. This module says the same promises
-again in a vocabulary that people outside the platform know, looks at the *published* rows, and renders the pages
-they read. A second reader that shares no code with the first also finds what the first would overlook.
+The hot path judges a batch with one aggregate inside the writing transaction. This module says the same
+promises again in a vocabulary that people outside the platform know, looks at the *published* rows, and
+renders the pages they read. A second reader that shares no code with the first also finds what the first
+would overlook.
 
 No value of a row enters a result: the figures are counts, so the pages hold no personal data.
 """
@@ -102,14 +103,14 @@ class Validation:
 
 
 class Project:
-    """A Great Expectations project in memory: nothing is kept but the rendered pages, nothing is sent anywhere."""
+    """A Great Expectations project in memory: only rendered pages are kept, nothing is sent anywhere."""
 
     def __init__(self) -> None:
         gx = _library()
         self._context: Any = gx.get_context(mode="ephemeral")
         self._context.enable_analytics(False)
         self._context.variables.progress_bars = {"globally": False}
-        # Not persisted: a suite reads a frame a few times, and a shared server keeps what is cached for everybody.
+        # Not persisted: what is cached on a shared server stays there for everybody.
         self._lake = self._context.data_sources.add_spark("lake", persist=False)
         self._validations: list[Validation] = []
 
@@ -134,9 +135,7 @@ class Project:
         asset = self._lake.add_dataframe_asset(contract.dataset)
         batch = asset.add_batch_definition_whole_dataframe("published")
         definition = self._context.validation_definitions.add(
-            gx.ValidationDefinition(
-                name=contract.dataset, data=batch, suite=self._context.suites.add(wanted)
-            )
+            gx.ValidationDefinition(name=contract.dataset, data=batch, suite=self._context.suites.add(wanted))
         )
         with _quiet():
             outcome = definition.run(batch_parameters={"dataframe": frame}, result_format=RESULT_FORMAT)
@@ -152,7 +151,7 @@ class Project:
         return validation
 
     def render(self, folder: Path) -> Path:
-        """Render the pages of everything validated so far; a reader sees the old pages or the new ones.
+        """Render the pages of what was validated so far; old pages stay until the new ones are complete.
 
         Args:
             folder: Where the pages live; replaced.
@@ -167,10 +166,12 @@ class Project:
             self._context.build_data_docs(site_names=["local_site"])
         expectations_site.self_contained(staged, self._validations)
         replaced = folder.parent / f".{folder.name}-{uuid.uuid4().hex}"
-        if folder.exists():
-            folder.rename(replaced)
+        if not folder.exists():
+            staged.rename(folder)
+            return folder / "index.html"
+        folder.rename(replaced)
         staged.rename(folder)
-        shutil.rmtree(replaced, ignore_errors=True)
+        shutil.rmtree(replaced)
         return folder / "index.html"
 
 
@@ -194,8 +195,8 @@ def suite(contract: Contract, rows: RowCount | None = None) -> Any:
         rows: How many rows there should be; None when nothing is promised.
 
     Returns:
-        A `great_expectations.ExpectationSuite` named after the dataset; the `rule` in an expectation's meta is the name
-        the same promise has in the audit of a write.
+        A `great_expectations.ExpectationSuite` named after the dataset; `rule` in an expectation's meta is
+        the name the same promise has in the audit of a write.
 
     Raises:
         UnknownType: The contract has a type without an expectation.
@@ -204,34 +205,59 @@ def suite(contract: Contract, rows: RowCount | None = None) -> Any:
     names = [column.name for column in contract.columns]
     expectations = [
         # As a set: columns added to a table later stand at its end, wherever the contract has them.
-        _expect("ExpectTableColumnsToMatchSet", "columns", "The columns are those of the contract",
-                column_set=names, exact_match=True),
-    ]  # fmt: skip
+        _expect(
+            "ExpectTableColumnsToMatchSet",
+            "columns",
+            "The columns are those of the contract",
+            column_set=names,
+            exact_match=True,
+        ),
+    ]
     if rows is not None:
         expectations.append(
-            _expect("ExpectTableRowCountToBeBetween", "row_count", "The number of rows is as expected",
-                    min_value=rows.least, max_value=rows.most)
-        )  # fmt: skip
+            _expect(
+                "ExpectTableRowCountToBeBetween",
+                "row_count",
+                "The number of rows is as expected",
+                min_value=rows.least,
+                max_value=rows.most,
+            )
+        )
     for column in contract.columns:
         expectations.append(
-            _expect("ExpectColumnValuesToBeOfType", f"type.{column.name}", f"{column.name} is {column.type}",
-                    column=column.name, type_=_spark_type(contract, column.type))
-        )  # fmt: skip
+            _expect(
+                "ExpectColumnValuesToBeOfType",
+                f"type.{column.name}",
+                f"{column.name} is {column.type}",
+                column=column.name,
+                type_=_spark_type(contract, column.type),
+            )
+        )
         if not column.nullable:
             expectations.append(
-                _expect("ExpectColumnValuesToNotBeNull", f"not_null.{column.name}", column.description,
-                        column=column.name)
-            )  # fmt: skip
+                _expect(
+                    "ExpectColumnValuesToNotBeNull",
+                    f"not_null.{column.name}",
+                    column.description,
+                    column=column.name,
+                )
+            )
     if contract.key:
         expectations.append(_unique(contract))
     for rule in contract.rules:
         condition = f"not coalesce({rule.expression}, false)"
-        expectations.append(_query(rule.name, rule.description, f"SELECT 1 AS broken FROM {{batch}} WHERE {_sql(condition)}"))
+        expectations.append(
+            _query(rule.name, rule.description, f"SELECT 1 AS broken FROM {{batch}} WHERE {_sql(condition)}")
+        )
     by = f" GROUP BY `{contract.partitioning.column}`" if contract.partitioning else ""
     for audit in contract.audits:
         held = _sql(f"SELECT {audit.expression} AS held FROM ") + "{batch}" + by
         expectations.append(
-            _query(audit.name, audit.description, f"SELECT 1 AS broken FROM ({held}) WHERE NOT coalesce(held, false)")
+            _query(
+                audit.name,
+                audit.description,
+                f"SELECT 1 AS broken FROM ({held}) WHERE NOT coalesce(held, false)",
+            )
         )
     return gx.ExpectationSuite(name=contract.dataset, expectations=expectations)
 

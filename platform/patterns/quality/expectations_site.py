@@ -1,7 +1,8 @@
 """Makes rendered Data Docs complete in themselves: no script, style or picture is fetched from elsewhere.
 
-The pages as rendered load a dozen files from public servers, so they tell strangers who reads them and are blank
-where there is no way out. Here they get one small style of their own and a first page that needs no script.
+The pages as rendered load a dozen files from public servers, so they tell strangers who reads them and are
+blank where there is no way out. Here they get one small style of their own and a first page that needs no
+script.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def _row(folder: Path, validation: Validation) -> str:
     name = html.escape(validation.dataset)
     suite = "/".join(("expectations", *parts)) + ".html"
     result = "passed" if validation.passed else "failed"
-    link = f"<a href='{html.escape(pages[-1].relative_to(folder).as_posix())}'>{result}</a>" if pages else result
+    link = (
+        f"<a href='{html.escape(pages[-1].relative_to(folder).as_posix())}'>{result}</a>" if pages else result
+    )
     kept = len(validation.results) - len(validation.failed)
     broken = "<br>".join(html.escape(f"{item.rule} ({item.found})") for item in validation.failed)
     return (

@@ -1,16 +1,17 @@
-"""Online Observer: a dataset is measured by the job that writes it, so the measures are there when the data is.
+"""Online Observer: a dataset is measured by the job that writes it, so measures are there with the data.
 
-Problem: an observer that runs once a day finds at noon that the referral was null for everybody since midnight.
+Problem: an observer that runs once a day finds at noon that the referral was null for everybody since
+midnight.
 
-How it works: :func:`observe` turns a contract into SQL aggregates (share of nulls, distinct values). They join the audits'
-one pass over the files just written and travel in the commit; :func:`series` reads them back as a line over the
-partitions, for a plot or a detector, without touching the data.
+How it works: :func:`observe` turns a contract into SQL aggregates (share of nulls, distinct values). They
+join the audits' one pass over the files just written and travel in the commit; :func:`series` reads them
+back as a line over the partitions, for a plot or a detector, without touching the data.
 
-The trap: a measure is not a promise. A null share that doubles must be seen, not stop the job; what must stop it is an
-audit. And an empty partition has no null share: it is absent from the series, not zero.
+The trap: a measure is not a promise. A null share that doubles must be seen, not stop the job; what must
+stop it is an audit. And an empty partition has no null share: it is absent from the series, not zero.
 
-When not to use it: for measures that need other datasets, history or much time (distributions, drift): they would
-delay every write, and an Offline Observer takes them beside the hot path.
+When not to use it: for measures that need other datasets, history or much time (distributions, drift): they
+would delay every write, and an Offline Observer takes them beside the hot path.
 
 Source: Data Engineering Design Patterns, ch. 9.
 """
@@ -30,7 +31,7 @@ DISTINCT = "approx_distinct"
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One measure of one partition as its newest publication took it; None: the partition had no rows to measure."""
+    """One measure of one partition as its newest publication took it; None when it had no rows to measure."""
 
     partition: str
     value: float | None

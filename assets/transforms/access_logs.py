@@ -1,0 +1,230 @@
+"""Access logs in Combined Log Format: lines to page views, page views to visits.
+
+A line is matched once: one replacement turns it into its fields, parted by a character no readable line holds.
+What is not a page view is filtered by name: `method`, `status`, `asset`, `feed`, `crawler`, the first that matches.
+
+Visitors have no names here. `user_id` is a keyed hash of address and agent; `visit_id` of that and the instant the
+visit began. A visit ends after more than 30 minutes without a page view, so its beginning may lie in an
+earlier hour: :func:`with_visit_ids` is given the rows before, and :func:`touches_edge` says when they do not suffice.
+
+Source of the format: Apache HTTP Server documentation, "Log Files".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from assets.transforms import user_agents
+from assets.transforms.keyed_hash import keyed_hash
+from assets.transforms.visit_lines import MAX_BYTES
+from assets.transforms.visit_times import impossible
+from patterns.error_management import dead_letter
+from patterns.error_management.dead_letter import Rule
+from patterns.error_management.filter_interceptor import Filter, first_match
+
+GAP = timedelta(minutes=30)
+FILTERS = ("method", "status", "asset", "feed", "crawler")
+
+_SEPARATOR = "\x1f"
+_QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
+_STAMP = r"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\]"
+_LINE = rf"^([^\s]+) [^\s]+ [^\[]*+{_STAMP} {_QUOTED} (\d{{3}}) (?:\d+|-) {_QUOTED} {_QUOTED}\s*+\z"
+_FIELDS = ("address", "stamp", "request", "status", "referrer", "agent")
+_ASSETS = (
+    "css|js|mjs|png|jpg|jpeg|gif|ico|svg|webp|avif|woff|woff2|ttf|otf|eot|map|mp4|webm|mp3|ogg|zip|gz|tar|tgz|jar"
+    "|exe|iso|deb|rpm"
+)
+_ASSET_PATHS = ("/robots.txt", "/favicon.ico", "/sitemap.xml")
+_FEED_PATH = r"(?:^|/)(?:feed|rss|atom)(?:/|\z)|\.(?:rss|atom)\z|(?:^|/)(?:index|atom|rss|feed)\.xml\z"
+_FEED_QUERIES = ("flav=rss", "flav=atom", "feed=")
+_HOST = r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?(?:[^/?#@\s]*@)?([A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\])(?:[:/?#]|\z)"
+_ID_DIGITS = 32
+
+
+def judged(lines: DataFrame) -> DataFrame:
+    """Add to every log line its time, all reasons to reject it, and the filter that removes it.
+
+    The distinct agents that no cheaper rule decides are brought to the client first: this is an action.
+
+    Args:
+        lines: raw BINARY, arrival_hour STRING, and anything else.
+
+    Returns:
+        The input with event_time TIMESTAMP, reasons ARRAY<STRING> and filtered_by STRING.
+    """
+    read = _with_request(_with_fields(lines))
+    read = read.withColumn("event_time", F.try_to_timestamp(F.col("stamp"), F.lit("dd/MMM/yyyy:HH:mm:ss Z")))
+    read = read.withColumn("reasons", dead_letter.reasons(_rules()))
+    valid = F.size("reasons") == 0
+    undecided = read.where(valid & first_match(_filters([])).isNull())
+    spiders = user_agents.spiders(user_agents.distinct(undecided, "agent"))
+    removed = F.when(valid, first_match(_filters(spiders)))
+    return read.select(
+        *(name for name in lines.columns if name not in ("event_time", "reasons", "filtered_by")),
+        "event_time",
+        "reasons",
+        removed.alias("filtered_by"),
+    )
+
+
+def parsed(rows: DataFrame, key: str) -> DataFrame:
+    """Read the typed columns of page views; `visit_id` stays null until the rows around are known.
+
+    The distinct agents are brought to the client first: this is an action.
+
+    Args:
+        rows: Judged rows that are visit events: raw, event_time, event_hour, and anything else.
+        key: Secret that `user_id` is derived with.
+
+    Returns:
+        The input with visit_id, user_id, keep_private (true: nobody asked), page, referral (the referring host), ad_id,
+        ip, login, connected_since, browser, browser_version, network_type, device_type and device_version.
+    """
+    read = _with_request(_with_fields(rows))
+    agents = user_agents.table(rows.sparkSession, user_agents.distinct(read, "agent"))
+    nothing = F.lit(None).cast("string")
+    user = keyed_hash(F.concat_ws(" ", "address", "agent"), key, "user_id")
+    kept = [name for name in rows.columns if name not in ("visit_id", *agents.columns)]
+    return read.join(F.broadcast(agents), on="agent", how="left").select(
+        *kept,
+        nothing.alias("visit_id"),
+        F.substring(user, 1, _ID_DIGITS).alias("user_id"),
+        F.lit(True).alias("keep_private"),
+        F.col("path").alias("page"),
+        referring_host(F.col("referrer")).alias("referral"),
+        nothing.alias("ad_id"),
+        F.col("address").alias("ip"),
+        nothing.alias("login"),
+        F.lit(None).cast("timestamp").alias("connected_since"),
+        nothing.alias("network_type"),
+        *agents.columns[1:],
+    )
+
+
+def referring_host(referrer: Column) -> Column:
+    """Build the host a request was referred by, in lower case; null when there is none."""
+    host = F.regexp_extract(referrer, _HOST, 1)
+    return F.when(~referrer.isin("", "-") & (host != ""), F.lower(host))
+
+
+def with_visit_ids(target: DataFrame, lookback: DataFrame, key: str, gap: timedelta = GAP) -> DataFrame:
+    """Fill the visit ids of page views.
+
+    Args:
+        target: Rows of :func:`parsed` to fill, whole hours of them.
+        lookback: Earlier rows of :func:`parsed`; those of visitors who are not in the target do no harm.
+        key: Secret that `visit_id` is derived with.
+        gap: Silence after which a visit is over.
+
+    Returns:
+        The target's rows and columns. The ids are those of a computation over all rows ever, unless
+        :func:`touches_edge` says otherwise.
+    """
+    began = F.concat_ws(" ", F.unix_micros("_began").cast("string"), "user_id")
+    visit = F.substring(keyed_hash(began, key, "visit_id"), 1, _ID_DIGITS)
+    return _begun(target, lookback, target.columns, gap).withColumn("visit_id", visit).select(*target.columns)
+
+
+def touches_edge(target: DataFrame, lookback: DataFrame, edge: datetime, gap: timedelta = GAP) -> bool:
+    """Tell whether a visit of the target may have begun before the lookback (an action).
+
+    Args:
+        target: As given to :func:`with_visit_ids`.
+        lookback: As given to :func:`with_visit_ids`.
+        edge: First instant the lookback covers, aware.
+        gap: As given to :func:`with_visit_ids`.
+
+    Returns:
+        True when an earlier row could join a visit: look further back and ask again.
+    """
+    begun = _begun(target, lookback, ["user_id", "event_time"], gap)
+    return bool(begun.where(F.col("_began") < F.lit(edge + gap)).limit(1).collect())
+
+
+def sessionize(page_views: DataFrame, gap: timedelta = GAP) -> DataFrame:
+    """Add the instant at which each page view's visit began.
+
+    Args:
+        page_views: user_id STRING, event_time TIMESTAMP, and anything else.
+        gap: A visit goes on while no silence is longer than this.
+
+    Returns:
+        The input with visit_start TIMESTAMP.
+    """
+    in_order = Window.partitionBy("user_id").orderBy("event_time")
+    silence = F.unix_micros("event_time") - F.unix_micros(F.lag("event_time").over(in_order))
+    begins = silence.isNull() | (silence > F.lit(gap // timedelta(microseconds=1)))
+    until_here = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    marked = page_views.withColumn("_begin", F.when(begins, F.col("event_time")))
+    return marked.withColumn("visit_start", F.last("_begin", ignorenulls=True).over(until_here)).drop("_begin")
+
+
+def _begun(target: DataFrame, lookback: DataFrame, columns: Sequence[str], gap: timedelta) -> DataFrame:
+    """The target's rows with the instant their visit began; of the lookback only who and when is carried."""
+    ours = target.select(*columns).withColumn("_ours", F.lit(True))
+    before = lookback.select("user_id", "event_time").withColumn("_ours", F.lit(False))
+    whole = sessionize(ours.unionByName(before, allowMissingColumns=True), gap)
+    return whole.where("_ours").drop("_ours").withColumnRenamed("visit_start", "_began")
+
+
+def _with_fields(lines: DataFrame) -> DataFrame:
+    """Add the fields of the format, all null when the line is not of it."""
+    text = F.when(F.octet_length("raw") <= MAX_BYTES, F.col("raw").cast("string"))
+    readable = F.is_valid_utf8(text) & ~text.contains(_SEPARATOR)
+    marks = _SEPARATOR.join(f"${number}" for number in range(1, len(_FIELDS) + 1))
+    parts = F.split(F.regexp_replace(F.when(readable, text), _LINE, marks), _SEPARATOR, -1)
+    found = lines.withColumn("_parts", parts)
+    found = found.withColumn("_parts", F.when(F.size("_parts") == len(_FIELDS), F.col("_parts")))
+    fields = {name: F.get("_parts", F.lit(number)) for number, name in enumerate(_FIELDS)}
+    return found.withColumns(fields).drop("_parts")
+
+
+def _with_request(read: DataFrame) -> DataFrame:
+    """Add method, path and query; a request that is not three words has an empty method."""
+    words = F.split("request", " ")
+    usual = F.size(words) == 3
+    target = F.when(usual, F.get(words, F.lit(1))).otherwise(F.lit(""))
+    mark = F.instr(target, "?")
+    return read.withColumns(
+        {
+            "method": F.when(usual, F.get(words, F.lit(0))).otherwise(F.lit("")),
+            "path": F.when(mark > 0, F.substring(target, F.lit(1), mark - 1)).otherwise(target),
+            "query": F.when(mark > 0, F.substring(target, mark + 1, F.length(target))).otherwise(F.lit("")),
+        }
+    )
+
+
+def _rules() -> list[Rule]:
+    raw, text = F.col("raw"), F.col("raw").cast("string")
+    large = F.octet_length(raw) > MAX_BYTES
+    small = ~large
+    empty = raw.isNull() | (small & text.rlike(r"^\s*+\z"))
+    utf8 = F.is_valid_utf8(text)
+    time = F.col("event_time")
+    return [
+        Rule(name="too_large", condition=large),
+        Rule(name="empty_line", condition=empty),
+        Rule(name="not_utf8", condition=small & ~utf8),
+        Rule(name="not_combined_log", condition=small & utf8 & ~empty & time.isNull()),
+        Rule(name="impossible_time", condition=impossible(time, F.col("arrival_hour"))),
+    ]
+
+
+def _filters(spiders: Sequence[str]) -> list[Filter]:
+    path, query, agent = F.col("path"), F.col("query"), F.col("agent")
+    status = F.col("status")
+    feed = path.rlike(_FEED_PATH)
+    for part in _FEED_QUERIES:
+        feed = feed | query.contains(part)
+    crawler = user_agents.bears_crawler_word(agent)
+    return [
+        Filter(name="method", removes=F.col("method") != "GET"),
+        Filter(name="status", removes=~(status.startswith("2") | (status == "304"))),
+        Filter(name="asset", removes=F.lower(path).rlike(rf"\.(?:{_ASSETS})\z") | path.isin(*_ASSET_PATHS)),
+        Filter(name="feed", removes=feed),
+        Filter(name="crawler", removes=crawler | agent.isin(*spiders) if spiders else crawler),
+    ]

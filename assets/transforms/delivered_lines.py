@@ -1,0 +1,148 @@
+"""Reads the lines of a delivered reference table, JSON or CSV, as text fields, and names the lines that are no row.
+
+A JSON line is exactly one object, checked by a seal: the line is read as `[line,{"__end":seal}]`, which breaks when
+anything follows the object. A CSV line gets the seal as one more value, so that a line with a quote left open, or
+with more or fewer values than its file's header, is told from a good one. CSV columns are found by the header's
+names, never by position: a producer that moves a column moves nothing here. A quoted value cannot hold a line feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from assets.transforms.visit_lines import MAX_BYTES
+
+LINE_REASON = "line_reason"
+WRONG_TYPES = "wrong_types"
+
+_END = "__end"
+_WIDEST = 64
+_JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false", "mode": "PERMISSIVE"}
+_CSV_OPTIONS = {"sep": ";", "escape": '"', "mode": "PERMISSIVE"}
+_CSV_SCHEMA = ", ".join(f"c{number} STRING" for number in range(_WIDEST + 1))
+
+
+def read(lines: DataFrame, fields: Sequence[str], *, strings: Sequence[str] = ()) -> DataFrame:
+    """Read the fields of every line as text.
+
+    Args:
+        lines: raw BINARY, source_file STRING (a name in `.csv` or `.csv.gz` is CSV with `;` and a header, any other
+            JSON), source_offset BIGINT, and anything else.
+        fields: Fields of the table; numbers and booleans are taken as their text.
+        strings: Those of the fields that in JSON have to be strings.
+
+    Returns:
+        The input, one row per line, with each field as STRING (null when absent, null, or the line is no row),
+        `line_reason` STRING (null when the line is a row, else `header`, `empty_line`, `not_utf8`, `too_large`,
+        `truncated`, `not_json` or `not_csv`), and `wrong_types` ARRAY<STRING>: the fields that hold an object or an
+        array, or, of `strings`, anything but a string.
+    """
+    names = lines.columns
+    looked = _json_values(_csv_values(_with_text(lines), fields), fields, strings)
+    return looked.select(
+        *names,
+        *(_value(field, strings).alias(field) for field in fields),
+        _line_reason().alias(LINE_REASON),
+        _wrong_types(fields, strings).alias(WRONG_TYPES),
+    )
+
+
+def _with_text(lines: DataFrame) -> DataFrame:
+    small = F.octet_length("raw") <= MAX_BYTES
+    text = F.when(small, F.col("raw").cast("string"))
+    sealed = lines.withColumns({"_text": F.when(F.is_valid_utf8(text), text), "_csv": _is_csv()})
+    free = ~F.col("_text").contains(_END)
+    return sealed.withColumn("_seal", F.when(free, F.lit(".")).otherwise(F.sha2(F.col("_text"), 256)))
+
+
+def _is_csv() -> Column:
+    return F.lower("source_file").rlike(r"\.csv(\.gz)?$")
+
+
+def _csv_values(lines: DataFrame, fields: Sequence[str]) -> DataFrame:
+    """Add the values of CSV lines, and where each field is among them by the header of the line's file."""
+    first = lines.where(F.col("_csv") & (F.col("source_offset") == 0))
+    names = F.transform(_tokens(F.regexp_replace("_text", "^\ufeff", "")), F.trim)
+    headers = first.select(F.col("source_file").alias("_file"), names.alias("_names"), _csv_seal().alias("_end"))
+    headers = headers.select(
+        "_file",
+        (F.array_position("_names", F.col("_end")) - 1).alias("_width"),
+        *(F.array_position("_names", field).cast("int").alias(f"_at_{field}") for field in fields),
+    )
+    # One row per CSV file: two files of one table may order their columns in two ways.
+    known = lines.join(F.broadcast(headers), F.col("source_file") == F.col("_file"), "left")
+    return known.withColumn("_tokens", _tokens(F.col("_text")))
+
+
+def _csv_seal() -> Column:
+    return F.concat(F.lit(_END), F.col("_seal"))
+
+
+def _tokens(text: Column) -> Column:
+    """Parse a CSV line into its values and the seal; a line with more separators than any header is not parsed."""
+    separators = F.length(text) - F.length(F.replace(text, F.lit(";"), F.lit("")))
+    sealed = F.concat(F.regexp_replace(text, r"\r$", ""), F.lit(';"'), _csv_seal(), F.lit('"'))
+    row = F.from_csv(F.when(F.col("_csv") & (separators < _WIDEST), sealed), _CSV_SCHEMA, _CSV_OPTIONS)
+    return F.array(*[row[f"c{number}"] for number in range(_WIDEST + 1)])
+
+
+def _json_values(lines: DataFrame, fields: Sequence[str], strings: Sequence[str]) -> DataFrame:
+    """Add what JSON lines hold; lines with a value that may be an object or an array are looked at twice."""
+    sealed = F.concat(F.lit("["), F.col("_text"), F.lit(f',{{"{_END}":"'), F.col("_seal"), F.lit('"}]'))
+    types = {field: "variant" if field in strings else "string" for field in fields}
+    look = _parsed(F.when(~F.col("_csv"), sealed), types)
+    ends = F.get("_look", F.lit(1))[_END] == F.col("_seal")
+    one = (F.size("_look") == 2) & F.get("_look", F.lit(0)).isNotNull() & ends
+    looked = lines.withColumn("_look", look).withColumn("_json", F.when(one, F.get("_look", F.lit(0))))
+    doubtful = [F.col("_json")[field].rlike(r"^\s*[{\[]") for field in fields if field not in strings]
+    again = F.when(F.coalesce(reduce(Column.__or__, doubtful), F.lit(False)), sealed) if doubtful else F.lit(None)
+    second = F.get(_parsed(again.cast("string"), dict.fromkeys(fields, "variant")), F.lit(0))
+    return looked.withColumn("_second", second)
+
+
+def _parsed(text: Column, types: dict[str, str]) -> Column:
+    columns = ", ".join(f"`{field}`: {type_}" for field, type_ in types.items())
+    return F.from_json(text, f"array<struct<{columns}, {_END}: string>>", _JSON_OPTIONS)
+
+
+def _fits() -> Column:
+    width = F.array_position("_tokens", _csv_seal()) - 1
+    return F.coalesce((F.col("_width") > 0) & (width == F.col("_width")), F.lit(False))
+
+
+def _value(field: str, strings: Sequence[str]) -> Column:
+    value = F.col("_json")[field]
+    text = F.try_variant_get(value, "$", "string") if field in strings else value
+    header = F.col("source_offset") == 0
+    in_csv = F.when(_fits() & ~header, F.get("_tokens", F.col(f"_at_{field}") - 1))
+    return F.when(F.col("_csv"), in_csv).otherwise(text)
+
+
+def _wrong_types(fields: Sequence[str], strings: Sequence[str]) -> Column:
+    def is_wrong(field: str) -> Column:
+        if field in strings:
+            kind = F.schema_of_variant(F.col("_json")[field])
+            return ~kind.isin("STRING", "VOID")
+        return F.schema_of_variant(F.col("_second")[field]).rlike(r"^(OBJECT|ARRAY)")
+
+    named = F.array(*[F.when(is_wrong(field), F.lit(field)) for field in fields])
+    return F.array_compact(named)
+
+
+def _line_reason() -> Column:
+    text = F.col("_text")
+    cut = text.rlike(r'^\s*+\{"') & ~text.rlike(r"\}\s*+\z")
+    return (
+        F.when(F.octet_length("raw") > MAX_BYTES, F.lit("too_large"))
+        .when(text.isNull(), F.lit("not_utf8"))
+        .when(text.rlike(r"^\s*+\z"), F.lit("empty_line"))
+        .when(F.col("_csv") & (F.col("source_offset") == 0), F.lit("header"))
+        .when(F.col("_csv"), F.when(~_fits(), F.lit("not_csv")))
+        .when(F.col("_json").isNotNull(), F.lit(None))
+        .when(cut, F.lit("truncated"))
+        .otherwise(F.lit("not_json"))
+    )

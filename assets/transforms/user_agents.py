@@ -1,0 +1,106 @@
+"""User agents: who sends them and with what, read on the client by a kept-up library, never in a Python worker.
+
+There are few distinct agents in many log lines. They are brought to the client, parsed there once (`ua-parser`), and
+handed back as a literal table to join; a cluster needs neither the library nor a Python worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+CRAWLER_WORDS = (
+    "bot",
+    "crawl",
+    "spider",
+    "slurp",
+    "feed",
+    "reader",
+    "fetcher",
+    "monitor",
+    "curl/",
+    "wget",
+    "python-",
+    "java/",
+    "libwww",
+    "go-http-client",
+    "http client",
+)
+_LONGEST_AGENT = 4096
+_TABLE = "agent string, browser string, browser_version string, device_type string, device_version string"
+
+
+class Client(NamedTuple):
+    """What an agent string says; None where it says nothing.
+
+    Args:
+        browser: Family, such as `Firefox`.
+        browser_version: Its version, as far as given: `20`, `20.1`, `20.1.3`.
+        device_type: Family of the device, such as `iPhone`; on a desktop, which names no device, of its system.
+        device_version: Version of the system, as far as given.
+        spider: The library takes it for a crawler.
+    """
+
+    browser: str | None
+    browser_version: str | None
+    device_type: str | None
+    device_version: str | None
+    spider: bool
+
+
+@lru_cache(maxsize=65_536)
+def client_of(agent: str) -> Client:
+    """Read an agent string; what lies beyond its first 4,096 characters is not looked at."""
+    import ua_parser
+
+    found = ua_parser.parse(agent[:_LONGEST_AGENT])
+    browser, system, device = found.user_agent, found.os, found.device
+    return Client(
+        browser=browser.family if browser else None,
+        browser_version=_version(browser.major, browser.minor, browser.patch) if browser else None,
+        device_type=device.family if device else system.family if system else None,
+        device_version=_version(system.major, system.minor, system.patch) if system else None,
+        spider=bool(device) and device.family == "Spider",
+    )
+
+
+def bears_crawler_word(agent: Column) -> Column:
+    """Tell whether an agent is empty, `-`, or bears one of :data:`CRAWLER_WORDS` in any case."""
+    words = "|".join(word.replace("-", r"\-") for word in CRAWLER_WORDS)
+    return agent.isin("", "-") | F.lower(agent).rlike(words)
+
+
+def spiders(agents: Iterable[str]) -> list[str]:
+    """Give the agents that the library takes for crawlers, in order."""
+    return sorted(agent for agent in set(agents) if client_of(agent).spider)
+
+
+def distinct(frame: DataFrame, agent: str) -> list[str]:
+    """Bring the distinct agents of a frame to the client (an action)."""
+    return [row[0] for row in frame.select(agent).where(F.col(agent).isNotNull()).distinct().collect()]
+
+
+def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
+    """Make the literal table of what each agent says.
+
+    Args:
+        spark: The session to make it in.
+        agents: Distinct agents.
+
+    Returns:
+        agent, browser, browser_version, device_type and device_version, all STRING.
+    """
+    return spark.createDataFrame([(agent, *client_of(agent)[:4]) for agent in sorted(agents)], _TABLE)
+
+
+def _version(*parts: str | None) -> str | None:
+    given = []
+    for part in parts:
+        if part is None:
+            break
+        given.append(part)
+    return ".".join(given) or None

@@ -1,0 +1,120 @@
+"""The users: judging the lines of each day's full delivery, and their history derived from all deliveries.
+
+Decisions: only `id` is required, and in JSON it has to be a string, as in the visits that refer to it; `login` and
+`email` may be missing. A version is a run of consecutive deliveries in which login and email stay the same; the other
+fields take the newest value of that run. A user absent from a delivery is closed on its day and, when delivered
+again, begins a new version. Deliveries are those with at least one row: a day that was not delivered closes nobody.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from assets.transforms import delivered_lines
+from assets.transforms.visit_times import iso_time
+from patterns.error_management import dead_letter
+from patterns.error_management.dead_letter import Rule
+
+TIMES = ("registered_datetime", "first_connection_datetime", "last_connection_datetime")
+TRACKED = ("login", "email")
+FIELDS = ("id", *TRACKED, *TIMES)
+
+
+def judge(lines: DataFrame) -> DataFrame:
+    """Read every line of the deliveries into typed columns, with all reasons to reject it.
+
+    Args:
+        lines: raw BINARY, source_file STRING (its suffix tells JSON from CSV), source_offset BIGINT, load_date STRING.
+
+    Returns:
+        Rows of bronze.users, one per line; the header of a CSV file is a row with the reason `header`. Reasons are
+        one about the line (see `delivered_lines.read`), or all of `missing_field:id`, `wrong_type:<field>` and
+        `invalid_time:<field>`.
+    """
+    read = delivered_lines.read(lines, FIELDS, strings=("id",))
+    read = read.withColumns({f"_{name}": iso_time(F.col(name)) for name in TIMES})
+    wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
+    missing = (F.col("id").isNull() | (F.trim("id") == "")) & ~wrong["id"]
+    rules = [
+        Rule(name="missing_field:id", condition=missing),
+        *(Rule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
+        *(
+            Rule(
+                name=f"invalid_time:{name}",
+                condition=F.col(name).isNotNull() & F.col(f"_{name}").isNull() & ~wrong[name],
+            )
+            for name in TIMES
+        ),
+    ]
+    line = F.col(delivered_lines.LINE_REASON)
+    return read.select(
+        "raw",
+        "source_file",
+        "source_offset",
+        "load_date",
+        F.when(F.trim("id") != "", F.col("id")).alias("id"),
+        *TRACKED,
+        *(F.col(f"_{name}").alias(name) for name in TIMES),
+        F.when(line.isNotNull(), F.array(line)).otherwise(dead_letter.reasons(rules)).alias("reasons"),
+    )
+
+
+def history(snapshots: DataFrame) -> DataFrame:
+    """Derive the versions of every user (SCD2) from all deliveries, in one shuffle.
+
+    Args:
+        snapshots: Valid rows of bronze.users, all days.
+
+    Returns:
+        Rows of silver.users; the sum of `snapshots` is the number of rows given. Of several rows of a user on one
+        day the first by position counts, the others are only counted.
+    """
+    day = Window.partitionBy("id", "load_date")
+    runs = Window.partitionBy("id").orderBy("load_date")
+    one_a_day = (
+        snapshots.select("load_date", "source_file", "source_offset", *FIELDS)
+        .withColumns(
+            {
+                "_place": F.row_number().over(day.orderBy("source_file", "source_offset")),
+                "_rows": F.count(F.lit(1)).over(day),
+            }
+        )
+        .where(F.col("_place") == 1)
+    )
+    numbered = one_a_day.join(F.broadcast(_deliveries(snapshots)), "load_date")
+    is_first = F.lag("_number").over(runs).isNull()
+    follows = F.lag("_number").over(runs) == F.col("_number") - 1
+    same = [F.col(name).eqNullSafe(F.lag(name).over(runs)) for name in TRACKED]
+    starts = is_first | ~follows | ~same[0] | ~same[1]
+    versions = (
+        numbered.withColumns({"_starts": starts, "_first": is_first})
+        .withColumn("_version", F.count_if(F.col("_starts")).over(runs))
+        .groupBy("id", "_version")
+        .agg(
+            *(F.max_by(name, "load_date").alias(name) for name in (*TRACKED, *TIMES)),
+            F.least(_midnight(F.min("load_date")), F.min(F.when(F.col("_first"), F.col(TIMES[0])))).alias("valid_from"),
+            _midnight(F.max_by("_next", "load_date")).alias("valid_to"),
+            F.sum("_rows").alias("snapshots"),
+        )
+    )
+    return versions.select(
+        F.col("id").alias("user_id"),
+        *TRACKED,
+        *TIMES,
+        "valid_from",
+        "valid_to",
+        F.col("valid_to").isNull().alias("is_current"),
+        "snapshots",
+    )
+
+
+def _deliveries(snapshots: DataFrame) -> DataFrame:
+    """Number the delivered days in order, each with the day delivered next."""
+    days = snapshots.agg(F.array_sort(F.collect_set("load_date")).alias("_days"))
+    numbered = days.select("_days", F.posexplode("_days").alias("_number", "load_date"))
+    return numbered.select("load_date", "_number", F.get("_days", F.col("_number") + 1).alias("_next"))
+
+
+def _midnight(day: Column) -> Column:
+    return F.to_timestamp(F.concat(day, F.lit("T00:00:00Z")))

@@ -1,0 +1,1 @@
+"""Data flow patterns: what runs after what, and how many at once."""

@@ -1,0 +1,189 @@
+"""Distributed Aggregator: a cube over more rows than one machine holds, computed where the rows are.
+
+Problem: counts over days of events by several dimensions; the rows lie everywhere, the groups must come together.
+How it works: every measure is computed in part before rows move, so that only partial results cross the network
+(:func:`aggregate`). Exact distinct counts have no small partial result: the engine groups by the counted values
+first. Approximate ones keep a sketch of fixed size per group instead (DataSketches HLL), with an error known
+beforehand. :func:`salted` splits every group in two steps, by counted values and by a hash of chosen columns.
+The trap: one group far larger than the rest leaves one task working alone. A salt must be computed from the row: a
+random one changes when a task is retried, and rows are lost or counted twice. Salting a measure whose partial results
+are small gains nothing, it only adds a shuffle. Distinct counts of days do not add up to that of the week.
+When not to use it: when the data is already partitioned by the group (Local Aggregator), or fits one process.
+Source: "Data Engineering Design Patterns", ch. 5; error of the sketch: Flajolet et al., HyperLogLog, 2007.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from patterns.core.errors import ConfigurationError
+
+DEFAULT_LG_K = 12
+_SALT = "__salt"
+_DISTINCT = "__distinct_"
+_PART = "__part_"
+
+
+class How(str, Enum):
+    """How a measure is aggregated."""
+
+    COUNT = "count"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    DISTINCT = "distinct"
+    APPROXIMATE = "approximate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """One aggregated column.
+
+    Args:
+        name: Name of the result. COUNT, DISTINCT and APPROXIMATE give BIGINT, the others what Spark gives.
+        how: The aggregate; nulls are left out by all of them.
+        column: What is aggregated; None counts rows and goes with COUNT only.
+        lg_k: Size of the sketch of APPROXIMATE as a power of two, 4 to 21; see :func:`relative_error`.
+    """
+
+    name: str
+    how: How = How.COUNT
+    column: str | None = None
+    lg_k: int = DEFAULT_LG_K
+
+    def __post_init__(self) -> None:
+        if self.column is None and self.how is not How.COUNT:
+            raise ConfigurationError(
+                what=f"the measure {self.name} says {self.how.value} of nothing",
+                where="measures",
+                next_step="name the column to aggregate",
+            )
+
+
+def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
+    """Aggregate by some columns; nulls of a column are a group.
+
+    Args:
+        frame: Any rows.
+        by: Columns of a group; none gives one row for everything.
+        measures: What to compute.
+
+    Returns:
+        One row per group: the `by` columns and the measures.
+    """
+    return frame.groupBy(*by).agg(*[_whole(measure).alias(measure.name) for measure in measures])
+
+
+def cube(
+    frame: DataFrame,
+    dimensions: Sequence[str],
+    measures: Sequence[Measure],
+    *,
+    sets: Sequence[Sequence[str]] | None = None,
+    level: str = "grouping_level",
+) -> DataFrame:
+    """Aggregate by several combinations of dimensions at once.
+
+    Args:
+        frame: Any rows.
+        dimensions: All dimensions, in order.
+        measures: What to compute.
+        sets: The combinations; None for all of them, the empty one (everything) included.
+        level: Name of the BIGINT to add that tells a total from a group whose value is null: bit n, from the right,
+            is set when the n-th dimension from the right is summed over.
+
+    Returns:
+        One row per group of every combination: the dimensions (null where summed over), the measures, and `level`.
+    """
+    columns = [F.col(name) for name in dimensions]
+    grouped = (
+        frame.cube(*columns)
+        if sets is None
+        else frame.groupingSets([[F.col(name) for name in chosen] for chosen in sets], *columns)
+    )
+    results = [_whole(measure).alias(measure.name) for measure in measures]
+    return grouped.agg(*results, F.grouping_id().alias(level)).select(
+        *dimensions, *(measure.name for measure in measures), level
+    )
+
+
+def salted(
+    frame: DataFrame,
+    by: Sequence[str],
+    measures: Sequence[Measure],
+    *,
+    spread: Sequence[str] = (),
+    salts: int = 16,
+) -> DataFrame:
+    """Aggregate in two steps, so that no group is the work of one task; the result is that of :func:`aggregate`.
+
+    Args:
+        frame: Any rows.
+        by: Columns of a group.
+        measures: What to compute; their exact distinct columns spread the rows by themselves.
+        spread: Columns whose hash makes the salt; needed without a distinct measure.
+        salts: Parts a group is split into by `spread`.
+
+    Returns:
+        One row per group: the `by` columns and the measures.
+
+    Raises:
+        ConfigurationError: Nothing would spread the rows.
+    """
+    counted = sorted({measure.column or "" for measure in measures if measure.how is How.DISTINCT})
+    if not counted and (not spread or salts < 2):
+        raise ConfigurationError(
+            what="no column spreads the rows of a large group",
+            where=f"salted aggregation by {', '.join(by)}",
+            next_step="name columns with many values in spread, and at least 2 salts",
+        )
+    keys: list[Column] = [F.col(column).alias(_DISTINCT + column) for column in counted]
+    if spread:
+        keys.append(F.pmod(F.xxhash64(*spread), F.lit(salts)).alias(_SALT))
+    parts = [_partial(measure).alias(_PART + measure.name) for measure in measures if measure.how is not How.DISTINCT]
+    # At least one aggregate, or grouping by the distinct columns alone would have nothing to compute.
+    partial = frame.groupBy(*by, *keys).agg(F.count(F.lit(1)).alias(_PART), *parts)
+    return partial.groupBy(*by).agg(*[_merged(measure).alias(measure.name) for measure in measures])
+
+
+def relative_error(lg_k: int = DEFAULT_LG_K) -> float:
+    """Give the standard error of an approximate distinct count, as a share of it; twice that holds 19 times of 20.
+
+    Args:
+        lg_k: Size of the sketch as a power of two; 12 gives 1.6 %.
+    """
+    return 1.04 / math.sqrt(2**lg_k)
+
+
+def _whole(measure: Measure) -> Column:
+    column = F.lit(1) if measure.column is None else F.col(measure.column)
+    if measure.how is How.DISTINCT:
+        return F.count_distinct(column)
+    if measure.how is How.APPROXIMATE:
+        return F.coalesce(F.hll_sketch_estimate(F.hll_sketch_agg(column, measure.lg_k)), F.lit(0).cast("bigint"))
+    return _simple(measure, column)
+
+
+def _partial(measure: Measure) -> Column:
+    column = F.lit(1) if measure.column is None else F.col(measure.column)
+    return F.hll_sketch_agg(column, measure.lg_k) if measure.how is How.APPROXIMATE else _simple(measure, column)
+
+
+def _merged(measure: Measure) -> Column:
+    part = F.col(_PART + measure.name)
+    if measure.how is How.DISTINCT:
+        return F.count_distinct(F.col(f"{_DISTINCT}{measure.column}"))
+    if measure.how is How.APPROXIMATE:
+        return F.coalesce(F.hll_sketch_estimate(F.hll_union_agg(part)), F.lit(0).cast("bigint"))
+    # The count of a group is the sum of the counts of its parts.
+    return F.sum(part) if measure.how is How.COUNT else _simple(measure, part)
+
+
+def _simple(measure: Measure, column: Column) -> Column:
+    return {How.COUNT: F.count, How.SUM: F.sum, How.MIN: F.min, How.MAX: F.max}[measure.how](column)

@@ -1,0 +1,119 @@
+"""Wrapper: computed values are put beside the values as received, which stay untouched and recognisable.
+
+Problem: producers send what they like, consumers want it computed and typed, and somebody will need what was sent.
+How it works: a record is an envelope with two parts, raw and computed, in one of the four layouts of the book's
+figure 5-4; :func:`raw_of` gives the raw part back from any of them, value for value. silver.visits has its typed
+columns at the top (RAW_NESTED in spirit, with the received line's bytes as the only raw value).
+The trap: attributes of one thing now live in two places, and in the FLAT layout nothing but the name tells which is
+which; a computed column with the name of a raw one is refused, as it would replace it. Rows get larger; columnar
+files read only the columns asked for. Two tables can come apart: SEPARATE needs a key that is unique and never null.
+When not to use it: for values that concern nobody but the engineers (Metadata Decorator), or in the layer consumers
+read.
+Source: "Data Engineering Design Patterns", ch. 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from patterns.core.errors import PlatformError
+
+RAW = "raw"
+COMPUTED = "computed"
+
+
+class Layout(str, Enum):
+    """Where raw and computed values are."""
+
+    COMPUTED_NESTED = "computed_nested"
+    """Raw columns at the top, computed ones in a struct `computed`."""
+    RAW_NESTED = "raw_nested"
+    """Computed columns at the top, raw ones in a struct `raw`."""
+    FLAT = "flat"
+    """All columns at the top."""
+    SEPARATE = "separate"
+    """Two tables: raw columns in one, the key and the computed columns in the other."""
+
+
+class NotWrappable(PlatformError):
+    """Raw and computed columns cannot be told apart, or cannot be brought together again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wrapped:
+    """Wrapped rows.
+
+    Args:
+        layout: How they are laid out.
+        raw_columns: Names of the raw columns, in order.
+        rows: One row per input row.
+        computed: The second table of SEPARATE; None in the other layouts.
+    """
+
+    layout: Layout
+    raw_columns: tuple[str, ...]
+    rows: DataFrame
+    computed: DataFrame | None = None
+
+
+def wrap(
+    frame: DataFrame, computed: Mapping[str, Column], layout: Layout = Layout.RAW_NESTED, *, key: Sequence[str] = ()
+) -> Wrapped:
+    """Put computed values beside the columns of a frame.
+
+    Args:
+        frame: The rows as received; all columns are raw.
+        computed: The computed columns by name, as Columns over the frame.
+        layout: Where they go.
+        key: Raw columns that identify a row; needed by SEPARATE, and repeated in its second table.
+
+    Raises:
+        NotWrappable: Nothing is computed, a computed name is taken, or SEPARATE has no key of raw columns.
+    """
+    raw = tuple(frame.columns)
+    _require(computed, layout, raw, key)
+    values = [column.alias(name) for name, column in computed.items()]
+    if layout is Layout.SEPARATE:
+        return Wrapped(layout=layout, raw_columns=raw, rows=frame, computed=frame.select(*key, *values))
+    if layout is Layout.COMPUTED_NESTED:
+        rows = frame.select(*raw, F.struct(*values).alias(COMPUTED))
+    elif layout is Layout.RAW_NESTED:
+        rows = frame.select(*values, F.struct(*raw).alias(RAW))
+    else:
+        rows = frame.select(*raw, *values)
+    return Wrapped(layout=layout, raw_columns=raw, rows=rows)
+
+
+def raw_of(wrapped: Wrapped) -> DataFrame:
+    """Give the rows as they were received.
+
+    Args:
+        wrapped: What :func:`wrap` gave, or the same read back from tables.
+    """
+    if wrapped.layout is Layout.RAW_NESTED:
+        return wrapped.rows.select(*[F.col(RAW)[name].alias(name) for name in wrapped.raw_columns])
+    return wrapped.rows.select(*wrapped.raw_columns)
+
+
+def _require(computed: Mapping[str, Column], layout: Layout, raw: Sequence[str], key: Sequence[str]) -> None:
+    taken = {
+        Layout.COMPUTED_NESTED: {COMPUTED} & set(raw),
+        Layout.RAW_NESTED: {RAW} & set(computed),
+        Layout.FLAT: set(raw) & set(computed),
+        Layout.SEPARATE: set(key) & set(computed),
+    }[layout]
+    absent = [name for name in key if name not in raw]
+    if not computed or taken:
+        problem = f"{', '.join(sorted(taken))} would be both raw and computed" if taken else "nothing is computed"
+        next_step = "give each computed column a name of its own" if taken else "pass at least one computed column"
+    elif layout is Layout.SEPARATE and (not key or absent):
+        problem = f"the key {', '.join(key) or '(none)'} does not identify raw rows"
+        next_step = f"name key columns among: {', '.join(raw)}"
+    else:
+        return
+    raise NotWrappable(what=problem, where=f"layout {layout.value}", next_step=next_step)

@@ -1,0 +1,183 @@
+"""Late Data Detector: how far event time has come, and which rows arrive behind it.
+
+Problem: a closed hour keeps receiving rows; a job has to know which ones, to mend what it has already published.
+How it works: every source partition reports the greatest event time it has seen. The watermark of a partition is the
+greatest of all partitions *before* it, less the allowed lateness; it never goes back. With several sources, MIN follows
+the slowest of them and MAX the fastest. A row behind the watermark of the partition it arrives in is late: it is
+reported, never dropped here.
+The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of its own
+partition and the tolerance is therefore ignored, and named. The opposite trap, taking MIN within a source, lets
+one straggler hold the watermark back for ever; only sources may be combined by MIN.
+When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
+Source: "Data Engineering Design Patterns", ch. 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from patterns.core.errors import ConfigurationError
+from patterns.core.partitions import Grain, start_of
+
+
+class Strategy(str, Enum):
+    """How the progress of several sources becomes one."""
+
+    MIN = "min"
+    MAX = "max"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionReading:
+    """What a partition of a source has seen.
+
+    Args:
+        key: Partition key, sortable in time.
+        max_event_time: Greatest event time in it, aware; None when it has no row.
+        source: The source it is a partition of.
+    """
+
+    key: str
+    max_event_time: datetime | None
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Watermarks, and the readings that could not be believed.
+
+    Args:
+        watermarks: By partition key; None where nothing was seen before, so that nothing is late.
+        ignored: Readings later than the end of their partition and the tolerance.
+    """
+
+    watermarks: Mapping[str, datetime | None]
+    ignored: tuple[PartitionReading, ...]
+
+
+def progress(
+    readings: Sequence[PartitionReading],
+    allowed: timedelta,
+    *,
+    strategy: Strategy = Strategy.MAX,
+    grain: Grain = Grain.HOUR,
+    tolerance: timedelta = timedelta(minutes=5),
+    keys: Sequence[str] = (),
+) -> Progress:
+    """Compute the watermark that holds for each partition, from the partitions before it.
+
+    Args:
+        readings: One per source and partition, any order; several for one of them count together.
+        allowed: Allowed lateness, not negative.
+        strategy: How sources are combined. Under MIN nothing is late until every source has been seen.
+        grain: Length of a partition, which gives its end.
+        tolerance: How far after its partition's end an event time may lie to be believed.
+        keys: Further partitions to compute the watermark for, such as the next one.
+
+    Returns:
+        A watermark for every key of the readings and of `keys`, never going back from one key to the next.
+
+    Raises:
+        ConfigurationError: The allowed lateness or the tolerance is negative, or a key is not of the grain.
+    """
+    if min(allowed, tolerance) < timedelta(0):
+        raise ConfigurationError(
+            what=f"allowed lateness {allowed} and tolerance {tolerance} may not be negative",
+            where="late data detection",
+            next_step="pass durations of zero or more",
+        )
+    ignored = tuple(one for one in readings if _implausible(one, grain, tolerance))
+    seen: dict[str, datetime | None] = {one.source: None for one in readings}
+    by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
+    for one in readings:
+        by_key.setdefault(one.key, []).append(one)
+    watermarks: dict[str, datetime | None] = {}
+    current: datetime | None = None
+    for key in sorted(by_key):
+        current = _later(current, _behind(_combined(list(seen.values()), strategy), allowed))
+        watermarks[key] = current
+        for one in by_key[key]:
+            if one not in ignored:
+                seen[one.source] = _later(seen[one.source], one.max_event_time)
+    return Progress(watermarks=watermarks, ignored=ignored)
+
+
+def watermarks(
+    readings: Sequence[PartitionReading], allowed: timedelta, *, keys: Sequence[str] = ()
+) -> dict[str, datetime | None]:
+    """Compute the watermark of each partition, MAX over sources, hourly; see :func:`progress`.
+
+    Raises:
+        ConfigurationError: The allowed lateness is negative, or a key is not an hour.
+    """
+    return dict(progress(readings, allowed, keys=keys).watermarks)
+
+
+def late(
+    frame: DataFrame,
+    marks: Mapping[str, datetime | None],
+    *,
+    partition: str = "arrival_hour",
+    event_time: str = "event_time",
+) -> DataFrame:
+    """Find the rows behind the watermark of the partition they arrived in.
+
+    Args:
+        frame: Rows with their partition key (STRING) and event time (TIMESTAMP).
+        marks: Watermarks by partition key; every partition of the frame must be among them or its rows are not late.
+        partition: Name of the key column.
+        event_time: Name of the time column. Rows without a time are not late.
+
+    Returns:
+        The late rows with watermark TIMESTAMP and lateness_seconds DOUBLE (how far behind it).
+    """
+    known = sorted((key, mark) for key, mark in marks.items() if mark is not None)
+    table = frame.sparkSession.createDataFrame(known, "_partition string, watermark timestamp")
+    time, mark = F.col(event_time), F.col("watermark")
+    behind = (F.col(partition) == F.col("_partition")) & (time < mark)
+    lateness = (F.unix_micros(mark) - F.unix_micros(time)) / F.lit(1_000_000.0)
+    joined = frame.join(F.broadcast(table), on=behind, how="inner").drop("_partition")
+    return joined.withColumn("lateness_seconds", lateness)
+
+
+def counts(late_rows: DataFrame, partition: str, keys: Sequence[str]) -> dict[str, int]:
+    """Count the late rows of each partition (an action).
+
+    Args:
+        late_rows: From :func:`late`.
+        partition: Name of the key column.
+        keys: The partitions asked about.
+
+    Returns:
+        A count for every key, 0 where nothing was late.
+    """
+    found = {row[0]: int(row[1]) for row in late_rows.groupBy(partition).count().collect()}
+    return {key: found.get(key, 0) for key in keys}
+
+
+def _implausible(one: PartitionReading, grain: Grain, tolerance: timedelta) -> bool:
+    end = start_of(one.key, grain) + grain.length
+    return one.max_event_time is not None and one.max_event_time > end + tolerance
+
+
+def _combined(seen: Sequence[datetime | None], strategy: Strategy) -> datetime | None:
+    times = [time for time in seen if time is not None]
+    if not times or (strategy is Strategy.MIN and len(times) < len(seen)):
+        return None
+    return min(times) if strategy is Strategy.MIN else max(times)
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other)
+
+
+def _behind(time: datetime | None, allowed: timedelta) -> datetime | None:
+    return None if time is None else time - allowed

@@ -1,0 +1,99 @@
+"""Windowed Deduplicator: of all rows with one identity the first counts, and the others are accounted for.
+
+Problem: producers retry, so a row arrives more than once; what arrives again may even differ.
+How it works: within the window that the caller passes as one frame (an event hour over all its arrivals), rows are
+brought together by key, sorted once by key and order, and the first is kept. It carries how many rows it stands for
+(`occurrences`) and how many of those said something else (`conflicts`), so no second pass counts them: the sum of
+`occurrences` is the number of input rows. One shuffle, one sort.
+The trap: `dropDuplicates` keeps any of the rows, so a re-run may publish another one; and an order that does not end in
+something unique does the same. Nulls in the key are equal to each other here, as in GROUP BY.
+When not to use it: across windows (a row that returns in another event hour is another row), or for exactly-once
+*delivery*, which is a matter of the writer.
+Source: "Data Engineering Design Patterns", ch. 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from patterns.core.errors import PlatformError
+
+
+class MissingKeyColumn(PlatformError):
+    """The frame to deduplicate does not have the columns of its identity or order."""
+
+
+def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
+    """Keep the first row of each identity, with the number of rows it stands for.
+
+    Args:
+        frame: One window of rows.
+        key: Columns of the identity.
+        order: Columns that decide who is first; together with the key unique, or the winner is arbitrary.
+        payload: What two rows of one identity must agree on, as a Column of the frame.
+
+    Returns:
+        The winners with the input's columns and occurrences BIGINT (rows of the identity, itself included) and
+        conflicts BIGINT (rows of the identity with another payload than the winner's).
+
+    Raises:
+        MissingKeyColumn: A column of the key or order is not in the frame.
+    """
+    _require(frame, [*key, *order])
+    together = Window.partitionBy(*key)
+    in_order = together.orderBy(*order)
+    ranked = frame.withColumns(
+        {"_rank": F.row_number().over(in_order), "_winner": F.first(payload).over(in_order)}
+    )
+    counted = ranked.withColumns(
+        {
+            "occurrences": F.count(F.lit(1)).over(together),
+            "conflicts": F.count_if(~payload.eqNullSafe(F.col("_winner"))).over(together),
+        }
+    )
+    return counted.filter(F.col("_rank") == 1).drop("_rank", "_winner")
+
+
+def conflicting(
+    frame: DataFrame, winners: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column
+) -> DataFrame:
+    """Find the rows that lost to a winner with another payload.
+
+    Only the winners that have conflicts are brought to the rows (broadcast): when there is none, the frame is not read.
+
+    Args:
+        frame: The window given to :func:`deduplicate`.
+        winners: Its result, or the same rows read back from a table.
+        key: Columns of the identity.
+        order: As given to :func:`deduplicate`: a row has lost only to one before it.
+        payload: As given to :func:`deduplicate`; a Column of both frames.
+
+    Returns:
+        The losing rows, with the input's columns; as many as the sum of `conflicts`.
+
+    Raises:
+        MissingKeyColumn: A column of the key or order is not in the frame.
+    """
+    _require(frame, [*key, *order])
+    disputed = winners.filter(F.col("conflicts") > 0).select(
+        *(F.col(name).alias(f"_key_{number}") for number, name in enumerate(key)),
+        payload.alias("_winner"),
+        F.struct(*order).alias("_place"),
+    )
+    same = reduce(Column.__and__, [F.col(name).eqNullSafe(F.col(f"_key_{n}")) for n, name in enumerate(key)])
+    lost = (F.struct(*order) > F.col("_place")) & ~payload.eqNullSafe(F.col("_winner"))
+    return frame.join(F.broadcast(disputed), on=same & lost, how="inner").select(*frame.columns)
+
+
+def _require(frame: DataFrame, names: Sequence[str]) -> None:
+    missing = sorted(set(names) - set(frame.columns))
+    if missing:
+        raise MissingKeyColumn(
+            what=f"the frame has no column {', '.join(missing)}",
+            where=f"a frame of {', '.join(frame.columns)}",
+            next_step="name columns of the frame in key and order",
+        )

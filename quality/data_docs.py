@@ -1,0 +1,130 @@
+"""ops.data_docs: the published rows against their Great Expectations suites, as pages people can read."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pyspark.sql import DataFrame, SparkSession
+
+from orchestration.dataset import failure, key_of
+from orchestration.step import LakeAccess
+from patterns.core.contract import Contract
+from patterns.core.errors import PlatformError
+from patterns.quality.expectations import Project, Validation
+from quality.contracts import CONTRACTS
+
+KEY = dg.AssetKey(["ops", "data_docs"])
+FOLDER = "data_docs"
+
+
+class DataDocsConfig(dg.Config):
+    """What is validated.
+
+    Args:
+        newest: Newest partitions of each dataset to look at; 0 looks at all of them.
+        folder: Where the pages are written; empty: `data_docs` beside the landing zone.
+    """
+
+    newest: int = 24
+    folder: str = ""
+
+
+def check_name(dataset: str) -> str:
+    """Give the name of a dataset's check: `gold.page_stats` is `gold_page_stats`."""
+    return dataset.replace(".", "_")
+
+
+@dg.asset(
+    key=KEY,
+    description="What every dataset promises, and whether its published rows keep it, as pages (Data Docs)",
+    group_name="ops",
+    owners=["team:platform"],
+    kinds={"great_expectations", "spark"},
+    deps=[dg.AssetDep(key_of(name)) for name in CONTRACTS],
+    check_specs=[
+        dg.AssetCheckSpec(
+            check_name(name),
+            asset=KEY,
+            description=f"The published rows of {name} keep every promise of its contract",
+        )
+        for name in CONTRACTS
+    ],
+    required_resource_keys={"spark", "lake"},
+)
+def data_docs(context: dg.AssetExecutionContext, config: DataDocsConfig) -> Iterator[Any]:
+    """Validate the datasets that exist, render the pages, and report one check per dataset."""
+    access: LakeAccess = context.resources.lake
+    project = Project()
+    validations = {}
+    try:
+        with context.resources.spark.guard() as spark:
+            for name, contract in CONTRACTS.items():
+                frame = published(spark, access, contract, config.newest)
+                if frame is not None:
+                    validations[name] = project.validate(frame, contract)
+    except PlatformError as error:
+        raise failure(context, error) from error
+    index = project.render(Path(config.folder) if config.folder else access.landing_path.parent / FOLDER)
+    yield dg.MaterializeResult(
+        metadata={
+            "index": dg.MetadataValue.path(str(index)),
+            "datasets": len(validations),
+            "broken": sum(not validation.passed for validation in validations.values()),
+            "results": {name: summary(validation) for name, validation in validations.items()},
+        },
+        check_results=[_check(name, validations.get(name)) for name in CONTRACTS],
+    )
+
+
+def published(spark: SparkSession, access: LakeAccess, contract: Contract, newest: int) -> DataFrame | None:
+    """Read the newest partitions of a dataset at one version.
+
+    Args:
+        spark: The session.
+        access: The lake.
+        contract: The dataset.
+        newest: How many partitions; 0 for all. A table without partitions is read whole.
+
+    Returns:
+        The rows; None when the dataset has never been published.
+    """
+    version = access.lake.version(contract.dataset)
+    if version is None:
+        return None
+    frame = access.lake.read(spark, contract.dataset, version)
+    if contract.partitioning is None or newest == 0:
+        return frame
+    column = contract.partitioning.column
+    keys = sorted(access.lake.rows(contract.dataset, column, version))[-newest:]
+    return frame.where(frame[column].isin(keys))
+
+
+def summary(validation: Validation) -> str:
+    """Say in one line what became of a dataset's promises."""
+    total = len(validation.results)
+    broken = ", ".join(f"{item.rule} ({item.found})" for item in validation.failed)
+    return f"{total - len(validation.failed)} of {total} promises kept" + (
+        f"; broken: {broken}" if broken else ""
+    )
+
+
+def _check(dataset: str, validation: Validation | None) -> dg.AssetCheckResult:
+    if validation is None:
+        return dg.AssetCheckResult(
+            check_name=check_name(dataset), asset_key=KEY, passed=True, description="nothing is published yet"
+        )
+    return dg.AssetCheckResult(
+        check_name=check_name(dataset),
+        asset_key=KEY,
+        passed=validation.passed,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=summary(validation),
+        metadata={
+            "promises": len(validation.results),
+            "broken": {
+                item.rule: item.error or f"{item.found} (rows, groups or values)"
+                for item in validation.failed
+            },
+        },
+    )

@@ -1,0 +1,85 @@
+"""The ledger's equations, and the event log they rest on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from core.toy import CONTRACT, HOURS, accounts, clicks, target
+
+from patterns.core import ledger
+from patterns.core.commit import Entry
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.quality.audit_write_audit_publish import Provenance
+
+
+def published(spark: Any, root: Path, run: str = "run-1", rows: int = 100) -> tuple[Lake, EventLog]:
+    commit = overwrite_partitions(clicks(spark, rows), target(root, run), HOURS, Provenance(accounts=accounts(rows)))
+    lake = Lake(root=str(root))
+    events = EventLog(lake)
+    events.record(commit)
+    return lake, events
+
+
+def test_a_sound_publication_adds_up(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    lines = ledger.audit(lake, events, CONTRACT)
+    assert [line.entry.partition for line in lines] == list(HOURS)
+    assert all(line.balanced for line in lines)
+    assert sum(line.rows_there for line in lines) == 100
+
+
+def test_a_row_deleted_behind_the_platforms_back_is_found(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    spark.sql(f"DELETE FROM delta.`{lake.path(CONTRACT.dataset)}` WHERE click = 7")
+    problems = [line.problem for line in ledger.audit(lake, events, CONTRACT)]
+    assert problems == [None, "50 rows were published but 49 are in the table"]
+
+
+def test_a_row_added_behind_the_platforms_back_is_found(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    clicks(spark, 1, first=500).write.format("delta").mode("append").save(lake.path(CONTRACT.dataset))
+    problems = [line.problem for line in ledger.audit(lake, events, CONTRACT)]
+    assert problems == ["50 rows were published but 51 are in the table", None]
+
+
+def test_a_partition_nobody_published_is_found(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    stray = clicks(spark, 1).selectExpr("'2026-01-05T09' AS hour", "click", "stands_for", "page")
+    stray.write.format("delta").mode("append").save(lake.path(CONTRACT.dataset))
+    problems = {line.entry.partition: line.problem for line in ledger.audit(lake, events, CONTRACT)}
+    assert problems["2026-01-05T09"] == "1 rows that no publication accounts for"
+
+
+def test_an_account_that_does_not_add_up_says_by_how_much() -> None:
+    entry = Entry(
+        dataset="silver.clicks", partition="x", version=1, rows_in=10, rows_out=7, reasons={"duplicates": 2}
+    )
+    assert entry.missing == 1
+
+
+def test_a_process_that_dies_before_recording_loses_no_event(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    overwrite_partitions(clicks(spark, 10), target(lake_root, "died"), HOURS, Provenance(accounts=accounts(10)))
+    # No record(): the process died here. The next reader finds the commit without its event.
+    assert {entry.run_id for entry in EventLog(lake).publications(CONTRACT.dataset).values()} == {"died"}
+    assert all(line.balanced for line in ledger.audit(lake, events, CONTRACT))
+
+
+def test_reconciling_twice_adds_nothing(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    rows = lake.table("ops.events").to_pyarrow_table().num_rows  # type: ignore[union-attr]
+    assert events.reconcile([CONTRACT.dataset]) == 0
+    assert lake.table("ops.events").to_pyarrow_table().num_rows == rows == 2  # type: ignore[union-attr]
+
+
+def test_the_newest_publication_of_a_partition_counts(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    published(spark, lake_root, "run-2", rows=10)
+    entries = events.publications(CONTRACT.dataset)
+    assert {entry.rows_out for entry in entries.values()} == {5}
+    assert list(events.publications(CONTRACT.dataset, since=HOURS[1])) == [HOURS[1]]
+    assert list(events.publications(CONTRACT.dataset, until=HOURS[1])) == [HOURS[0]]
+    assert lake.rows(CONTRACT.dataset, "hour") == {HOURS[0]: 5, HOURS[1]: 5}

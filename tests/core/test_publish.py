@@ -1,0 +1,214 @@
+"""The one way to write: what it publishes, what it refuses, and what it leaves behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core.toy import CONTRACT, HOURS, WHOLE, accounts, clicks, table, target
+from pyspark.sql import functions as F  # noqa: N812
+
+from patterns.core.commit import Account
+from patterns.core.errors import ConfigurationError
+from patterns.core.lake import Lake
+from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from patterns.quality.audit_write_audit_publish import Engine, Provenance
+from patterns.quality.write_faults import (
+    AuditFailed,
+    ConcurrentWrite,
+    RowsOutsidePredicate,
+    SchemaMismatch,
+)
+
+both_engines = pytest.mark.parametrize("engine", list(Engine))
+
+
+@both_engines
+def test_a_commit_says_what_went_in_what_came_out_and_why(spark: Any, lake_root: Path, engine: Engine) -> None:
+    commit = overwrite_partitions(
+        clicks(spark), target(lake_root, engine=engine), HOURS, Provenance(accounts=accounts(), inputs={"bronze.x": 7})
+    )
+    entry = commit.entries[HOURS[0]]
+    assert (entry.rows_in, entry.rows_out) == (accounts()[HOURS[0]].rows_in, 50)
+    assert entry.reasons == {"duplicates": entry.rows_in - 50}
+    assert entry.missing == 0
+    assert entry.measures == {"pages": 5}
+    assert entry.breakdowns["pages"] == {(f"/page{n}",): 10 for n in range(5)}
+    assert entry.inputs == {"bronze.x": 7}
+    assert commit.metadata(HOURS[0])["dagster/row_count"] == 50
+
+
+@both_engines
+def test_running_twice_in_one_run_publishes_once(spark: Any, lake_root: Path, engine: Engine) -> None:
+    first = overwrite_partitions(clicks(spark), target(lake_root, engine=engine), HOURS, Provenance())
+    again = overwrite_partitions(clicks(spark), target(lake_root, engine=engine), HOURS, Provenance())
+    assert again.repeated
+    assert again.version == first.version == Lake(root=str(lake_root)).version(CONTRACT.dataset)
+
+
+@both_engines
+def test_other_runs_replace_the_partition_and_its_neighbours_stay(
+    spark: Any, lake_root: Path, engine: Engine
+) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
+    only_first = clicks(spark, rows=10).where(F.col("hour") == HOURS[0])
+    for run in ("two", "three"):
+        overwrite_partitions(only_first, target(lake_root, run, engine), HOURS[:1], Provenance())
+    rows = table(spark, lake_root)
+    assert len([row for row in rows if row[0] == HOURS[0]]) == 5
+    assert len([row for row in rows if row[0] == HOURS[1]]) == 50
+
+
+@both_engines
+def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, lake_root: Path, engine: Engine) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
+    commit = overwrite_partitions(
+        clicks(spark).limit(0),
+        target(lake_root, "two", engine),
+        HOURS[:1],
+        Provenance(accounts={HOURS[0]: Account(rows_in=0)}),
+    )
+    assert commit.entries[HOURS[0]].rows_out == 0
+    assert {row[0] for row in table(spark, lake_root)} == {HOURS[1]}
+
+
+@both_engines
+def test_a_vanished_row_is_refused_before_anyone_sees_it(spark: Any, lake_root: Path, engine: Engine) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance(accounts=accounts()))
+    before = table(spark, lake_root)
+    with pytest.raises(AuditFailed, match=r"account\.accounted") as refused:
+        overwrite_partitions(
+            clicks(spark).where("click <> 3"),
+            target(lake_root, "two", engine),
+            HOURS,
+            Provenance(accounts=accounts()),
+        )
+    assert [item.partition for item in refused.value.violations] == [HOURS[1]]
+    assert table(spark, lake_root) == before
+
+
+@both_engines
+def test_all_violations_of_a_batch_are_named_at_once(spark: Any, lake_root: Path, engine: Engine) -> None:
+    bad = clicks(spark).withColumn("click", F.when(F.col("click") < 4, F.lit(-1)).otherwise(F.col("click")))
+    with pytest.raises(AuditFailed) as refused:
+        overwrite_partitions(bad, target(lake_root, engine=engine), HOURS, Provenance(accounts={HOURS[0]: Account(rows_in=1)}))
+    named = {(item.rule, item.partition) for item in refused.value.violations}
+    assert named == {
+        ("positive", HOURS[0]),
+        ("positive", HOURS[1]),
+        ("unique.click", HOURS[0]),
+        ("unique.click", HOURS[1]),
+        ("account.accounted", HOURS[0]),
+    }
+    assert table(spark, lake_root) == []
+
+
+@both_engines
+def test_rows_of_an_undeclared_partition_are_refused(spark: Any, lake_root: Path, engine: Engine) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
+    before = table(spark, lake_root)
+    with pytest.raises((RowsOutsidePredicate, AuditFailed)):
+        overwrite_partitions(clicks(spark, 10), target(lake_root, "two", engine), HOURS[:1], Provenance())
+    assert table(spark, lake_root) == before
+
+
+def test_a_plain_overwrite_would_have_deleted_the_neighbours(spark: Any, lake_root: Path) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root), HOURS, Provenance())
+    one_hour = clicks(spark, 10).where(F.col("hour") == HOURS[0])
+    one_hour.write.format("delta").mode("overwrite").save(f"{lake_root}/silver/clicks")
+    assert {row[0] for row in table(spark, lake_root)} == {HOURS[0]}
+
+
+def test_a_missing_column_is_named(spark: Any, lake_root: Path) -> None:
+    with pytest.raises(SchemaMismatch, match="page"):
+        overwrite_partitions(clicks(spark).drop("page"), target(lake_root), HOURS, Provenance())
+
+
+def test_a_table_without_partitions_is_replaced_whole(spark: Any, lake_root: Path) -> None:
+    for run, rows in (("one", 10), ("two", 4)):
+        overwrite_table(clicks(spark, rows), target(lake_root, run, contract=WHOLE), Provenance())
+    assert len(table(spark, lake_root, "silver.whole")) == 4
+    with pytest.raises(ConfigurationError):
+        overwrite_table(clicks(spark), target(lake_root), Provenance())
+    with pytest.raises(ConfigurationError):
+        overwrite_partitions(clicks(spark), target(lake_root), (), Provenance())
+
+
+def held(probe: Path, phase: str) -> None:
+    (probe / f"{phase}.hold").touch()
+
+
+def reached(probe: Path, phase: str) -> None:
+    deadline = time.monotonic() + 120
+    while not (probe / f"{phase}.reached").exists():
+        assert time.monotonic() < deadline, f"the write never reached '{phase}'"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("phase", ["opened", "written", "audited"])
+def test_two_runs_on_one_partition_end_in_one_of_them(
+    spark: Any, lake_root: Path, tmp_path: Path, phase: str
+) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "before"), HOURS, Provenance())
+    probe = tmp_path / "probe"
+    probe.mkdir()
+    held(probe, phase)
+    outcome: list[BaseException | None] = []
+
+    def slow() -> None:
+        try:
+            overwrite_partitions(clicks(spark, 20), target(lake_root, "slow", probe=str(probe)), HOURS, Provenance())
+            outcome.append(None)
+        except BaseException as error:  # noqa: BLE001 - looked at below
+            outcome.append(error)
+
+    writer = threading.Thread(target=slow)
+    writer.start()
+    reached(probe, phase)
+    # Nobody sees anything of the slow run while it is under way.
+    assert len(table(spark, lake_root)) == 100
+    overwrite_partitions(clicks(spark, 60), target(lake_root, "fast"), HOURS, Provenance())
+    (probe / f"{phase}.hold").unlink()
+    writer.join(timeout=120)
+    assert isinstance(outcome[0], ConcurrentWrite)
+    assert outcome[0].transient
+    assert len(table(spark, lake_root)) == 60
+
+
+def test_runs_on_different_partitions_both_publish(spark: Any, lake_root: Path, tmp_path: Path) -> None:
+    overwrite_partitions(clicks(spark, 2), target(lake_root, "before"), HOURS, Provenance())
+    probe = tmp_path / "probe"
+    probe.mkdir()
+    held(probe, "audited")
+    first = clicks(spark).where(F.col("hour") == HOURS[0])
+    second = clicks(spark).where(F.col("hour") == HOURS[1])
+    writer = threading.Thread(
+        target=lambda: overwrite_partitions(first, target(lake_root, "a", probe=str(probe)), HOURS[:1], Provenance())
+    )
+    writer.start()
+    reached(probe, "audited")
+    overwrite_partitions(second, target(lake_root, "b"), HOURS[1:], Provenance())
+    (probe / "audited.hold").unlink()
+    writer.join(timeout=120)
+    assert len(table(spark, lake_root)) == 100
+
+
+def test_the_columns_lineage_comes_from_the_plan(spark: Any, lake_root: Path) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "one"), HOURS, Provenance())
+    source = Lake(root=str(lake_root)).read(spark, CONTRACT.dataset)
+    totals = source.groupBy("hour").agg(F.sum("stands_for").alias("total"))
+    frame = source.join(totals, "hour").select(
+        "hour", (F.col("click") + F.col("total")).alias("click"), F.lit(1).cast("bigint").alias("stands_for"), "page"
+    )
+    commit = overwrite_partitions(frame.unionByName(source.limit(0)), target(lake_root, "two"), HOURS, Provenance())
+    path = f"{lake_root}/silver/clicks"
+    found = {
+        column: [source.rsplit("#", 1)[1] for source in sources if path in source]
+        for column, sources in commit.info["column_lineage"].items()
+    }
+    assert found == {
+        "hour": ["hour"], "click": ["click", "stands_for"], "stands_for": ["stands_for"], "page": ["page"]
+    }

@@ -1,0 +1,159 @@
+"""Aggregates equal brute force, whichever way the rows travel."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from patterns.core.errors import ConfigurationError
+from patterns.data_value import distributed_aggregator
+from patterns.data_value.distributed_aggregator import How, Measure
+
+ROWS = "a STRING, b STRING, who STRING, amount BIGINT"
+EXACT = (
+    Measure(name="n"),
+    Measure(name="known", column="who"),
+    Measure(name="total", how=How.SUM, column="amount"),
+    Measure(name="least", how=How.MIN, column="amount"),
+    Measure(name="most", how=How.MAX, column="amount"),
+    Measure(name="people", how=How.DISTINCT, column="who"),
+    Measure(name="amounts", how=How.DISTINCT, column="amount"),
+)
+
+
+def skewed(count: int = 2_000) -> list[tuple[Any, ...]]:
+    draw = random.Random(11)
+    return [
+        (
+            "hot" if draw.random() < 0.9 else draw.choice(["x", None]),
+            draw.choice(["1", "2", None]),
+            draw.choice([None, *(f"p{n}" for n in range(50))]),
+            draw.choice([None, *range(-5, 30)]),
+        )
+        for _ in range(count)
+    ]
+
+
+def brute(rows: list[tuple[Any, ...]], places: tuple[int, ...]) -> dict[Any, tuple[Any, ...]]:
+    groups: dict[Any, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[place] for place in places), []).append(row)
+    found = {}
+    for key, group in groups.items():
+        who = [row[2] for row in group if row[2] is not None]
+        amounts = [row[3] for row in group if row[3] is not None]
+        found[key] = (len(group), len(who), sum(amounts), min(amounts), max(amounts), len(set(who)), len(set(amounts)))
+    return found
+
+
+def by_key(frame: Any, keys: int) -> dict[Any, tuple[Any, ...]]:
+    rows = [tuple(row) for row in frame.collect()]
+    found = {row[:keys]: row[keys:] for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def test_groups_equal_brute_force_and_null_is_a_group(spark: Any) -> None:
+    rows = skewed()
+    frame = spark.createDataFrame(rows, ROWS)
+    assert by_key(distributed_aggregator.aggregate(frame, ("a", "b"), EXACT), 2) == brute(rows, (0, 1))
+
+
+@pytest.mark.parametrize("spread", [(), ("who",), ("amount", "who")])
+def test_salting_does_not_change_the_result(spark: Any, spread: tuple[str, ...]) -> None:
+    rows = skewed()
+    frame = spark.createDataFrame(rows, ROWS)
+    salted = distributed_aggregator.salted(frame, ("a", "b"), EXACT, spread=spread, salts=7)
+    assert by_key(salted, 2) == brute(rows, (0, 1))
+
+
+def test_a_column_may_be_both_a_group_and_a_measure(spark: Any) -> None:
+    rows = skewed()
+    measures = (Measure(name="n"), Measure(name="people", how=How.DISTINCT, column="who"))
+    found = by_key(distributed_aggregator.salted(spark.createDataFrame(rows, ROWS), ("who",), measures), 1)
+    assert found == {key: (values[0], values[5]) for key, values in brute_counts(rows).items()}
+
+
+def brute_counts(rows: list[tuple[Any, ...]]) -> dict[Any, tuple[Any, ...]]:
+    people = {row[2] for row in rows}
+    return {
+        (who,): (sum(row[2] == who for row in rows), 0, 0, 0, 0, 0 if who is None else 1) for who in people
+    }
+
+
+def test_salting_shuffles_by_the_salt_before_it_shuffles_by_the_group(spark: Any) -> None:
+    frame = spark.range(100).selectExpr("'hot' AS a", "id AS amount")
+    measures = (Measure(name="n"),)
+    plain = distributed_aggregator.aggregate(frame, ("a",), measures)._explain_string("simple")
+    salted = distributed_aggregator.salted(frame, ("a",), measures, spread=("amount",))._explain_string("simple")
+    assert plain.count("Exchange hashpartitioning") == 1
+    assert salted.count("Exchange hashpartitioning") == 2
+    assert "__salt" in salted
+
+
+def test_counts_are_computed_in_part_before_rows_move(spark: Any) -> None:
+    frame = spark.range(100).selectExpr("id % 3 AS a")
+    plan = distributed_aggregator.aggregate(frame, ("a",), (Measure(name="n"),))._explain_string("simple")
+    before_shuffle = plan[plan.index("Exchange hashpartitioning") :]
+    assert "partial_count" in before_shuffle
+
+
+def test_a_cube_has_every_combination_and_tells_totals_from_null_groups(spark: Any) -> None:
+    rows = skewed(300)
+    frame = distributed_aggregator.cube(spark.createDataFrame(rows, ROWS), ("a", "b"), (Measure(name="n"),))
+    found = {(row.a, row.b, row.grouping_level): row.n for row in frame.collect()}
+    totals = {0: (0, 1), 1: (0,), 2: (1,), 3: ()}
+    expected = {}
+    for level, places in totals.items():
+        for key, values in count_only(rows, places).items():
+            full = dict(zip(places, key, strict=True))
+            expected[full.get(0), full.get(1), level] = values
+    assert found == expected
+
+
+def count_only(rows: list[tuple[Any, ...]], places: tuple[int, ...]) -> dict[Any, int]:
+    found: dict[Any, int] = {}
+    for row in rows:
+        key = tuple(row[place] for place in places)
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+def test_only_the_wanted_combinations_are_computed(spark: Any) -> None:
+    rows = skewed(300)
+    frame = distributed_aggregator.cube(
+        spark.createDataFrame(rows, ROWS), ("a", "b"), (Measure(name="n"),), sets=[("a",), ()]
+    )
+    assert {row.grouping_level for row in frame.collect()} == {1, 3}
+
+
+@pytest.mark.parametrize("salted", [False, True])
+def test_an_approximate_count_stays_within_three_times_its_stated_error(spark: Any, salted: bool) -> None:
+    frame = spark.range(200_000).selectExpr("'g' AS a", "concat('u', id % 50000) AS who")
+    measures = (Measure(name="people", how=How.APPROXIMATE, column="who"),)
+    if salted:
+        result = distributed_aggregator.salted(frame, ("a",), measures, spread=("who",))
+    else:
+        result = distributed_aggregator.aggregate(frame, ("a",), measures)
+    (row,) = result.collect()
+    assert abs(row.people / 50_000 - 1) < 3 * distributed_aggregator.relative_error()
+
+
+def test_an_approximate_count_of_nothing_is_zero(spark: Any) -> None:
+    frame = spark.createDataFrame([("g", None)], "a STRING, who STRING")
+    measures = (Measure(name="people", how=How.APPROXIMATE, column="who"),)
+    plain = distributed_aggregator.aggregate(frame, ("a",), measures)
+    salted = distributed_aggregator.salted(frame, ("a",), measures, spread=("a",))
+    assert [plain.collect()[0].people, salted.collect()[0].people] == [0, 0]
+
+
+def test_a_salt_without_columns_to_spread_by_is_refused(spark: Any) -> None:
+    with pytest.raises(ConfigurationError, match="spreads"):
+        distributed_aggregator.salted(spark.range(1), ("id",), (Measure(name="n"),))
+
+
+def test_a_sum_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="sum of nothing"):
+        Measure(name="n", how=How.SUM)

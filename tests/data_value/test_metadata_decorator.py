@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patterns.core.contract import Classification, Column, Contract, Partitioning
+from patterns.core.errors import ConfigurationError
+from patterns.core.events import EVENTS, EventLog
+from patterns.core.lake import DatasetMissing, Lake
+from patterns.core.partitions import Grain
+from patterns.core.run import RunContext
+from patterns.data_value.metadata_decorator import consumer_view, context_table, provenance
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.quality.audit_write_audit_publish import Provenance, Target
+
+PAGES = Contract(
+    dataset="silver.pages",
+    description="Pages",
+    owner="team:analytics",
+    columns=(
+        Column(name="day", type="STRING", nullable=False, description="Day"),
+        Column(name="page", type="STRING", nullable=False, description="Page"),
+        Column(name="login", type="STRING", classification=Classification.PERSONAL, description="Login"),
+        Column(name="raw", type="BINARY", description="As received"),
+        Column(name="source_file", type="STRING", description="File"),
+        Column(name="occurrences", type="BIGINT", description="Rows it stands for"),
+    ),
+    partitioning=Partitioning(column="day", grain=Grain.DAY),
+)
+FIRST = RunContext(run_id="run-1", job="hourly", code_version="c1", trigger="sensor:landed")
+SECOND = RunContext(run_id="run-2", job="repair", code_version="c2", trigger="backfill:b7", attempt=3)
+
+
+def publish(spark: Any, lake: Lake, run: RunContext, *days: str, record: bool = True) -> None:
+    rows = [(day, f"/{run.run_id}", "ann", bytearray(b"{}"), "a.json", 1) for day in days]
+    frame = spark.createDataFrame(rows, PAGES.ddl.replace(" NOT NULL", ""))
+    commit = overwrite_partitions(frame, Target(lake=lake, contract=PAGES, run=run), days, Provenance())
+    if record:
+        EventLog(lake).record(commit)
+
+
+@pytest.fixture(scope="module")
+def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Two days by the first run, of which the second run published one again."""
+    lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
+    publish(spark, lake, FIRST, "2026-01-05", "2026-01-06")
+    publish(spark, lake, SECOND, "2026-01-06")
+    return lake
+
+
+def test_a_partition_leads_to_its_run_job_code_trigger_and_attempt(lake: Lake) -> None:
+    found = provenance(lake, "silver.pages", "2026-01-05")
+    assert found is not None
+    assert (found.run_id, found.job, found.code_version, found.trigger, found.attempt) == (
+        "run-1",
+        "hourly",
+        "c1",
+        "sensor:landed",
+        1,
+    )
+
+
+def test_a_partition_published_again_leads_to_the_newest_run(lake: Lake) -> None:
+    found = provenance(lake, "silver.pages", "2026-01-06")
+    assert found is not None
+    assert (found.run_id, found.code_version, found.attempt) == ("run-2", "c2", 3)
+
+
+def test_a_publication_whose_event_was_lost_is_found_all_the_same(spark: Any, tmp_path: Path) -> None:
+    crashed = Lake(root=str(tmp_path))
+    publish(spark, crashed, FIRST, "2026-01-05", record=False)
+    assert crashed.table(EVENTS) is None
+    found = provenance(crashed, "silver.pages", "2026-01-05")
+    assert found is not None
+    assert found.run_id == "run-1"
+
+
+def test_what_was_never_published_has_no_provenance(lake: Lake, tmp_path: Path) -> None:
+    assert provenance(lake, "silver.pages", "1999-01-01") is None
+    assert provenance(lake, "silver.nothing", "2026-01-05") is None
+    assert provenance(Lake(root=str(tmp_path)), "silver.pages", "2026-01-05") is None
+
+
+def test_a_row_joins_to_the_run_that_wrote_it(spark: Any, lake: Lake) -> None:
+    context = context_table(spark, lake).where("dataset = 'silver.pages' AND current")
+    rows = lake.read(spark, "silver.pages").withColumnRenamed("day", "partition").join(context, "partition")
+    assert {(row["page"], row["run_id"], row["attempt"]) for row in rows.collect()} == {
+        ("/run-1", "run-1", 1),
+        ("/run-2", "run-2", 3),
+    }
+
+
+def test_the_context_table_keeps_what_was_replaced(spark: Any, lake: Lake) -> None:
+    context = context_table(spark, lake)
+    assert context.columns == [
+        "dataset",
+        "partition",
+        "table_version",
+        "run_id",
+        "code_version",
+        "job",
+        "trigger",
+        "attempt",
+        "published_at",
+        "current",
+    ]
+    replaced = context.where("not current").collect()
+    assert [(row["partition"], row["run_id"]) for row in replaced] == [("2026-01-06", "run-1")]
+
+
+def test_without_any_publication_there_is_no_context_table(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(DatasetMissing):
+        context_table(spark, Lake(root=str(tmp_path)))
+
+
+def test_a_consumer_sees_neither_personal_nor_technical_columns(spark: Any, lake: Lake) -> None:
+    assert consumer_view(lake.read(spark, "silver.pages"), PAGES).columns == ["day", "page"]
+
+
+def test_a_key_is_shown_though_its_name_is_technical(spark: Any, lake: Lake) -> None:
+    keyed = replace(PAGES, key=("source_file",))
+    assert consumer_view(lake.read(spark, "silver.pages"), keyed).columns == ["day", "page", "source_file"]
+
+
+def test_a_personal_column_is_hidden_though_it_is_a_key(spark: Any, lake: Lake) -> None:
+    keyed = replace(PAGES, key=("login",))
+    assert "login" not in consumer_view(lake.read(spark, "silver.pages"), keyed).columns
+
+
+def test_a_column_nobody_declared_is_hidden(spark: Any, lake: Lake) -> None:
+    frame = lake.read(spark, "silver.pages").selectExpr("*", "'x' AS debug")
+    assert "debug" not in consumer_view(frame, PAGES).columns
+
+
+def test_a_dataset_with_nothing_to_show_has_no_view(spark: Any, lake: Lake) -> None:
+    with pytest.raises(ConfigurationError, match="personal or technical"):
+        consumer_view(lake.read(spark, "silver.pages").select("login", "raw"), PAGES)

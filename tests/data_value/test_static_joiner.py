@@ -1,0 +1,158 @@
+"""Every fact comes out once, with what held when it happened."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from patterns.data_value import static_joiner
+from patterns.data_value.static_joiner import ColumnClash, OverlappingVersions
+
+FACTS = "fact INT, user_id STRING, at TIMESTAMP"
+VERSIONS = "user_id STRING, login STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"
+
+
+def day(number: int) -> datetime:
+    return datetime(2026, 1, number)
+
+
+def facts(spark: Any, *days: int | None, user: str | None = "u") -> Any:
+    rows = [(n, user, None if number is None else day(number)) for n, number in enumerate(days)]
+    return spark.createDataFrame(rows, FACTS)
+
+
+def versions(spark: Any, *ranges: tuple[str, int | None, int | None]) -> Any:
+    rows = [("u", login, start and day(start), end and day(end)) for login, start, end in ranges]
+    return spark.createDataFrame(rows, VERSIONS)
+
+
+def joined(facts_: Any, versions_: Any, **more: Any) -> list[Any]:
+    found = static_joiner.join_as_of(
+        facts_, versions_, ("user_id",), at="at", valid_from="valid_from", valid_to="valid_to", known="known", **more
+    )
+    return found.orderBy("fact").collect()
+
+
+@pytest.mark.parametrize("disjoint", [False, True])
+def test_a_fact_on_the_boundary_gets_the_version_that_begins(spark: Any, disjoint: bool) -> None:
+    history = versions(spark, ("old", 1, 5), ("new", 5, None))
+    rows = joined(facts(spark, 1, 4, 5, 9), history, disjoint=disjoint)
+    assert [(row.login, row.known) for row in rows] == [("old", True), ("old", True), ("new", True), ("new", True)]
+    assert rows[2].valid_from == day(5)
+
+
+def test_ranges_closed_at_both_ends_would_double_that_fact(spark: Any) -> None:
+    history = versions(spark, ("old", 1, 5), ("new", 5, None))
+    naive = facts(spark, 5).join(history, "user_id").where("at >= valid_from AND (valid_to IS NULL OR at <= valid_to)")
+    assert naive.count() == 2
+
+
+def test_facts_without_a_version_stay_and_say_so(spark: Any) -> None:
+    history = versions(spark, ("a", 3, 5), ("b", 7, 8))
+    rows = joined(facts(spark, 1, 5, 6, 8, None), history)
+    assert [(row.login, row.valid_from, row.known) for row in rows] == [(None, None, False)] * 5
+
+
+def test_a_null_key_matches_nothing(spark: Any) -> None:
+    history = spark.createDataFrame([(None, "x", day(1), None)], VERSIONS)
+    assert [row.known for row in joined(facts(spark, 2, user=None), history)] == [False]
+
+
+def test_without_any_version_every_fact_stays(spark: Any) -> None:
+    assert [row.known for row in joined(facts(spark, 1, 2), versions(spark))] == [False, False]
+
+
+def test_open_ends_hold_for_ever(spark: Any) -> None:
+    rows = joined(facts(spark, 1, 9), versions(spark, ("a", None, 5), ("b", 5, None)))
+    assert [row.login for row in rows] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ([("old", 1, None), ("new", 5, None)], ["old", "new", "new"]),
+        ([("old", 1, 7), ("new", 5, 20)], ["old", "new", "new"]),
+        ([("long", 1, 20), ("short", 1, 5)], ["short", "long", "long"]),
+        ([("a", None, None), ("b", None, None)], None),
+        ([("a", 1, None), ("empty", 5, 5)], ["a", "a", "a"]),
+    ],
+)
+def test_overlapping_versions_never_double_a_fact(spark: Any, ranges: Any, expected: list[str] | None) -> None:
+    rows = joined(facts(spark, 2, 6, 9), versions(spark, *ranges))
+    assert len(rows) == 3
+    assert all(row.known for row in rows)
+    if expected is not None:
+        assert [row.login for row in rows] == expected
+
+
+def test_a_fact_for_which_two_versions_held_is_marked(spark: Any) -> None:
+    rows = joined(facts(spark, 2, 6, 9), versions(spark, ("old", 1, 7), ("new", 5, 20)), ambiguous="ambiguous")
+    assert [row.ambiguous for row in rows] == [False, True, False]
+
+
+def test_overlapping_versions_are_listed_and_refused(spark: Any) -> None:
+    history = versions(spark, ("old", 1, 7), ("new", 5, 20), ("last", 20, None))
+    ends = {"valid_from": "valid_from", "valid_to": "valid_to"}
+    assert [row.login for row in static_joiner.overlapping(history, ("user_id",), **ends).collect()] == ["new"]
+    with pytest.raises(OverlappingVersions, match="for u"):
+        static_joiner.check(history, ("user_id",), **ends, where="silver.users")
+
+
+def test_versions_that_touch_are_accepted(spark: Any) -> None:
+    history = versions(spark, ("old", 1, 5), ("new", 5, None))
+    static_joiner.check(history, ("user_id",), valid_from="valid_from", valid_to="valid_to", where="silver.users")
+
+
+def test_facts_keep_their_columns_and_order(spark: Any) -> None:
+    frame = static_joiner.join_as_of(
+        facts(spark, 2),
+        versions(spark, ("a", 1, None)),
+        ("user_id",),
+        at="at",
+        valid_from="valid_from",
+        valid_to="valid_to",
+        known="user_known",
+    )
+    assert frame.columns == ["fact", "user_id", "at", "login", "valid_from", "valid_to", "user_known"]
+
+
+def test_a_column_that_would_hide_one_of_the_facts_is_refused(spark: Any) -> None:
+    frame = facts(spark, 2).withColumn("login", F.lit("mine"))
+    with pytest.raises(ColumnClash, match="login"):
+        joined(frame, versions(spark, ("a", 1, None)))
+
+
+def test_small_reference_data_is_broadcast_and_the_facts_are_not_moved(spark: Any) -> None:
+    frame = static_joiner.join_current(
+        spark.range(10).select(F.col("id").cast("string").alias("k")),
+        spark.createDataFrame([("1", "one")], "k STRING, name STRING"),
+        ("k",),
+        known="known",
+        unique=True,
+    )
+    plan = frame._explain_string("simple")
+    assert "BroadcastHashJoin" in plan
+    assert "hashpartitioning" not in plan
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_the_current_row_is_joined_on_several_keys(spark: Any, unique: bool) -> None:
+    events = spark.createDataFrame(
+        [(1, "tv", "1"), (2, "tv", "2"), (3, None, "1"), (4, None, None)], "id INT, type STRING, version STRING"
+    )
+    reference = spark.createDataFrame([("tv", "1", "One"), (None, "1", "X")], "type STRING, version STRING, name STRING")
+    found = static_joiner.join_current(events, reference, ("type", "version"), known="known", unique=unique)
+    assert found.columns == ["id", "type", "version", "name", "known"]
+    rows = found.orderBy("id").collect()
+    assert [(row.name, row.known) for row in rows] == [("One", True), (None, False), (None, False), (None, False)]
+
+
+def test_a_key_that_occurs_twice_does_not_double_a_fact_as_a_plain_join_would(spark: Any) -> None:
+    events = spark.createDataFrame([(1, "tv")], "id INT, type STRING")
+    reference = spark.createDataFrame([("tv", "b"), ("tv", "a"), ("tv", None)], "type STRING, name STRING")
+    assert events.join(reference, "type", "left").count() == 3
+    rows = static_joiner.join_current(events, reference, ("type",), known="known").collect()
+    assert [(row.id, row.known) for row in rows] == [(1, True)]

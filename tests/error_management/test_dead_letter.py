@@ -1,0 +1,91 @@
+"""No bad row stops the rest, no row disappears, and each keeps all of its reasons."""
+
+from __future__ import annotations
+
+import pytest
+from patterns.core.errors import ConfigurationError
+from patterns.error_management import dead_letter
+from patterns.error_management.dead_letter import Rule, TooManyDeadLetters
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+ROWS = [("a", 1, "5"), ("b", -1, "5"), (None, -1, "x"), ("c", None, "7"), ("d", 2, None)]
+
+
+def devices(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(ROWS, "name string, size int, text string")
+
+
+def rules() -> list[Rule]:
+    return [
+        Rule(name="no_name", condition=F.col("name").isNull()),
+        Rule(name="negative", condition=F.col("size") < 0),
+        dead_letter.unreadable("unreadable", source=F.col("text"), result=F.col("text").try_cast("int")),
+    ]
+
+
+def test_a_row_keeps_all_its_reasons_in_the_rules_order(spark: SparkSession) -> None:
+    found = dead_letter.annotate(devices(spark), rules()).collect()
+    assert [row["reasons"] for row in found] == [
+        [],
+        ["negative"],
+        ["no_name", "negative", "unreadable"],
+        [],
+        [],
+    ]
+
+
+def test_both_sides_of_a_split_together_are_the_input(spark: SparkSession) -> None:
+    frame = devices(spark)
+    parts = dead_letter.split(frame, rules())
+    assert parts.valid.columns == frame.columns
+    assert parts.valid.count() + parts.rejected.count() == len(ROWS)
+    assert parts.valid.unionByName(parts.rejected.drop("reasons")).exceptAll(frame).count() == 0
+
+
+def test_a_naive_filter_loses_the_row_whose_condition_is_null(spark: SparkSession) -> None:
+    frame = devices(spark)
+    bad = F.col("size") < 0
+    assert frame.filter(bad).count() + frame.filter(~bad).count() == len(ROWS) - 1
+    parts = dead_letter.split(frame, [Rule(name="negative", condition=bad)])
+    assert parts.valid.count() + parts.rejected.count() == len(ROWS)
+
+
+def test_an_error_safe_function_alone_cannot_tell_failure_from_absence(spark: SparkSession) -> None:
+    read = devices(spark).withColumn("number", F.col("text").try_cast("int"))
+    assert read.filter("number is null").count() == 2
+    rule = dead_letter.unreadable("unreadable", source=F.col("text"), result=F.col("number"))
+    assert dead_letter.split(read, [rule]).rejected.count() == 1
+
+
+def test_no_rules_reject_nothing(spark: SparkSession) -> None:
+    assert dead_letter.split(devices(spark), []).rejected.count() == 0
+
+
+def test_no_python_worker_is_needed(spark: SparkSession) -> None:
+    plan = str(dead_letter.annotate(devices(spark), rules())._explain_string("simple"))  # type: ignore[operator]
+    assert "Python" not in plan
+    assert "Exchange" not in plan
+
+
+def test_two_rules_of_one_name_are_refused(spark: SparkSession) -> None:
+    assert spark is not None
+    with pytest.raises(ConfigurationError, match="negative"):
+        dead_letter.reasons([*rules(), Rule(name="negative", condition=F.lit(True))])
+
+
+def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:
+    fault = dead_letter.exceeds(rejected_rows=11, rows=100, max_share=0.1, where="bronze.visits 2026-01-31T05")
+    assert isinstance(fault, TooManyDeadLetters)
+    assert "11 of 100 rows" in str(fault)
+
+
+def test_a_share_at_the_bound_and_an_empty_input_are_accepted() -> None:
+    assert dead_letter.exceeds(rejected_rows=10, rows=100, max_share=0.1, where="x") is None
+    assert dead_letter.exceeds(rejected_rows=0, rows=0, max_share=0.0, where="x") is None
+
+
+@pytest.mark.parametrize(("rejected", "rows", "share"), [(2, 1, 0.5), (-1, 1, 0.5), (1, 2, 1.5)])
+def test_counts_that_make_no_sense_are_refused(rejected: int, rows: int, share: float) -> None:
+    with pytest.raises(ConfigurationError, match="no sense"):
+        dead_letter.exceeds(rejected_rows=rejected, rows=rows, max_share=share, where="x")

@@ -1,0 +1,177 @@
+"""Watermarks move forward only, and late rows are found, not lost."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from patterns.core.errors import ConfigurationError
+from patterns.core.partitions import Grain, between
+from patterns.error_management.late_data_detector import (
+    PartitionReading,
+    Strategy,
+    counts,
+    late,
+    progress,
+    watermarks,
+)
+from pyspark.sql import SparkSession
+
+ALLOWED = timedelta(minutes=15)
+HOURS = between("2026-01-31T00", "2026-01-31T23", Grain.HOUR)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(f"2026-01-31T{text}:00+00:00")
+
+
+def reading(hour: str, time: str | None, source: str = "") -> PartitionReading:
+    return PartitionReading(key=f"2026-01-31T{hour}", max_event_time=at(time) if time else None, source=source)
+
+
+def test_the_seeds_table_of_watermarks_is_reproduced_row_by_row() -> None:
+    # Batches of a stream stand for partitions here; a day's grain keeps all of their times plausible.
+    batches = {
+        "2026-01-29": [at("10:00"), at("10:05"), at("10:06")],
+        "2026-01-30": [at("09:20"), at("09:31"), at("10:07")],
+    }
+    readings = [PartitionReading(key=key, max_event_time=max(times)) for key, times in batches.items()]
+    found = progress(
+        readings,
+        timedelta(minutes=30),
+        grain=Grain.DAY,
+        tolerance=timedelta(days=3),
+        keys=["2026-01-31"],
+    ).watermarks
+    assert found == {"2026-01-29": None, "2026-01-30": at("09:36"), "2026-01-31": at("09:37")}
+    mark = found["2026-01-30"]
+    assert mark is not None
+    assert [time for time in batches["2026-01-30"] if time < mark] == [at("09:20"), at("09:31")]
+
+
+def test_a_lower_candidate_does_not_move_the_watermark_back() -> None:
+    found = watermarks([reading("05", "05:59"), reading("06", "04:10"), reading("07", "07:01")], ALLOWED)
+    assert found["2026-01-31T07"] == at("05:44")
+
+
+def test_the_first_partition_and_an_empty_past_have_no_watermark() -> None:
+    found = watermarks([reading("05", None), reading("06", "06:10")], ALLOWED, keys=["2026-01-31T07"])
+    assert found == {
+        "2026-01-31T05": None,
+        "2026-01-31T06": None,
+        "2026-01-31T07": at("05:55"),
+    }
+
+
+def test_a_wild_future_time_is_ignored_and_named() -> None:
+    wild = PartitionReading(key="2026-01-31T05", max_event_time=at("06:05") + timedelta(microseconds=1))
+    found = progress([wild, reading("06", "06:30")], ALLOWED, keys=["2026-01-31T07"])
+    assert found.ignored == (wild,)
+    assert found.watermarks["2026-01-31T06"] is None
+    assert found.watermarks["2026-01-31T07"] == at("06:15")
+
+
+def test_without_the_guard_one_wild_time_would_make_every_later_row_late() -> None:
+    wild = PartitionReading(key="2026-01-31T05", max_event_time=at("06:00") + timedelta(days=36500))
+    found = progress([wild, reading("06", "06:30")], ALLOWED, tolerance=timedelta(days=40000))
+    mark = found.watermarks["2026-01-31T06"]
+    assert mark is not None
+    assert mark > at("06:30")
+
+
+def test_min_follows_the_slowest_source_and_max_the_fastest() -> None:
+    readings = [reading("05", "05:50", "a"), reading("05", "05:10", "b"), reading("06", None, "a")]
+    slow = progress(readings, ALLOWED, strategy=Strategy.MIN).watermarks["2026-01-31T06"]
+    fast = progress(readings, ALLOWED, strategy=Strategy.MAX).watermarks["2026-01-31T06"]
+    assert (slow, fast) == (at("04:55"), at("05:35"))
+
+
+def test_under_min_a_silent_source_holds_the_watermark() -> None:
+    readings = [reading("05", "05:50", "a"), reading("06", "06:50", "a"), reading("07", "07:10", "b")]
+    found = progress(readings, ALLOWED, strategy=Strategy.MIN, keys=["2026-01-31T08"]).watermarks
+    assert found["2026-01-31T07"] is None
+    assert found["2026-01-31T08"] == at("06:35")
+
+
+def test_negative_lateness_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="negative"):
+        watermarks([], timedelta(minutes=-1))
+
+
+def test_a_key_that_is_no_hour_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="not the name of"):
+        watermarks([PartitionReading(key="yesterday", max_event_time=None)], ALLOWED)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(HOURS),
+            st.one_of(st.none(), st.integers(-(10**6), 10**6)),
+            st.sampled_from(["a", "b", "c"]),
+        ),
+        max_size=40,
+    ),
+    st.sampled_from(Strategy),
+)
+def test_watermarks_never_go_back_and_depend_on_the_past_only(
+    drawn: list[tuple[str, int | None, str]], strategy: Strategy
+) -> None:
+    readings = [
+        PartitionReading(
+            key=key,
+            source=source,
+            max_event_time=None if seconds is None else at("12:00") + timedelta(seconds=seconds),
+        )
+        for key, seconds, source in drawn
+    ]
+    found = progress(readings, ALLOWED, strategy=strategy, keys=HOURS)
+    marks = [found.watermarks[key] for key in HOURS]
+    moved = [mark for mark in marks if mark is not None]
+    assert moved == sorted(moved)
+    assert marks == [None] * (len(marks) - len(moved)) + moved
+    believed = [one for one in readings if one not in found.ignored and one.max_event_time is not None]
+    if strategy is Strategy.MAX:
+        for key, mark in found.watermarks.items():
+            past = [one.max_event_time for one in believed if one.key < key and one.max_event_time is not None]
+            assert mark == (max(past) - ALLOWED if past else None)
+
+
+def test_late_rows_are_found_with_their_lateness(spark: SparkSession) -> None:
+    rows = [
+        ("on time", "2026-01-31T06", at("06:10")),
+        ("on the mark", "2026-01-31T06", at("05:45")),
+        ("late", "2026-01-31T06", at("05:44")),
+        ("very late", "2026-01-31T06", at("05:00") - timedelta(days=2)),
+        ("first hour", "2026-01-31T05", at("00:10")),
+        ("unknown hour", "2026-01-31T09", at("00:10")),
+        ("no time", "2026-01-31T06", None),
+    ]
+    frame = spark.createDataFrame(rows, "name string, arrival_hour string, event_time timestamp")
+    marks = watermarks([reading("05", "06:00"), reading("06", "06:10")], ALLOWED)
+    found = {row["name"]: row for row in late(frame, marks).collect()}
+    assert {name: row["lateness_seconds"] for name, row in found.items()} == {
+        "late": 60.0,
+        "very late": 2 * 86400 + 45 * 60.0,
+    }
+    assert found["late"]["watermark"].astimezone(timezone.utc) == at("05:45")
+
+
+def test_late_rows_are_counted_for_every_partition_asked_about(spark: SparkSession) -> None:
+    rows = [("2026-01-31T06", at("05:00")), ("2026-01-31T06", at("05:10")), ("2026-01-31T06", at("06:00"))]
+    frame = spark.createDataFrame(rows, "arrival_hour string, event_time timestamp")
+    found = late(frame, {"2026-01-31T06": at("05:45"), "2026-01-31T07": at("06:45")})
+    assert counts(found, "arrival_hour", ["2026-01-31T06", "2026-01-31T07"]) == {
+        "2026-01-31T06": 2,
+        "2026-01-31T07": 0,
+    }
+
+
+def test_nothing_is_late_without_watermarks(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(
+        [("2026-01-31T05", at("00:00"))], "arrival_hour string, event_time timestamp"
+    )
+    assert late(frame, {"2026-01-31T05": None}).collect() == []
+    assert late(frame, {}).columns == ["arrival_hour", "event_time", "watermark", "lateness_seconds"]

@@ -1,0 +1,139 @@
+"""The first row of an identity wins, always the same one, and every other row is accounted for."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from patterns.error_management.windowed_deduplicator import (
+    MissingKeyColumn,
+    conflicting,
+    deduplicate,
+)
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+SCHEMA = "visit_id string, page string, arrival_hour string, source_offset bigint, raw binary"
+KEY = ["visit_id", "page"]
+ORDER = ["arrival_hour", "source_offset"]
+Row = tuple[str | None, str, str, int, bytes | None]
+
+
+def frame_of(spark: SparkSession, rows: list[Row]) -> DataFrame:
+    return spark.createDataFrame(rows, SCHEMA)
+
+
+def winners_of(frame: DataFrame) -> DataFrame:
+    return deduplicate(frame, key=KEY, order=ORDER, payload=F.col("raw"))
+
+
+def plan_of(frame: DataFrame) -> str:
+    return str(frame._explain_string("formatted"))  # type: ignore[operator]
+
+
+def random_rows(count: int) -> list[Row]:
+    draw = random.Random(5)
+    return [
+        (
+            draw.choice(["a", "b", "c", None]),
+            draw.choice("xyz"),
+            f"2026-01-31T0{draw.randrange(4)}",
+            number,
+            draw.choice([b"1", b"2", None]),
+        )
+        for number in range(count)
+    ]
+
+
+def by_hand(rows: list[Row]) -> set[tuple[Any, ...]]:
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row[:2]].append(row)
+    found = set()
+    for members in groups.values():
+        first = min(members, key=lambda row: (row[2], row[3]))
+        found.add((*first, len(members), sum(row[4] != first[4] for row in members)))
+    return found
+
+
+def test_winners_and_their_counts_equal_brute_force(spark: SparkSession) -> None:
+    rows = random_rows(400)
+    found = {(*row[:4], bytes(row[4]) if row[4] is not None else None, *row[5:]) for row in winners_of(frame_of(spark, rows)).collect()}
+    assert found == by_hand(rows)
+
+
+def test_every_input_row_is_in_exactly_one_count(spark: SparkSession) -> None:
+    rows = random_rows(300)
+    frame = frame_of(spark, rows)
+    winners = winners_of(frame)
+    total = winners.agg(F.sum("occurrences"), F.sum("conflicts")).first()
+    assert total is not None
+    assert total[0] == len(rows)
+    assert conflicting(frame, winners, key=KEY, order=ORDER, payload=F.col("raw")).count() == total[1]
+
+
+def test_the_order_of_arrival_in_the_frame_does_not_matter(spark: SparkSession) -> None:
+    rows = random_rows(200)
+    there = winners_of(frame_of(spark, rows)).collect()
+    back = winners_of(frame_of(spark, rows[::-1]).repartition(3)).collect()
+    assert sorted(map(str, there)) == sorted(map(str, back))
+
+
+def test_dropping_duplicates_naively_neither_counts_nor_chooses_the_first(spark: SparkSession) -> None:
+    rows: list[Row] = [("a", "x", "2026-01-31T02", 0, b"later"), ("a", "x", "2026-01-31T01", 9, b"first")]
+    frame = frame_of(spark, rows).coalesce(1)
+    naive = frame.dropDuplicates(KEY).collect()
+    kept = winners_of(frame).collect()
+    assert bytes(naive[0]["raw"]) == b"later"
+    assert bytes(kept[0]["raw"]) == b"first"
+    assert (kept[0]["occurrences"], kept[0]["conflicts"]) == (2, 1)
+
+
+def test_an_exact_repetition_is_a_duplicate_and_no_conflict(spark: SparkSession) -> None:
+    rows: list[Row] = [("a", "x", "2026-01-31T01", n, b"same") for n in range(3)]
+    row = winners_of(frame_of(spark, rows)).collect()[0]
+    assert (row["occurrences"], row["conflicts"]) == (3, 0)
+
+
+def test_conflicting_rows_come_back_whole_and_without_the_winner(spark: SparkSession) -> None:
+    rows: list[Row] = [
+        ("a", "x", "2026-01-31T01", 0, b"first"),
+        ("a", "x", "2026-01-31T01", 1, b"other"),
+        ("a", "x", "2026-01-31T02", 0, b"first"),
+        (None, "x", "2026-01-31T01", 2, b"n1"),
+        (None, "x", "2026-01-31T01", 3, None),
+        ("b", "x", "2026-01-31T01", 4, b"alone"),
+    ]
+    frame = frame_of(spark, rows)
+    losers = conflicting(frame, winners_of(frame), key=KEY, order=ORDER, payload=F.col("raw"))
+    assert losers.columns == frame.columns
+    assert sorted(row["source_offset"] for row in losers.collect()) == [1, 3]
+
+
+def test_one_shuffle_and_one_sort_are_enough(spark: SparkSession) -> None:
+    plan = plan_of(winners_of(frame_of(spark, random_rows(5))))
+    tree = plan.split("\n\n")[0]
+    assert tree.count("Exchange") == 1
+    assert tree.count("Sort") == 1
+    assert "Python" not in plan
+
+
+def test_the_rows_are_not_read_when_no_winner_has_a_conflict(spark: SparkSession) -> None:
+    winners = winners_of(frame_of(spark, [("a", "x", "2026-01-31T01", 0, b"1")]))
+    bomb = frame_of(spark, []).unionByName(
+        spark.range(1).select(
+            F.lit("a").alias("visit_id"),
+            F.lit("x").alias("page"),
+            F.lit("h").alias("arrival_hour"),
+            F.lit(1).cast("bigint").alias("source_offset"),
+            F.raise_error(F.concat(F.lit("was read "), F.col("id").cast("string"))).cast("binary").alias("raw"),
+        )
+    )
+    assert conflicting(bomb, winners, key=KEY, order=ORDER, payload=F.col("raw")).collect() == []
+
+
+def test_a_key_that_is_not_there_is_named(spark: SparkSession) -> None:
+    with pytest.raises(MissingKeyColumn, match="event_time"):
+        deduplicate(frame_of(spark, []), key=["event_time"], order=ORDER, payload=F.col("raw"))

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patterns.core.commit import WHOLE_TABLE, Account
+from patterns.core.contract import Column, Contract
+from patterns.core.lake import Lake
+from patterns.core.run import RunContext
+from patterns.idempotency.data_overwrite import overwrite_table
+from patterns.ingestion.full_loader import FullLoadRefused, Limits, guard, load
+from patterns.quality.audit_write_audit_publish import Provenance, Target
+from patterns.quality.write_faults import AuditFailed
+
+DEVICES = Contract(
+    dataset="bronze.things",
+    description="Things",
+    owner="team:platform",
+    columns=(
+        Column(name="id", type="BIGINT", nullable=False, description="Identifier"),
+        Column(name="day", type="STRING", nullable=False, description="Day of the load"),
+    ),
+    key=("id",),
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path / "lake"))
+
+
+def target(lake: Lake, run: str, probe: Path | None = None) -> Target:
+    context = RunContext(run_id=run, job="load", code_version="c1")
+    return Target(lake=lake, contract=DEVICES, run=context, probe=str(probe) if probe else None)
+
+
+def rows(spark: Any, count: int, day: str) -> Any:
+    return spark.range(count).selectExpr("id", f"'{day}' AS day")
+
+
+def there(spark: Any, lake: Lake, version: int | None = None) -> tuple[int, set[str]]:
+    found = lake.read(spark, DEVICES.dataset, version).collect()
+    return len(found), {row["day"] for row in found}
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "said"),
+    [
+        (100, 0, "0 rows, the last load had 100"),
+        (None, 0, "0 rows"),
+        (100, 49, "49 rows, less than 50% of the last load's 100"),
+        (100, 301, "301 rows, more than 3 times the last load's 100"),
+    ],
+)
+def test_a_load_that_is_not_believable_is_refused_with_both_counts(
+    last: int | None, now: int, said: str
+) -> None:
+    with pytest.raises(FullLoadRefused, match=said):
+        guard(last, now)
+
+
+@pytest.mark.parametrize(("last", "now"), [(None, 1), (0, 10**6), (100, 50), (100, 300), (100, 100)])
+def test_a_load_within_the_limits_passes(last: int | None, now: int) -> None:
+    guard(last, now)
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**7), st.floats(0.01, 1), st.floats(1, 100))
+def test_exactly_the_loads_outside_the_limits_are_refused(
+    last: int, now: int, share: float, multiple: float
+) -> None:
+    believable = now > 0 and last * share <= now <= last * multiple
+    if believable:
+        guard(last, now, share, multiple)
+    else:
+        with pytest.raises(FullLoadRefused):
+            guard(last, now, share, multiple)
+
+
+def test_the_new_load_replaces_the_old_one_and_time_travel_gives_yesterdays(spark: Any, lake: Lake) -> None:
+    first = load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
+    second = load(rows(spark, 120, "tuesday"), target(lake, "r2"), Provenance())
+    assert there(spark, lake) == (120, {"tuesday"})
+    assert there(spark, lake, first.version) == (100, {"monday"})
+    assert second.version > first.version
+
+
+@pytest.mark.parametrize("count", [0, 10, 1000])
+def test_a_refused_load_leaves_the_table_as_it_was(spark: Any, lake: Lake, count: int) -> None:
+    first = load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
+    with pytest.raises(FullLoadRefused, match=r"100") as refused:
+        load(rows(spark, count, "tuesday"), target(lake, "r2"), Provenance())
+    assert str(count) in refused.value.what
+    assert refused.value.where == "bronze.things"
+    assert lake.version(DEVICES.dataset) == first.version
+    assert there(spark, lake) == (100, {"monday"})
+
+
+def test_a_plain_overwrite_takes_the_empty_source_without_a_word(spark: Any, lake: Lake) -> None:
+    overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
+    overwrite_table(rows(spark, 0, "tuesday"), target(lake, "r2"), Provenance())
+    assert there(spark, lake) == (0, set())
+
+
+def test_a_person_can_let_an_unusual_load_through(spark: Any, lake: Lake) -> None:
+    load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
+    load(rows(spark, 10, "tuesday"), target(lake, "r2"), Provenance(), limits=Limits(min_share=0.05))
+    assert there(spark, lake) == (10, {"tuesday"})
+
+
+def test_running_the_same_load_again_publishes_it_once(spark: Any, lake: Lake) -> None:
+    first = load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
+    again = load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
+    assert again.repeated
+    assert again.version == first.version
+
+
+def test_the_account_of_the_source_is_believed_and_held_against_the_rows(spark: Any, lake: Lake) -> None:
+    whole = Provenance(accounts={WHOLE_TABLE: Account(rows_in=100)})
+    load(rows(spark, 100, "monday"), target(lake, "r1"), whole)
+    with pytest.raises(AuditFailed, match=r"account\.accounted"):
+        load(rows(spark, 99, "tuesday"), target(lake, "r2"), whole)
+    assert there(spark, lake) == (100, {"monday"})
+
+
+def test_a_source_that_changes_between_the_count_and_the_load_is_refused(spark: Any, lake: Lake) -> None:
+    class Growing:
+        """A frame whose source gets rows after it was counted."""
+
+        def __init__(self) -> None:
+            self.after = rows(spark, 120, "monday")
+
+        def count(self) -> int:
+            return 100
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.after, name)
+
+    with pytest.raises(AuditFailed, match=r"account\.rows.*found 120.*expected 100"):
+        load(Growing(), target(lake, "r1"), Provenance())  # type: ignore[arg-type]
+
+
+def wait_for(file: Path, alive: Callable[[], bool]) -> None:
+    while not file.exists():
+        assert alive(), f"the write ended before {file.name}"
+
+
+def test_a_reader_sees_the_old_rows_until_the_commit_and_then_the_new_ones(
+    spark: Any, lake: Lake, tmp_path: Path
+) -> None:
+    load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
+    probe = tmp_path / "probe"
+    probe.mkdir()
+    (probe / "written.hold").touch()
+    (probe / "audited.hold").touch()
+    writing = threading.Thread(
+        target=load, args=(rows(spark, 120, "tuesday"), target(lake, "r2", probe), Provenance())
+    )
+    writing.start()
+    for phase in ("written", "audited"):
+        wait_for(probe / f"{phase}.reached", writing.is_alive)
+        assert there(spark, lake) == (100, {"monday"})
+        (probe / f"{phase}.hold").unlink()
+    writing.join()
+    assert there(spark, lake) == (120, {"tuesday"})
+
+
+def test_a_reader_in_a_loop_never_sees_an_empty_or_mixed_table(spark: Any, lake: Lake) -> None:
+    load(rows(spark, 100, "day 0"), target(lake, "r0"), Provenance())
+    done = threading.Event()
+
+    def loads() -> None:
+        try:
+            for day in range(1, 5):
+                context = target(lake, f"r{day}")
+                load(rows(spark, 100 + day, f"day {day}"), replace(context), Provenance())
+        finally:
+            done.set()
+
+    writing = threading.Thread(target=loads)
+    writing.start()
+    seen = []
+    while not done.is_set():
+        seen.append(there(spark, lake))
+    writing.join()
+    seen.append(there(spark, lake))
+    assert all(count == 100 + int(next(iter(days)).split()[1]) and len(days) == 1 for count, days in seen)
+    assert seen[-1] == (104, {"day 4"})
+    assert len(seen) > 4

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import gzip
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from patterns.ingestion.landed_lines import LandedSize, measure, measure_all, read
+
+NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
+"""Carriage return, bytes that are no text, an empty line, a line separator of Unicode, control characters."""
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    folder = tmp_path / "landing" / "visits" / "date=2026-01-05" / "hour=03"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def land(folder: Path, name: str, content: bytes) -> Path:
+    file = folder / name
+    file.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return file
+
+
+def lines(content: bytes) -> list[tuple[int, bytes]]:
+    """Where each line begins, and its bytes: the definition the reader is held against."""
+    found, offset = [], 0
+    parts = content.split(b"\n")
+    for part in parts if parts[-1] else parts[:-1]:
+        found.append((offset, part))
+        offset += len(part) + 1
+    return found
+
+
+def found(frame: Any) -> list[tuple[int, bytes]]:
+    return sorted((row["source_offset"], bytes(row["raw"])) for row in frame.collect())
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+@pytest.mark.parametrize("engine", [True, False])
+def test_every_byte_of_every_line_is_read_at_its_place(
+    spark: Any, landing: Path, name: str, engine: bool
+) -> None:
+    root = landing.parents[2]
+    frame = read(spark, root, [land(landing, name, NASTY)], engine=engine)
+    assert found(frame) == lines(NASTY)
+    assert {row["source_file"] for row in frame.collect()} == {f"visits/date=2026-01-05/hour=03/{name}"}
+    assert [(field.name, field.dataType.simpleString()) for field in frame.schema] == [
+        ("raw", "binary"),
+        ("source_offset", "bigint"),
+        ("source_file", "string"),
+    ]
+
+
+def test_a_text_source_breaks_lines_where_none_end_and_loses_bytes(spark: Any, landing: Path) -> None:
+    plain = spark.read.text(str(land(landing, "a.json", NASTY))).selectExpr("hex(value) AS line").collect()
+    assert sorted(row["line"] for row in plain) != sorted(line.hex().upper() for _, line in lines(NASTY))
+
+
+def test_a_line_longer_than_a_read_block_is_one_line(spark: Any, landing: Path) -> None:
+    content = b"short\n" + b"x" * 5_000_000 + b"\nend\n"
+    frame = read(spark, landing.parents[2], [land(landing, "a.json", content)])
+    assert [(offset, len(raw)) for offset, raw in found(frame)] == [(0, 5), (6, 5_000_000), (5_000_007, 3)]
+
+
+def test_a_large_file_that_is_read_in_parts_has_every_line_once(spark: Any, landing: Path) -> None:
+    content = b"".join(b"%07d %s\n" % (number, b"x" * (number % 90)) for number in range(40_000))
+    file = land(landing, "a.json", content)
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "100000")
+    try:
+        assert found(read(spark, landing.parents[2], [file])) == lines(content)
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_names_with_spaces_and_signs_are_recorded_as_they_are(
+    spark: Any, tmp_path: Path, engine: bool
+) -> None:
+    root = tmp_path / "my blog é+%20"
+    root.mkdir()
+    file = land(root, "part (1) é+%2B #.json", b"a\n")
+    (row,) = read(spark, root, [file], engine=engine).collect()
+    assert row["source_file"] == file.name
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_several_files_keep_their_own_offsets(spark: Any, landing: Path, engine: bool) -> None:
+    files = [land(landing, "a.json", b"1\n22\n"), land(landing, "b.json.gz", b"333\n4")]
+    rows = read(spark, landing.parents[2], files, engine=engine).collect()
+    assert {(Path(row["source_file"]).name, row["source_offset"], bytes(row["raw"])) for row in rows} == {
+        ("a.json", 0, b"1"),
+        ("a.json", 2, b"22"),
+        ("b.json.gz", 0, b"333"),
+        ("b.json.gz", 4, b"4"),
+    }
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_an_empty_file_and_no_file_have_no_lines(spark: Any, landing: Path, engine: bool) -> None:
+    empty = land(landing, "a.json", b"")
+    assert read(spark, landing.parents[2], [empty], engine=engine).count() == 0
+    assert read(spark, landing.parents[2], [], engine=engine).columns == [
+        "raw",
+        "source_offset",
+        "source_file",
+    ]
+
+
+def test_a_torn_gzip_file_is_an_error_and_no_short_file(spark: Any, landing: Path) -> None:
+    whole = gzip.compress(b"".join(b"line %d\n" % number for number in range(10_000)))
+    torn = landing / "a.json.gz"
+    torn.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(EOFError):
+        measure(torn)
+    with pytest.raises(Exception, match="EOF"):
+        read(spark, landing.parents[2], [torn]).collect()
+
+
+@settings(deadline=None)
+@given(
+    st.binary(max_size=300)
+    | st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xff"]), max_size=40).map(b"".join)
+)
+def test_the_independent_count_is_the_number_of_lines_and_their_bytes(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        expected = lines(content)
+        size = LandedSize(lines=len(expected), bytes=sum(len(line) + 1 for _, line in expected))
+        for file in ("a.json", "a.json.gz"):
+            assert measure(land(Path(name), file, content)) == size
+
+
+def test_many_files_are_measured_in_their_order(landing: Path) -> None:
+    files = [land(landing, f"{number}.json", b"x\n" * number) for number in range(12)]
+    assert [size.lines for size in measure_all(files)] == list(range(12))
+
+
+def test_what_spark_reads_is_what_was_counted(spark: Any, landing: Path) -> None:
+    files = [
+        land(landing, "a.json", NASTY),
+        land(landing, "b.log.gz", NASTY * 3),
+        land(landing, "c.json", b"\n"),
+    ]
+    counted = measure_all(files)
+    frame = read(spark, landing.parents[2], files)
+    row = frame.selectExpr("count(1) AS lines", "sum(length(raw) + 1) AS bytes").first()
+    assert (row["lines"], row["bytes"]) == (
+        sum(size.lines for size in counted),
+        sum(size.bytes for size in counted),
+    )

@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patterns.core.contract import Column, Contract, Partitioning
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from patterns.core.run import RunContext
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.observability.dataset_tracker import Edge, Lineage, export_openlineage, publications, track
+from patterns.quality.audit_write_audit_publish import Provenance, Target
+
+RAW = Contract(
+    dataset="bronze.views",
+    description="Views as received",
+    owner="team:platform",
+    columns=(
+        Column(name="day", type="STRING", nullable=False, description="Day"),
+        Column(name="page", type="STRING", description="Page"),
+    ),
+    partitioning=Partitioning(column="day", grain=Grain.DAY),
+)
+CLEAN = replace(RAW, dataset="silver.views", description="Views", owner="team:analytics")
+STATS = Contract(
+    dataset="gold.stats",
+    description="Views of a day",
+    owner="team:marketing",
+    columns=(
+        Column(name="day", type="STRING", nullable=False, description="Day"),
+        Column(name="views", type="BIGINT", description="Views"),
+    ),
+    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    stands_for="sum(views)",
+    reasons={"aggregated": "sum(views) - count(1)"},
+)
+ALONE = replace(RAW, dataset="gold.alone")
+CONTRACTS = {contract.dataset: contract for contract in (RAW, CLEAN, STATS, ALONE)}
+DAY = "2026-01-05"
+RUN = RunContext(run_id="0b9c7a5e-6a4a-4d3c-9a51-3f0a8c1d2e4f", job="daily", code_version="c1")
+
+
+def write(lake: Lake, contract: Contract, frame: Any, run: RunContext = RUN, **inputs: int) -> None:
+    versions = {name.replace("__", "."): version for name, version in inputs.items()}
+    target = Target(lake=lake, contract=contract, run=run)
+    EventLog(lake).record(overwrite_partitions(frame, target, [DAY], Provenance(inputs=versions)))
+
+
+@pytest.fixture(scope="module")
+def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A landing zone, and three datasets made of it one after the other."""
+    home = tmp_path_factory.mktemp("home")
+    lake = Lake(root=str(home / "lake"))
+    folder = home / "landing" / "views"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text(f"{DAY},/a\n{DAY},/b\n")
+    landed = spark.read.schema("day STRING, page STRING").csv(str(folder / "a.csv"))
+    write(lake, RAW, landed)
+    bronze = lake.read(spark, RAW.dataset, lake.version(RAW.dataset))
+    write(lake, CLEAN, bronze, bronze__views=lake.version(RAW.dataset) or 0)
+    silver = lake.read(spark, CLEAN.dataset)
+    stats = silver.groupBy("day").agg({"page": "count"}).withColumnRenamed("count(page)", "views")
+    write(lake, STATS, stats, silver__views=lake.version(CLEAN.dataset) or 0)
+    return home
+
+
+@pytest.fixture(scope="module")
+def lineage(home: Path) -> Lineage:
+    lake = Lake(root=str(home / "lake"))
+    return track(
+        lake,
+        EventLog(lake),
+        CONTRACTS,
+        landing=str(home / "landing"),
+        declared=[Edge(source="topic.views", target="landing.views")],
+    )
+
+
+def test_an_edge_is_what_a_run_really_read(lineage: Lineage, home: Path) -> None:
+    lake = Lake(root=str(home / "lake"))
+    assert lineage.edges == (
+        Edge(source="bronze.views", target="silver.views", version=lake.version("bronze.views")),
+        Edge(source="landing.views", target="bronze.views"),
+        Edge(source="silver.views", target="gold.stats", version=lake.version("silver.views")),
+        Edge(source="topic.views", target="landing.views"),
+    )
+
+
+def test_every_dataset_has_its_owner_and_the_outside_world_none(lineage: Lineage) -> None:
+    assert {name: node.owner for name, node in lineage.nodes.items()} == {
+        "bronze.views": "team:platform",
+        "silver.views": "team:analytics",
+        "gold.stats": "team:marketing",
+        "gold.alone": "team:platform",
+        "landing.views": None,
+        "topic.views": None,
+    }
+    assert not lineage.nodes["gold.alone"].published
+
+
+def test_the_whole_way_up_and_down_is_found(lineage: Lineage) -> None:
+    assert lineage.upstream("gold.stats") == {"silver.views", "bronze.views", "landing.views", "topic.views"}
+    assert lineage.downstream("topic.views") == {
+        "landing.views",
+        "bronze.views",
+        "silver.views",
+        "gold.stats",
+    }
+    assert lineage.upstream("gold.alone") == lineage.downstream("gold.stats") == frozenset()
+
+
+def test_the_owners_to_tell_before_a_change_are_those_downstream(lineage: Lineage) -> None:
+    assert lineage.affected_owners("bronze.views") == {"team:analytics", "team:marketing"}
+    assert lineage.affected_owners("gold.stats") == frozenset()
+
+
+def test_a_circle_does_not_end_the_search_for_ever() -> None:
+    edges = (Edge(source="a.a", target="b.b"), Edge(source="b.b", target="a.a"))
+    assert Lineage(nodes={}, edges=edges).downstream("a.a") == {"a.a", "b.b"}
+
+
+def test_an_input_that_is_read_no_more_is_no_edge_any_more(spark: Any, tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path / "lake"))
+    rows = spark.createDataFrame([(DAY, "/a")], "day STRING, page STRING")
+    write(lake, CLEAN, rows, bronze__views=3)
+    landing = str(tmp_path / "landing")
+    assert track(lake, EventLog(lake), CONTRACTS, landing=landing).upstream("silver.views") == {
+        "bronze.views"
+    }
+    write(lake, CLEAN, rows, replace(RUN, run_id="another"), bronze__other=1)
+    assert track(lake, EventLog(lake), CONTRACTS, landing=landing).upstream("silver.views") == {
+        "bronze.other"
+    }
+
+
+def events(folder: Path, dataset: str) -> list[dict[str, Any]]:
+    (file,) = sorted((folder / dataset).iterdir())
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def exported(home: Path) -> Path:
+    lake = Lake(root=str(home / "lake"))
+    folder = home / "openlineage"
+    assert export_openlineage(lake, CONTRACTS, landing=str(home / "landing"), folder=folder) == 3
+    return folder
+
+
+def test_a_publication_is_a_start_and_a_complete_event_of_one_run(exported: Path) -> None:
+    start, complete = events(exported, "silver.views")
+    assert (start["eventType"], complete["eventType"]) == ("START", "COMPLETE")
+    assert start["run"]["runId"] == complete["run"]["runId"]
+    assert start["eventTime"] <= complete["eventTime"]
+    for event in (start, complete):
+        assert set(event) >= {
+            "eventType",
+            "eventTime",
+            "run",
+            "job",
+            "inputs",
+            "outputs",
+            "producer",
+            "schemaURL",
+        }
+        assert uuid.UUID(event["run"]["runId"])
+        assert event["eventTime"].endswith("Z")
+        assert event["schemaURL"].endswith("#/$defs/RunEvent")
+        assert set(event["job"]) >= {"namespace", "name"}
+    assert complete["run"]["facets"]["parent"]["run"]["runId"] == RUN.run_id
+    assert complete["run"]["facets"]["parent"]["job"] == {"namespace": "blogdata", "name": "daily"}
+
+
+def test_facets_have_the_fields_the_specification_requires(exported: Path) -> None:
+    required = {
+        "parent": {"run", "job"},
+        "schema": {"fields"},
+        "ownership": {"owners"},
+        "documentation": {"description"},
+        "version": {"datasetVersion"},
+        "columnLineage": {"fields"},
+        "outputStatistics": {"rowCount", "size"},
+    }
+    seen = set()
+    for dataset in ("bronze.views", "silver.views", "gold.stats"):
+        for event in events(exported, dataset):
+            for holder in (event["run"], *event["inputs"], *event["outputs"]):
+                facets = {**holder.get("facets", {}), **holder.get("outputFacets", {})}
+                for name, facet in facets.items():
+                    seen.add(name)
+                    assert set(facet) == required[name] | {"_producer", "_schemaURL"}
+                    assert facet["_schemaURL"].startswith("https://openlineage.io/spec/facets/")
+    assert seen == set(required)
+
+
+def test_the_columns_lead_back_to_the_columns_they_are_made_of(exported: Path) -> None:
+    _, complete = events(exported, "gold.stats")
+    (output,) = complete["outputs"]
+    assert output["facets"]["columnLineage"]["fields"]["views"] == {
+        "inputFields": [{"namespace": "blogdata", "name": "silver.views", "field": "page"}]
+    }
+    assert [field["name"] for field in output["facets"]["schema"]["fields"]] == ["day", "views"]
+    assert output["outputFacets"]["outputStatistics"]["rowCount"] == 1
+    assert output["facets"]["ownership"]["owners"] == [{"name": "team:marketing", "type": "OWNER"}]
+
+
+def test_inputs_carry_the_version_that_was_read_and_files_carry_none(exported: Path, home: Path) -> None:
+    lake = Lake(root=str(home / "lake"))
+    (bronze,) = events(exported, "silver.views")[1]["inputs"]
+    assert bronze["facets"]["version"]["datasetVersion"] == str(lake.version("bronze.views"))
+    (landing,) = events(exported, "bronze.views")[1]["inputs"]
+    assert (landing["name"], landing["facets"]) == ("landing.views", {})
+
+
+def test_what_is_exported_is_not_exported_again(exported: Path, home: Path) -> None:
+    lake = Lake(root=str(home / "lake"))
+    before = {file: file.stat().st_mtime_ns for file in exported.rglob("*.json")}
+    assert export_openlineage(lake, CONTRACTS, landing=str(home / "landing"), folder=exported) == 0
+    assert {file: file.stat().st_mtime_ns for file in exported.rglob("*.json")} == before
+
+
+def test_a_run_whose_name_is_no_uuid_gets_a_stable_one(spark: Any, tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path / "lake"))
+    rows = spark.createDataFrame([(DAY, "/a")], "day STRING, page STRING")
+    write(lake, CLEAN, rows, replace(RUN, run_id="nightly"))
+    parents = []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        export_openlineage(lake, CONTRACTS, landing=str(tmp_path / "landing"), folder=folder)
+        parents.append(events(folder, "silver.views")[1]["run"]["facets"]["parent"]["run"]["runId"])
+    assert uuid.UUID(parents[0])
+    assert parents[0] == parents[1]
+
+
+def test_commits_of_others_are_no_publications(spark: Any, tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    rows = spark.createDataFrame([(DAY, "/a")], "day STRING, page STRING")
+    rows.write.format("delta").save(lake.path("silver.views"))
+    assert list(publications(lake, "silver.views")) == []
+    assert list(publications(lake, "silver.nothing")) == []

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from patterns.core.contract import Column, Contract, Partitioning, Rule
+from patterns.core.errors import ConfigurationError
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from patterns.core.tables import SchemaDrift
+from patterns.quality.constraints_enforcer import (
+    Kind,
+    constraints,
+    enforce,
+    missing,
+    orphans,
+    referential,
+    violations,
+)
+
+COLUMNS = (
+    Column(name="day", type="STRING", nullable=False, description="Day"),
+    Column(name="id", type="BIGINT", nullable=False, description="Identifier"),
+    Column(name="at", type="TIMESTAMP", description="When"),
+    Column(name="amount", type="BIGINT", description="Amount"),
+)
+ORDERS = Contract(
+    dataset="silver.orders",
+    description="Orders",
+    owner="team:shop",
+    columns=COLUMNS,
+    key=("id",),
+    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    rules=(
+        Rule(name="positive", expression="amount > 0", description="An order has an amount"),
+        Rule(name="small", expression="amount < 1000", description="Large orders go elsewhere"),
+    ),
+)
+DAY = "date_format(at, 'yyyy-MM-dd')"
+ROWS = "day STRING, id BIGINT, at TIMESTAMP, amount BIGINT"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path / "lake"))
+
+
+def test_a_contract_becomes_types_not_null_generated_columns_and_checks() -> None:
+    found = constraints(ORDERS, {"day": DAY})
+    assert [item.name for item in found if item.kind is Kind.TYPE] == ["day", "id", "at", "amount"]
+    assert [item.name for item in found if item.kind is Kind.NOT_NULL] == ["day", "id"]
+    assert [item.definition for item in found if item.kind is Kind.GENERATED] == [DAY]
+    assert [item.name for item in found if item.kind is Kind.CHECK] == ["positive", "small"]
+
+
+def test_the_table_refuses_a_row_that_goes_round_the_platform(spark: Any, lake: Lake) -> None:
+    enforce(spark, lake, ORDERS)
+    plain = spark.createDataFrame([("2026-01-05", 1, None, 5000)], ROWS).write.format("delta").mode("append")
+    with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
+        plain.save(lake.path(ORDERS.dataset))
+    assert lake.read(spark, ORDERS.dataset).count() == 0
+
+
+def test_the_table_refuses_a_null_where_the_contract_has_none(spark: Any, lake: Lake) -> None:
+    enforce(spark, lake, ORDERS)
+    plain = spark.createDataFrame([("2026-01-05", None, None, 5)], ROWS).write.format("delta").mode("append")
+    with pytest.raises(PySparkException, match="NOT_NULL_CONSTRAINT"):
+        plain.save(lake.path(ORDERS.dataset))
+
+
+def test_a_condition_that_is_null_is_broken_for_the_table_and_for_the_audit(spark: Any, lake: Lake) -> None:
+    enforce(spark, lake, ORDERS)
+    batch = spark.createDataFrame([("2026-01-05", 1, None, None)], ROWS)
+    with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
+        batch.write.format("delta").mode("append").save(lake.path(ORDERS.dataset))
+    assert {item.rule for item in violations(batch, ORDERS)} == {"positive", "small"}
+
+
+def test_a_table_without_the_constraints_takes_the_same_bad_row(spark: Any, lake: Lake) -> None:
+    bad = spark.createDataFrame([("2026-01-05", None, None, 5000)], ROWS)
+    bad.write.format("delta").save(lake.path(ORDERS.dataset))
+    assert lake.read(spark, ORDERS.dataset).count() == 1
+
+
+def test_a_generated_column_is_computed_and_a_wrong_value_refused(spark: Any, lake: Lake) -> None:
+    enforce(spark, lake, ORDERS, generated={"day": DAY})
+    path = lake.path(ORDERS.dataset)
+    made = spark.sql("SELECT 1L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
+    made.write.format("delta").mode("append").save(path)
+    assert lake.read(spark, ORDERS.dataset).first()["day"] == "2026-01-05"
+    wrong = spark.sql(
+        "SELECT '2020-01-01' AS day, 2L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount"
+    )
+    with pytest.raises(PySparkException, match="Generated Column"):
+        wrong.write.format("delta").mode("append").save(path)
+    enforce(spark, lake, ORDERS, generated={"day": DAY})
+    assert lake.read(spark, ORDERS.dataset).count() == 1
+
+
+def test_a_generated_column_must_be_in_the_contract(spark: Any, lake: Lake) -> None:
+    with pytest.raises(ConfigurationError, match="does not declare: hour"):
+        enforce(spark, lake, ORDERS, generated={"hour": DAY})
+
+
+def test_a_column_with_another_type_is_not_mended_silently(spark: Any, lake: Lake) -> None:
+    spark.createDataFrame([("2026-01-05", "1")], "day STRING, id STRING").write.format("delta").partitionBy(
+        "day"
+    ).save(lake.path(ORDERS.dataset))
+    with pytest.raises(SchemaDrift, match="other type: \\['id'\\]"):
+        enforce(spark, lake, ORDERS)
+
+
+def test_what_a_table_does_not_enforce_is_known_from_its_log(spark: Any, lake: Lake) -> None:
+    assert len(missing(lake, ORDERS)) == len(constraints(ORDERS))
+    enforce(spark, lake, ORDERS)
+    assert missing(lake, ORDERS) == []
+    spark.sql(f"ALTER TABLE delta.`{lake.path(ORDERS.dataset)}` DROP CONSTRAINT positive")
+    assert [(item.kind, item.name) for item in missing(lake, ORDERS)] == [(Kind.CHECK, "positive")]
+
+
+def test_all_violations_of_a_batch_are_listed_at_once(spark: Any) -> None:
+    rows = [
+        ("2026-01-05", 1, None, -1),
+        ("2026-01-05", 1, None, 5000),
+        ("2026-01-05", None, None, None),
+        ("2026-01-06", 2, None, 10),
+    ]
+    found = violations(spark.createDataFrame(rows, ROWS), ORDERS)
+    assert {(item.rule, item.partition, item.found) for item in found} == {
+        ("positive", "2026-01-05", 2),
+        ("small", "2026-01-05", 2),
+        ("not_null.id", "2026-01-05", 1),
+        ("unique.id", "2026-01-05", 1),
+    }
+
+
+def test_delta_alone_names_only_one_of_them(spark: Any, lake: Lake) -> None:
+    enforce(spark, lake, ORDERS)
+    rows = spark.createDataFrame([("2026-01-05", 1, None, -1), ("2026-01-05", 2, None, 5000)], ROWS).coalesce(
+        1
+    )
+    with pytest.raises(PySparkException) as refused:
+        rows.write.format("delta").mode("append").save(lake.path(ORDERS.dataset))
+    assert ("positive" in str(refused.value)) != ("small" in str(refused.value))
+
+
+def test_a_good_batch_has_no_violation(spark: Any) -> None:
+    assert violations(spark.createDataFrame([("2026-01-05", 1, None, 10)], ROWS), ORDERS) == []
+
+
+def test_a_row_of_a_partition_that_was_not_declared_is_a_violation(spark: Any) -> None:
+    batch = spark.createDataFrame([("2026-01-05", 1, None, 10), ("2026-01-06", 2, None, 10)], ROWS)
+    found = violations(batch, ORDERS, ["2026-01-05"])
+    assert [(item.rule, item.partition) for item in found] == [("partition_is_declared", "2026-01-06")]
+
+
+def test_facts_that_point_to_nothing_are_found_and_nulls_are_not(spark: Any) -> None:
+    facts = spark.createDataFrame(
+        [(1, "a", 1), (2, "a", 2), (3, "x", 1), (4, None, 1)], "n INT, t STRING, v INT"
+    )
+    dimension = spark.createDataFrame([("a", 1), ("a", 1), ("b", 2)], "type STRING, version INT")
+    on = {"t": "type", "v": "version"}
+    assert sorted(row["n"] for row in orphans(facts, dimension, on).collect()) == [2, 3]
+    (violation,) = referential(facts, dimension, on)
+    assert (violation.rule, violation.found) == ("references.t+v", 2)
+
+
+def test_facts_that_all_point_somewhere_break_nothing(spark: Any) -> None:
+    facts = spark.createDataFrame([(1,), (1,)], "ref INT")
+    assert referential(facts, spark.createDataFrame([(1,)], "ref INT"), {"ref": "ref"}) == []
+
+
+def test_an_inner_join_would_have_lost_the_orphan_without_a_word(spark: Any) -> None:
+    facts = spark.createDataFrame([(1,), (9,)], "ref INT")
+    dimension = spark.createDataFrame([(1,)], "id INT")
+    assert facts.join(dimension, facts["ref"] == dimension["id"]).count() == 1
+    assert orphans(facts, dimension, {"ref": "id"}).count() == 1

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from patterns.core import tables
+from patterns.core.lake import DatasetMissing, Lake
+from patterns.core.run import RunContext
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.quality.audit_write_audit_publish import Provenance, Target
+from quality.contracts import CONTRACTS
+from quality.data_docs import DataDocsConfig, check_name, data_docs
+from resources.lake import LakeResource
+
+LATE = CONTRACTS["silver.late_visits"]
+HOURS = ("2026-01-05T10", "2026-01-05T11")
+
+
+class Server:
+    """The tests' session where a deployment has its resource."""
+
+    def __init__(self, session: Any, fault: Exception | None = None) -> None:
+        self.session = session
+        self.fault = fault
+
+    @contextmanager
+    def guard(self) -> Iterator[Any]:
+        if self.fault is not None:
+            raise self.fault
+        yield self.session
+
+
+def late_rows(spark: Any) -> Any:
+    values = {
+        "arrival_hour": "hour",
+        "event_hour": "'2026-01-05T08'",
+        "event_time": "timestamp'2026-01-05 08:59:00'",
+        "watermark": "timestamp'2026-01-05 09:00:00'",
+        "lateness_seconds": "60",
+        "raw": "'canary'",
+        "source_file": "concat('visits/', hour, '.json')",
+        "source_offset": "0",
+    }
+    columns = [f"cast({values[column.name]} AS {column.type}) AS {column.name}" for column in LATE.columns]
+    return spark.createDataFrame([(hour,) for hour in HOURS], "hour STRING").selectExpr(*columns)
+
+
+@pytest.fixture(scope="module")
+def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with one dataset, in whose older hour somebody doubled a row behind the platform's back."""
+    home = tmp_path_factory.mktemp("home")
+    lake = Lake(root=str(home / "lake"))
+    run = RunContext(run_id="run-1", job="hourly", code_version="c1")
+    overwrite_partitions(late_rows(spark), Target(lake=lake, contract=LATE, run=run), HOURS, Provenance())
+    doubled = lake.read(spark, LATE.dataset).where(f"arrival_hour = '{HOURS[0]}'")
+    doubled.write.format("delta").mode("append").save(lake.path(LATE.dataset))
+    return home
+
+
+def run_docs(server: Server, home: Path, **config: Any) -> dg.ExecuteInProcessResult:
+    with dg.DagsterInstance.ephemeral() as instance:
+        return dg.materialize(
+            [data_docs],
+            resources={
+                "spark": dg.ResourceDefinition.hardcoded_resource(server),
+                "lake": LakeResource(root=str(home / "lake"), landing=str(home / "landing")),
+            },
+            run_config=dg.RunConfig(ops={"ops__data_docs": DataDocsConfig(**config)}),
+            instance=instance,
+            raise_on_error=False,
+        )
+
+
+def checks(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    return {found.check_name: found for found in result.get_asset_check_evaluations()}
+
+
+def test_a_doubled_row_of_any_partition_is_a_warning_and_stops_nothing(spark: Any, home: Path) -> None:
+    result = run_docs(Server(spark), home, newest=0)
+    assert result.success
+    found = checks(result)[check_name(LATE.dataset)]
+    assert not found.passed
+    assert found.severity is dg.AssetCheckSeverity.WARN
+    assert "unique.source_file+source_offset (2)" in found.description
+    (event,) = result.asset_materializations_for_node("ops__data_docs")
+    assert event.metadata["datasets"].value == 1
+    assert event.metadata["broken"].value == 1
+    index = Path(str(event.metadata["index"].value))
+    assert index == home / "data_docs" / "index.html"
+    assert LATE.dataset in index.read_text()
+    assert not any("canary" in page.read_text() for page in index.parent.rglob("*.html"))
+
+
+def test_only_the_newest_partitions_are_looked_at_when_asked_so(
+    spark: Any, home: Path, tmp_path: Path
+) -> None:
+    result = run_docs(Server(spark), home, newest=1, folder=str(tmp_path / "docs"))
+    assert checks(result)[check_name(LATE.dataset)].passed
+    assert (tmp_path / "docs" / "index.html").is_file()
+
+
+def test_every_dataset_has_a_check_and_one_without_a_table_passes(
+    spark: Any, home: Path, tmp_path: Path
+) -> None:
+    found = checks(run_docs(Server(spark), home, newest=1, folder=str(tmp_path / "docs")))
+    assert set(found) == {check_name(name) for name in CONTRACTS}
+    assert found["gold_page_stats"].passed
+    assert found["gold_page_stats"].description == "nothing is published yet"
+
+
+@pytest.mark.slow
+def test_the_suite_of_every_dataset_is_understood_by_spark(spark: Any, tmp_path: Path) -> None:
+    for contract in CONTRACTS.values():
+        tables.ensure(spark, Lake(root=str(tmp_path / "lake")), contract)
+    found = checks(run_docs(Server(spark), tmp_path, newest=0))
+    assert {name: item.description for name, item in found.items() if not item.passed} == {}
+    assert not any(item.description == "nothing is published yet" for item in found.values())
+
+
+def test_a_fault_of_the_platform_fails_the_run_and_says_what_to_do(home: Path) -> None:
+    fault = DatasetMissing(what="the table went away", where="silver", next_step="restore it")
+    result = run_docs(Server(None, fault), home)
+    assert not result.success
+    failed = result.failure_data_for_node("ops__data_docs")
+    assert failed is not None
+    assert failed.user_failure_data is not None
+    assert failed.user_failure_data.metadata["next step"].value == "restore it"

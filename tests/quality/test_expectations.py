@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patterns.core.contract import Audit, Classification, Column, Contract, Partitioning, Rule
+from patterns.core.partitions import Grain
+from patterns.quality.expectations import Project, RowCount, UnknownType, Validation, suite, validate
+from quality.contracts import CONTRACTS
+
+ACCOUNTS = Contract(
+    dataset="silver.accounts",
+    description="Accounts",
+    owner="team:shop",
+    columns=(
+        Column(name="day", type="STRING", nullable=False, description="Day"),
+        Column(name="id", type="BIGINT", nullable=False, description="Identifier"),
+        Column(
+            name="email",
+            type="STRING",
+            nullable=False,
+            classification=Classification.PERSONAL,
+            description="Address",
+        ),
+        Column(name="share", type="DOUBLE", description="Share of the day"),
+        Column(name="tags", type="ARRAY<STRING>", description="Tags"),
+    ),
+    key=("id",),
+    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    rules=(
+        Rule(name="no_brace", expression="email NOT LIKE '{%'", description="An address is no object"),
+        Rule(
+            name="looks_right",
+            expression="email RLIKE '^[^@]{1,64}@'",
+            description="An address has an at sign",
+        ),
+    ),
+    audits=(
+        Audit(name="adds_up", expression="abs(sum(share) - 1) < 0.001", description="The shares add up"),
+    ),
+)
+ROWS = "day STRING, id BIGINT, email STRING, share DOUBLE, tags ARRAY<STRING>"
+GOOD = [
+    ("2026-01-05", 1, "a@x", 0.5, ["t"]),
+    ("2026-01-05", 2, "b@x", 0.5, None),
+    ("2026-01-06", 1, "c@x", 1.0, None),
+]
+BAD = [
+    ("2026-01-05", 1, "canary-one@x", 0.5, None),
+    ("2026-01-05", 1, "{canary-two", 0.9, None),
+    ("2026-01-06", 3, None, 1.0, None),
+]
+
+
+@pytest.fixture(scope="module")
+def broken(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Validation, Path]:
+    folder = tmp_path_factory.mktemp("docs") / "data_docs"
+    return validate(spark.createDataFrame(BAD, ROWS), ACCOUNTS, folder, RowCount(least=10)), folder
+
+
+def test_every_promise_of_the_contract_has_one_expectation() -> None:
+    rules = [expectation.meta["rule"] for expectation in suite(ACCOUNTS, RowCount(least=1)).expectations]
+    assert rules == [
+        "columns",
+        "row_count",
+        "type.day",
+        "not_null.day",
+        "type.id",
+        "not_null.id",
+        "type.email",
+        "not_null.email",
+        "type.share",
+        "type.tags",
+        "unique.id",
+        "no_brace",
+        "looks_right",
+        "adds_up",
+    ]
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_every_dataset_of_the_blog_has_a_suite(name: str) -> None:
+    contract = CONTRACTS[name]
+    rules = {expectation.meta["rule"] for expectation in suite(contract).expectations}
+    assert {rule.name for rule in (*contract.rules, *contract.audits)} <= rules
+
+
+def test_a_type_without_an_expectation_is_refused_with_its_name() -> None:
+    strange = replace(ACCOUNTS, columns=(Column(name="day", type="INTERVAL YEAR", description="?"),))
+    with pytest.raises(UnknownType, match="INTERVAL YEAR"):
+        suite(strange)
+
+
+def test_rows_that_keep_every_promise_pass(spark: Any, tmp_path: Path) -> None:
+    found = validate(spark.createDataFrame(GOOD, ROWS), ACCOUNTS, tmp_path / "docs")
+    assert found.passed, found.failed
+    assert (tmp_path / "docs" / "index.html").is_file()
+
+
+def test_every_broken_promise_is_named_with_its_count(broken: tuple[Validation, Path]) -> None:
+    found = {result.rule: result.found for result in broken[0].failed}
+    assert found == {
+        "row_count": None,
+        "not_null.email": 1,
+        "unique.id": 2,
+        "no_brace": 2,
+        "looks_right": 2,
+        "adds_up": 1,
+    }
+    assert all(result.error is None for result in broken[0].results)
+
+
+def test_a_key_that_repeats_in_another_partition_is_no_duplicate(spark: Any) -> None:
+    assert Project().validate(spark.createDataFrame(GOOD, ROWS), ACCOUNTS).passed
+
+
+def test_a_missing_column_fails_its_promises_and_the_others_are_still_judged(spark: Any) -> None:
+    found = Project().validate(spark.createDataFrame(GOOD, ROWS).drop("email"), ACCOUNTS)
+    failed = {result.rule for result in found.failed}
+    assert {"columns", "type.email", "not_null.email", "no_brace", "looks_right"} == failed
+    assert any(result.error for result in found.failed)
+
+
+def test_a_column_of_another_type_fails(spark: Any) -> None:
+    frame = spark.createDataFrame(GOOD, ROWS)
+    found = Project().validate(frame.withColumn("id", frame["id"].cast("string")), ACCOUNTS)
+    assert [result.rule for result in found.failed] == ["type.id"]
+
+
+def test_an_empty_table_breaks_no_promise_about_rows(spark: Any) -> None:
+    assert Project().validate(spark.createDataFrame([], ROWS), ACCOUNTS).passed
+
+
+def test_the_pages_name_the_broken_rules_and_no_persons(broken: tuple[Validation, Path]) -> None:
+    pages = [page.read_text() for page in broken[1].rglob("*.html")]
+    assert len(pages) == 3
+    assert "looks_right" in (broken[1] / "index.html").read_text()
+    assert sum("An address has an at sign" in page for page in pages) >= 2
+    assert not any("canary" in page for page in pages)
+
+
+def test_the_pages_fetch_nothing_from_elsewhere(broken: tuple[Validation, Path]) -> None:
+    loads = re.compile(
+        r"<(?:script|link|img|iframe)\b[^>]*https?://|url\(\s*['\"]?https?://|<script", re.IGNORECASE
+    )
+    for page in [*broken[1].rglob("*.html"), *broken[1].rglob("*.css")]:
+        assert not loads.search(page.read_text()), page
+
+
+def test_every_link_of_the_first_page_leads_somewhere(broken: tuple[Validation, Path]) -> None:
+    links = re.findall(r"href='([^']+)'", (broken[1] / "index.html").read_text())
+    assert len(links) == 2
+    assert all((broken[1] / link).is_file() for link in links)
+
+
+def test_rendering_again_replaces_the_pages_and_leaves_nothing_beside_them(
+    spark: Any, tmp_path: Path
+) -> None:
+    for rows in (BAD, GOOD):
+        validate(spark.createDataFrame(rows, ROWS), ACCOUNTS, tmp_path / "docs")
+    assert [item.name for item in tmp_path.iterdir()] == ["docs"]
+    assert len(list((tmp_path / "docs" / "validations").rglob("*.html"))) == 1
+    assert "class='passed'" in (tmp_path / "docs" / "index.html").read_text()

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patterns.core.commit import Account
+from patterns.core.contract import Column, Contract, Partitioning
+from patterns.core.errors import ConfigurationError
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from patterns.core.run import RunContext
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
+from patterns.quality.online_observer import Point, observe, observed, rates, series
+
+VIEWS = Contract(
+    dataset="silver.views",
+    description="Page views",
+    owner="team:analytics",
+    columns=(
+        Column(name="day", type="STRING", nullable=False, description="Day"),
+        Column(name="user", type="STRING", nullable=False, description="Visitor"),
+        Column(name="referral", type="STRING", description="Origin"),
+        Column(name="tags", type="ARRAY<STRING>", description="Tags"),
+        Column(name="times", type="BIGINT", nullable=False, description="Rows it stands for"),
+    ),
+    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    stands_for="sum(times)",
+    reasons={"duplicates": "sum(times - 1)"},
+    measures={"users": "count(distinct user)"},
+)
+DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
+
+
+@pytest.fixture(params=list(Engine))
+def written(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> EventLog:
+    """Two days with rows and one without, published as any dataset is."""
+    lake = Lake(root=str(tmp_path / "lake"))
+    contract = observed(VIEWS, distinct=("user",))
+    run = RunContext(run_id="run-1", job="views", code_version="c1")
+    rows = [
+        (DAYS[0], "ann", None, None, 3),
+        (DAYS[0], "bob", "news", ["a"], 1),
+        (DAYS[0], "bob", "news", ["a"], 1),
+        (DAYS[0], "eve", None, ["a"], 1),
+        (DAYS[1], "ann", "mail", ["a"], 1),
+    ]
+    frame = spark.createDataFrame(rows, VIEWS.ddl.replace(" NOT NULL", ""))
+    accounts = {DAYS[0]: Account(rows_in=6), DAYS[1]: Account(rows_in=1), DAYS[2]: Account(rows_in=0)}
+    commit = overwrite_partitions(
+        frame,
+        Target(lake=lake, contract=contract, run=run, engine=request.param),
+        DAYS,
+        Provenance(accounts=accounts),
+    )
+    events = EventLog(lake)
+    events.record(commit)
+    return events
+
+
+def test_every_nullable_column_is_measured_and_no_other() -> None:
+    assert observe(VIEWS) == {
+        "null_share.referral": "avg(cast(`referral` is null as double))",
+        "null_share.tags": "avg(cast(`tags` is null as double))",
+    }
+
+
+def test_measures_of_the_contract_itself_are_kept() -> None:
+    assert observed(VIEWS, distinct=("user",)).measures["users"] == "count(distinct user)"
+    assert "approx_distinct.user" in observed(VIEWS, distinct=("user",)).measures
+
+
+def test_a_column_the_contract_does_not_have_cannot_be_measured() -> None:
+    with pytest.raises(ConfigurationError, match="does not declare: usr"):
+        observe(VIEWS, distinct=("usr",))
+
+
+def test_measures_travel_with_the_commit_and_are_read_back_as_a_series(written: EventLog) -> None:
+    assert series(written, "silver.views", "null_share.referral") == [
+        Point(partition=DAYS[0], value=0.5),
+        Point(partition=DAYS[1], value=0.0),
+        Point(partition=DAYS[2], value=None),
+    ]
+    assert [point.value for point in series(written, "silver.views", "null_share.tags")][:2] == [0.25, 0.0]
+    assert [point.value for point in series(written, "silver.views", "users")] == [3, 1, 0]
+    assert [point.value for point in series(written, "silver.views", "approx_distinct.user")][:2] == [3, 1]
+
+
+def test_rates_of_rows_left_out_are_a_series_too(written: EventLog) -> None:
+    assert [point.value for point in rates(written, "silver.views", "duplicates")] == [2 / 6, 0.0, None]
+    assert [point.value for point in rates(written, "silver.views", "bots")] == [0.0, 0.0, None]
+
+
+def test_a_measure_nobody_took_has_no_points(written: EventLog) -> None:
+    assert series(written, "silver.views", "null_share.user") == []
+
+
+def test_a_dataset_that_was_never_published_has_no_points(written: EventLog) -> None:
+    assert series(written, "gold.nothing", "users") == []

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dagster import DagsterInstance
+from dagster._core.run_coordinator import QueuedRunCoordinator
+
+from services import dagster_home
+from services.config import Settings
+
+
+def test_dagster_takes_the_rendered_file_and_its_policies_hold(settings: Settings, tmp_path: Path) -> None:
+    home = tmp_path / 'a "quoted" folder'
+    home.mkdir()
+    folder = dagster_home.render(replace(settings, home=home))
+    with DagsterInstance.from_config(str(folder)) as instance:
+        limits = instance.get_concurrency_config()
+        assert limits.pool_config.default_pool_limit == 1
+        assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
+        assert instance.run_retries_enabled
+        assert instance.run_monitoring_enabled
+        assert not instance.telemetry_enabled
+        assert instance.get_runs() == []
+    assert (folder / "runs.db").is_file() or list(folder.rglob("*.db"))
+
+
+def test_an_unchanged_file_is_left_alone_and_a_changed_one_is_put_right(
+    settings: Settings, tmp_path: Path
+) -> None:
+    mine = replace(settings, home=tmp_path)
+    file = dagster_home.render(mine) / "dagster.yaml"
+    content, written = file.read_text(), file.stat().st_mtime_ns
+    dagster_home.render(mine)
+    assert file.stat().st_mtime_ns == written
+    file.write_text("telemetry: {enabled: true}\n")
+    dagster_home.render(mine)
+    assert file.read_text() == content

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from blogdata import services_commands
+from patterns.core.errors import ConfigurationError
+from services import doctor, processes
+from services.config import Settings
+from services.spark_connect import SparkServer
+
+
+def findings(settings: Settings) -> dict[str, doctor.Finding]:
+    return {finding.name: finding for finding in doctor.examine(settings)}
+
+
+def test_where_everything_is_right_every_line_is_ok(settings: Settings, spark_server: SparkServer) -> None:
+    assert [finding for finding in doctor.examine(settings) if not finding.ok] == []
+
+
+def test_every_problem_comes_with_what_to_do(settings: Settings, tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        spark = replace(settings.spark, port=other.getsockname()[1])
+        broken = replace(
+            settings, home=tmp_path, jars=tmp_path, java="system", java_home=None, search_path="", spark=spark
+        )
+        problems = {name: found for name, found in findings(broken).items() if not found.ok}
+    assert set(problems) == {"java", "jars", "engine", "port"}
+    assert all(finding.next_step for finding in problems.values())
+    assert str(spark.port) in problems["port"].detail
+
+
+def test_a_remote_server_that_does_not_answer_is_a_problem(settings: Settings, tmp_path: Path) -> None:
+    remote = f"sc://localhost:{processes.free_port()}"
+    spark = replace(settings.spark, mode="remote", remote=remote)
+    found = findings(replace(settings, home=tmp_path, spark=spark))["spark"]
+    assert not found.ok
+    assert "SPARK_REMOTE" in found.next_step
+
+
+def test_the_command_prints_one_json_document_and_fails_when_there_is_a_problem(
+    settings: Settings, tmp_path: Path
+) -> None:
+    environ = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_JARS": str(tmp_path / "none")}
+    result = CliRunner().invoke(services_commands.app, ["doctor", "--json"], env=environ)
+    assert result.exit_code == 1
+    assert {row["name"]: row["ok"] for row in json.loads(result.stdout)}["jars"] is False
+
+
+def test_services_go_up_and_down_by_command(settings: Settings, tmp_path: Path) -> None:
+    environ = {
+        "BLOGDATA_HOME": str(tmp_path),
+        "BLOGDATA_JARS": str(settings.jars),
+        "BLOGDATA_SPARK_HEAP": "600m",
+    }
+
+    def state(*arguments: str) -> str:
+        result = CliRunner().invoke(services_commands.app, [*arguments, "spark", "--json"], env=environ)
+        assert result.exit_code == 0, result.output
+        return str(json.loads(result.stdout)[0]["state"])
+
+    try:
+        assert state("status") == "stopped"
+        assert state("up") == "running"
+        assert state("status") == "running"
+    finally:
+        assert state("down") == "stopped"
+
+
+def test_a_service_nobody_knows_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    environ = {"BLOGDATA_HOME": str(tmp_path)}
+    result = CliRunner().invoke(services_commands.app, ["up", "sparc"], env=environ)
+    assert isinstance(result.exception, ConfigurationError)
+    assert "spark" in result.exception.next_step
+
+
+@pytest.mark.parametrize("command", ["up", "down", "status", "doctor"])
+def test_every_command_explains_itself(command: str) -> None:
+    assert CliRunner().invoke(services_commands.app, [command, "--help"]).exit_code == 0

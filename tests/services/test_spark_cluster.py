@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services import processes, spark_cluster, spark_connect, spark_session
+from services.config import Settings
+from services.spark_cluster import SparkCluster
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster(own: Settings) -> Iterator[SparkCluster]:
+    running = spark_cluster.start(own)
+    yield running
+    spark_connect.stop(own)
+    spark_cluster.stop(own)
+
+
+def test_delta_tables_are_written_and_read_by_executors_of_their_own(
+    own: Settings, cluster: SparkCluster, tmp_path: Path
+) -> None:
+    session = spark_session.attach(spark_connect.ensure(cluster.settings(own)).url)
+    table = str(tmp_path / "table")
+    session.range(1000).selectExpr("id", "id % 7 AS k").write.format("delta").save(table)
+    session.sql(f"DELETE FROM delta.`{table}` WHERE k = 3")
+    sums = session.read.format("delta").load(table).groupBy("k").count().collect()
+    assert sum(row["count"] for row in sums) == 1000 - 143
+    workers = {
+        row.worker
+        for row in session.range(0, 8, 1, 8)
+        .selectExpr("java_method('java.lang.System', 'getProperty', 'sun.java.command') AS worker")
+        .collect()
+    }
+    assert all("CoarseGrainedExecutorBackend" in worker for worker in workers)
+    spark_session.release(session)
+
+
+def test_work_goes_on_when_a_worker_is_killed(own: Settings, cluster: SparkCluster) -> None:
+    session = spark_session.attach(spark_connect.ensure(cluster.settings(own)).url)
+    assert session.range(100).repartition(4).count() == 100
+    os.kill(cluster.processes[-1].pid, signal.SIGKILL)
+    assert session.range(100).repartition(4).count() == 100
+    spark_session.release(session)
+
+
+def test_stopping_leaves_no_process(own: Settings, cluster: SparkCluster) -> None:
+    spark_connect.stop(own)
+    assert spark_cluster.stop(own) >= 1
+    assert not any(processes.is_alive(process) for process in cluster.processes)
+    assert spark_cluster.stop(own) == 0

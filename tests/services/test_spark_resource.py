@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from dagster import MaterializeResult, asset, materialize
+
+from resources import spark as spark_resources
+from resources.spark import SparkResource
+from services import config, spark_connect, spark_probe
+from services.config import Settings
+from services.processes import ProcessIdentity
+
+Kill = Callable[[ProcessIdentity | None], None]
+
+
+@pytest.fixture
+def resource(own: Settings, monkeypatch: pytest.MonkeyPatch) -> SparkResource:
+    monkeypatch.setenv("BLOGDATA_SPARK_HEAP", "600m")
+    monkeypatch.setenv("BLOGDATA_JARS", str(own.jars))
+    return SparkResource(home=str(own.home), mode="local")
+
+
+def killed_under(process: ProcessIdentity | None, kill: Kill, work: Callable[[], int]) -> int:
+    kill(process)
+    return work()
+
+
+def test_the_steps_of_a_run_share_one_session_on_the_warm_server(resource: SparkResource) -> None:
+    seen = []
+
+    @asset
+    def first(spark: SparkResource) -> None:
+        seen.append(spark.spark_session)
+
+    @asset(deps=[first])
+    def second(spark: SparkResource) -> MaterializeResult:
+        seen.append(spark.spark_session)
+        return MaterializeResult(metadata={"rows": spark.spark_session.range(5).count()})
+
+    result = materialize([first, second], resources={"spark": resource})
+    assert result.success
+    assert seen[0] is seen[1]
+    assert seen[0] is resource.spark_session
+
+
+def test_configuration_of_the_resource_is_laid_over_the_servers(
+    own: Settings, resource: SparkResource
+) -> None:
+    spark_resources.drop(resource.settings)
+    configured = SparkResource(
+        home=str(own.home), mode="local", spark_config={"spark.sql.shuffle.partitions": "7"}
+    )
+    assert configured.spark_session.conf.get("spark.sql.shuffle.partitions") == "7"
+    spark_resources.drop(configured.settings)
+
+
+def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(
+    resource: SparkResource, kill: Kill
+) -> None:
+    before = resource.spark_session
+    kill(spark_connect.ensure(resource.settings).process)
+    after = resource.spark_session
+    assert after is not before
+    assert after.range(3).count() == 3
+
+
+def test_a_server_killed_during_the_work_is_a_transient_error_and_the_next_use_works(
+    resource: SparkResource, kill: Kill
+) -> None:
+    server = spark_connect.ensure(resource.settings)
+    work = resource.spark_session.range(3)
+    with pytest.raises(spark_probe.SparkServerLost) as caught, resource.guard():
+        killed_under(server.process, kill, work.count)
+    assert caught.value.transient
+    assert "token" not in str(caught.value)
+    with resource.guard() as session:
+        assert session.range(3).count() == 3
+
+
+def test_a_fault_of_the_work_passes_the_guard_as_it_is_and_keeps_the_session(resource: SparkResource) -> None:
+    session = resource.spark_session
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"), resource.guard() as guarded:
+        guarded.sql("SELECT 1 / 0").collect()
+    assert resource.spark_session is session
+
+
+def test_a_session_the_server_forgot_is_replaced(
+    resource: SparkResource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = resource.spark_session
+    before.client.release_session()
+    monkeypatch.setattr(spark_resources, "_UNCHECKED_SECONDS", 0.0)
+    after = resource.spark_session
+    assert after is not before
+    assert after.range(3).count() == 3
+
+
+@pytest.mark.slow
+def test_a_classic_session_of_dagster_pyspark_reads_and_writes_the_same_tables(
+    own: Settings, tmp_path: Path
+) -> None:
+    program = (
+        "import sys\n"
+        "from resources.spark import SparkResource\n"
+        "home, table = sys.argv[1:]\n"
+        "spark = SparkResource(home=home, mode='classic').spark_session\n"
+        "spark.range(4).write.format('delta').save(table)\n"
+        "print(type(spark).__module__, spark.read.format('delta').load(table).count())\n"
+        "spark.stop()\n"
+    )
+    spark_connect.stop(own)
+    environment = {**os.environ, "BLOGDATA_SPARK_HEAP": "600m", "SPARK_REMOTE": "sc://localhost:1"}
+    command = [sys.executable, "-c", program, str(own.home), str(tmp_path / "table")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["pyspark.sql.session", "4"]
+
+
+def test_nothing_is_read_or_started_before_the_first_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "load", lambda *_, **__: pytest.fail("settings were read"))
+    SparkResource(home=str(tmp_path / "absent"))
+    assert not (tmp_path / "absent").exists()

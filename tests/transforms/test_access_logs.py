@@ -1,0 +1,319 @@
+"""Log lines become page views, and what does not is filtered by name or rejected, line for line."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import random
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pytest
+from assets.transforms import access_logs, user_agents, visit_events
+from assets.transforms.keyed_hash import derived_key, keyed_hash
+from patterns.core.errors import ConfigurationError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+REAL_LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
+LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
+LOGS = frozenset({"combined"})
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:24.0) Gecko/20100101 Firefox/24.0"
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 7_1_2 like Mac OS X) AppleWebKit/537.51.2 (KHTML, like Gecko)"
+    " Version/7.0 Mobile/11D257 Safari/9537.53"
+)
+
+
+def line(
+    request: str = "GET /blog/a?x=1 HTTP/1.1",
+    *,
+    status: str = "200",
+    agent: str = FIREFOX,
+    referrer: str = "-",
+    address: str = "10.0.0.1",
+    time: str = "17/May/2015:10:05:03 +0000",
+) -> str:
+    return f'{address} - - [{time}] "{request}" {status} 123 "{referrer}" "{agent}"'
+
+
+def frame_of(spark: SparkSession, lines: list[str | bytes], hour: str = "2015-05-17T10") -> DataFrame:
+    rows = [
+        (one if isinstance(one, bytes) else one.encode(), "visits/a.log", number, hour, "combined")
+        for number, one in enumerate(lines)
+    ]
+    return spark.createDataFrame(rows, LINES)
+
+
+def judged(spark: SparkSession, lines: list[str | bytes]) -> list[Any]:
+    return visit_events.judge(frame_of(spark, lines), formats=LOGS).orderBy("source_offset").collect()
+
+
+def parsed(spark: SparkSession, lines: list[str | bytes]) -> list[Any]:
+    rows = visit_events.judge(frame_of(spark, lines), formats=LOGS)
+    return visit_events.parse(rows, formats=LOGS, key="k").orderBy("source_offset").collect()
+
+
+FILTERED = {
+    "a page": (line(), None),
+    "not modified": (line(status="304"), None),
+    "a page that names an asset in its query": (line("GET /a?b=.css HTTP/1.1"), None),
+    "a word that only contains feed": (line("GET /feedback HTTP/1.1"), None),
+    "a page of robots": (line("GET /blog/robots.txt.html HTTP/1.1"), None),
+    "posted": (line("POST /blog/a HTTP/1.1"), "method"),
+    "head": (line("HEAD / HTTP/1.1"), "method"),
+    "no request": (line("-", status="408"), "method"),
+    "noise for a request": (line(r"\x16\x03\x01"), "method"),
+    "an old request": (line("GET /"), "method"),
+    "not found": (line(status="404"), "status"),
+    "moved": (line(status="301"), "status"),
+    "method comes before status": (line("POST / HTTP/1.1", status="500"), "method"),
+    "style": (line("GET /a.css?v=3 HTTP/1.1"), "asset"),
+    "upper case picture": (line("GET /A.PNG HTTP/1.1"), "asset"),
+    "robots": (line("GET /robots.txt HTTP/1.1"), "asset"),
+    "robots asked for by a robot": (line("GET /robots.txt HTTP/1.1", agent="Googlebot/2.1"), "asset"),
+    "feed": (line("GET /blog/feed/ HTTP/1.1"), "feed"),
+    "feed by suffix": (line("GET /news.rss HTTP/1.1"), "feed"),
+    "feed by name": (line("GET /blog/index.xml HTTP/1.1"), "feed"),
+    "feed by query": (line("GET /?flav=atom HTTP/1.1"), "feed"),
+    "no agent": (line(agent="-"), "crawler"),
+    "empty agent": (line(agent=""), "crawler"),
+    "a bot": (line(agent="Mozilla/5.0 (compatible; BingBot/2.0)"), "crawler"),
+    "a library": (line(agent="Go-http-client/1.1"), "crawler"),
+    "known to the library only": (line(agent="WordPress/3.9.1; http://example.org"), "crawler"),
+}
+
+REJECTED = {
+    "nothing": ("", "empty_line"),
+    "white space": (" \t", "empty_line"),
+    "prose": ("not a log line", "not_combined_log"),
+    "common log format": ('10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 12', "not_combined_log"),
+    "cut": (line()[:-10], "not_combined_log"),
+    "text after": (line() + " x", "not_combined_log"),
+    "no such day": (line(time="31/Feb/2015:10:05:03 +0000"), "not_combined_log"),
+    "no such month": (line(time="17/Mai/2015:10:05:03 +0000"), "not_combined_log"),
+    "no offset": (line(time="17/May/2015:10:05:03"), "not_combined_log"),
+    "the separator itself": (line(referrer="a\x1fb"), "not_combined_log"),
+    "only separators": ("\x1f" * 5, "not_combined_log"),
+    "invalid bytes": (line().encode() + b"\xff", "not_utf8"),
+    "too large": (line(referrer="x" * 1_048_576), "too_large"),
+    "a future time": (line(time="17/May/2015:11:05:01 +0000"), "impossible_time"),
+    "an ancient time": (line(time="17/May/1999:10:05:03 +0000"), "impossible_time"),
+}
+
+
+def test_every_request_is_a_page_view_or_filtered_by_the_first_name(spark: SparkSession) -> None:
+    rows = judged(spark, [text for text, _ in FILTERED.values()])
+    assert {name: (row["reasons"], row["filtered_by"]) for name, row in zip(FILTERED, rows, strict=True)} == {
+        name: ([], removed) for name, (_, removed) in FILTERED.items()
+    }
+    assert all(row["event_hour"] == "2015-05-17T10" for row in rows)
+
+
+def test_lines_that_are_not_of_the_format_are_rejected(spark: SparkSession) -> None:
+    rows = judged(spark, [text for text, _ in REJECTED.values()])
+    assert {name: row["reasons"] for name, row in zip(REJECTED, rows, strict=True)} == {
+        name: [reason] for name, (_, reason) in REJECTED.items()
+    }
+    assert all(row["filtered_by"] is None and row["event_time"] is None for row in rows)
+
+
+def test_the_offset_of_a_log_counts(spark: SparkSession) -> None:
+    row = judged(spark, [line(time="17/May/2015:12:05:03 +0200")])[0]
+    assert row["event_time"].replace(tzinfo=timezone.utc) == datetime(2015, 5, 17, 10, 5, 3, tzinfo=timezone.utc)
+
+
+def test_a_megabyte_of_escapes_does_not_exhaust_the_stack(spark: SparkSession) -> None:
+    assert judged(spark, [line(agent='\\"' * 500_000)])[0]["reasons"] == []
+
+
+def test_page_views_have_their_columns(spark: SparkSession) -> None:
+    row = parsed(spark, [line(agent=IPHONE, referrer="https://Search.Example.org:8080/find?q=1")])[0]
+    assert tuple(row.asDict()) == visit_events.PARSED
+    known = {name: row[name] for name in ("page", "referral", "ip", "keep_private", "browser", "browser_version")}
+    assert known == {
+        "page": "/blog/a",
+        "referral": "search.example.org",
+        "ip": "10.0.0.1",
+        "keep_private": True,
+        "browser": "Mobile Safari",
+        "browser_version": "7.0",
+    }
+    assert (row["device_type"], row["device_version"], row["network_type"]) == ("iPhone", "7.1.2", None)
+    assert row["visit_id"] is None
+
+
+def test_a_desktop_names_its_system_for_a_device(spark: SparkSession) -> None:
+    row = parsed(spark, [line()])[0]
+    assert (row["browser"], row["device_type"]) == ("Firefox", "Linux")
+
+
+@pytest.mark.parametrize(
+    ("referrer", "host"),
+    [
+        ("-", None),
+        ("", None),
+        ("http://example.org", "example.org"),
+        ("android-app://com.example/", "com.example"),
+        ("example.org/path", "example.org"),
+        ("http://[::1]:80/", "[::1]"),
+        ("() { :;}; x", None),
+        ("http://user:secret@example.org/", "example.org"),
+    ],
+)
+def test_the_referring_host_is_read_without_anything_else(
+    spark: SparkSession, referrer: str, host: str | None
+) -> None:
+    row = spark.createDataFrame([(referrer,)], "r string").select(access_logs.referring_host(F.col("r"))).first()
+    assert row is not None
+    assert row[0] == host
+
+
+def test_users_are_told_apart_by_address_and_agent_and_key(spark: SparkSession) -> None:
+    lines: list[str | bytes] = [line(), line(), line(address="10.0.0.2"), line(agent=IPHONE)]
+    ids = [row["user_id"] for row in parsed(spark, lines)]
+    assert ids[0] == ids[1]
+    assert len(set(ids)) == 3
+    rows = visit_events.judge(frame_of(spark, lines), formats=LOGS)
+    other = visit_events.parse(rows, formats=LOGS, key="another").first()
+    assert other is not None
+    assert other["user_id"] not in ids
+    assert all("10.0.0" not in one for one in ids)
+
+
+def test_the_keyed_hash_is_hmac(spark: SparkSession) -> None:
+    row = spark.createDataFrame([("mésage",)], "m string").select(keyed_hash(F.col("m"), "secret", "p")).first()
+    assert row is not None
+    assert row[0] == hmac.new(derived_key("secret", "p"), "mésage".encode(), hashlib.sha256).hexdigest()
+
+
+def test_the_secret_is_not_in_the_plan(spark: SparkSession) -> None:
+    rows = visit_events.judge(frame_of(spark, [line()]), formats=LOGS)
+    frame = visit_events.parse(rows, formats=LOGS, key="canary-7f3a")
+    frame = access_logs.with_visit_ids(frame, frame.limit(0), "canary-7f3a")
+    plan = str(frame._explain_string("extended"))  # type: ignore[operator]
+    assert "canary" not in plan
+    assert b"canary-7f3a".hex() not in plan.lower()
+    assert "Python" not in plan
+
+
+def test_logs_without_a_key_are_refused(spark: SparkSession) -> None:
+    rows = visit_events.judge(frame_of(spark, [line()]), formats=LOGS)
+    with pytest.raises(ConfigurationError, match="key"):
+        visit_events.parse(rows, formats=LOGS)
+
+
+def test_json_and_logs_side_by_side_lose_no_row(spark: SparkSession) -> None:
+    logs = frame_of(spark, [line(), "x"])
+    event = '{"visit_id":"v","event_time":"2015-05-17T10:00:00Z","user_id":"u","page":"/"}'
+    rows = [
+        (event.encode(), "visits/b.json", 0, "2015-05-17T10", "json"),
+        (event.encode(), "visits/c.xml", 0, "2015-05-17T10", "xml"),
+    ]
+    both = visit_events.judge(logs.unionByName(spark.createDataFrame(rows, LINES)))
+    assert both.count() == 4
+    events = visit_events.parse(both, key="k")
+    assert sorted(row["page"] for row in events.collect()) == ["/", "/", "/blog/a"]
+
+
+VIEWS = "user_id string, event_time timestamp, visit_id string, page string"
+START = datetime(2015, 5, 17, 10, tzinfo=timezone.utc)
+
+
+def views(spark: SparkSession, minutes: list[tuple[str, float]]) -> DataFrame:
+    rows = [(user, START + timedelta(minutes=minute), None, "/") for user, minute in minutes]
+    return spark.createDataFrame(rows, VIEWS)
+
+
+def ids(frame: DataFrame) -> list[str]:
+    return [row["visit_id"] for row in frame.orderBy("user_id", "event_time").collect()]
+
+
+def test_a_visit_ends_after_more_than_thirty_minutes_of_silence(spark: SparkSession) -> None:
+    frame = views(spark, [("a", 0), ("a", 30), ("a", 60), ("a", 90.001), ("b", 30)])
+    found = ids(access_logs.with_visit_ids(frame, frame.limit(0), "k"))
+    assert found[0] == found[1] == found[2]
+    assert len(set(found)) == 3
+
+
+def test_a_visit_over_an_hours_edge_keeps_the_id_it_had(spark: SparkSession) -> None:
+    whole = [("a", -20.0), ("a", 5.0), ("a", 20.0), ("b", 50.0)]
+    at_once = dict(zip(whole, ids(access_logs.with_visit_ids(views(spark, whole), views(spark, []), "k")), strict=True))
+    target, before = views(spark, whole[1:]), views(spark, whole[:1])
+    assert ids(access_logs.with_visit_ids(target, before, "k")) == [at_once[one] for one in whole[1:]]
+    alone = ids(access_logs.with_visit_ids(target, before.limit(0), "k"))
+    assert alone[0] != at_once[whole[0]]
+
+
+def test_the_edge_is_touched_while_an_earlier_row_could_join(spark: SparkSession) -> None:
+    target = views(spark, [("a", 5), ("b", 50)])
+    nothing = views(spark, [])
+    assert access_logs.touches_edge(target, nothing, START)
+    assert not access_logs.touches_edge(target, nothing, START - timedelta(minutes=25))
+    before = views(spark, [("a", -20), ("c", -59)])
+    assert access_logs.touches_edge(target, before, START - timedelta(minutes=25))
+    assert not access_logs.touches_edge(target, before, START - timedelta(hours=1))
+
+
+def test_visits_hour_by_hour_equal_visits_of_everything_at_once(spark: SparkSession) -> None:
+    draw = random.Random(3)
+    moments = sorted({(draw.choice("abcdef"), draw.randrange(0, 6 * 60 * 4) / 4) for _ in range(150)})
+    frame = views(spark, moments).cache()
+    everything = {
+        (row["user_id"], row["event_time"]): row["visit_id"]
+        for row in access_logs.with_visit_ids(frame, frame.limit(0), "k").collect()
+    }
+    piecewise: dict[Any, str] = {}
+    for hour in range(6):
+        begin, end = START + timedelta(hours=hour), START + timedelta(hours=hour + 1)
+        target = frame.where((F.col("event_time") >= F.lit(begin)) & (F.col("event_time") < F.lit(end)))
+        edge = begin - timedelta(hours=1)
+        before = frame.where((F.col("event_time") >= F.lit(edge)) & (F.col("event_time") < F.lit(begin)))
+        while access_logs.touches_edge(target, before, edge) and edge > START:
+            edge -= timedelta(hours=1)
+            before = frame.where((F.col("event_time") >= F.lit(edge)) & (F.col("event_time") < F.lit(begin)))
+        for row in access_logs.with_visit_ids(target, before, "k").collect():
+            piecewise[row["user_id"], row["event_time"]] = row["visit_id"]
+    frame.unpersist()
+    assert piecewise == everything
+
+
+def test_agents_beyond_reason_are_read_quickly() -> None:
+    assert user_agents.client_of("x" * 1_000_000).browser is None
+
+
+@pytest.mark.shared
+def test_a_real_blogs_log_agrees_with_the_oracle_line_by_line(spark: SparkSession) -> None:
+    lines = REAL_LOG.read_bytes().split(b"\n")[:-1]
+    rows = []
+    for number, raw in enumerate(lines):
+        found = oracle._LOG.fullmatch(raw.decode())
+        assert found is not None
+        moment = oracle.log_time(found["time"])
+        assert moment is not None
+        rows.append((raw, "visits/a.log", number, moment.strftime("%Y-%m-%dT%H"), "combined"))
+    verdicts = visit_events.judge(spark.createDataFrame(rows, LINES), formats=LOGS).cache()
+    found_rows = verdicts.orderBy("source_offset").collect()
+    for (raw, _, _, hour, _), row in zip(rows, found_rows, strict=True):
+        expected = oracle.judge_log(raw, hour)
+        assert (tuple(row["reasons"]), row["filtered_by"]) == (expected.reasons, expected.filtered_by), raw
+    events = visit_events.parse(verdicts, formats=LOGS, key="k")
+    visits = access_logs.with_visit_ids(events, events.limit(0), "k")
+    total = visits.agg(F.count(F.lit(1)), F.countDistinct("visit_id"), F.countDistinct("user_id")).first()
+    verdicts.unpersist()
+    assert total is not None
+    clients: dict[tuple[str, str], list[datetime]] = {}
+    for raw, _, _, hour, _ in rows:
+        verdict = oracle.judge_log(raw, hour)
+        if verdict.client and not verdict.filtered_by:
+            assert verdict.time is not None
+            clients.setdefault(verdict.client, []).append(verdict.time)
+    sizes = Counter(oracle.visits(times) for times in clients.values())
+    assert tuple(total) == (
+        sum(len(times) for times in clients.values()),
+        sum(visits * count for visits, count in sizes.items()),
+        len(clients),
+    )

@@ -1,0 +1,100 @@
+"""The gold counts equal what a loop over the visits counts."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from assets.transforms import cubes
+from quality.contracts import CONTRACTS
+
+VISITS = (
+    "event_date STRING, event_week STRING, device_type STRING, browser STRING, referral_host STRING, page STRING,"
+    " visit_id STRING, user_id STRING, hours_present INT"
+)
+
+
+def some_visits(count: int = 600) -> list[tuple[Any, ...]]:
+    draw = random.Random(3)
+    return [
+        (
+            draw.choice(["2026-01-26", "2026-01-27"]),
+            "2026-01-26",
+            draw.choice(["phone", "", None, "unknown"]),
+            draw.choice(["ff", None]),
+            draw.choice(["direct", "a.example"]),
+            draw.choice(["/", "/a", "/b"]),
+            f"v{draw.randrange(60)}",
+            f"u{draw.randrange(20)}",
+            23,
+        )
+        for _ in range(count)
+    ]
+
+
+def counted(rows: list[tuple[Any, ...]], places: list[int]) -> dict[Any, tuple[int, int, int]]:
+    groups = defaultdict(list)
+    for row in rows:
+        groups[tuple(row[place] or "unknown" for place in places)].append(row)
+    return {
+        key: (len(found), len({row[6] for row in found}), len({row[7] for row in found}))
+        for key, found in groups.items()
+    }
+
+
+def by_key(frame: Any, keys: int) -> dict[Any, tuple[int, int, int]]:
+    rows = frame.collect()
+    found = {tuple(row[:keys]): (row.events, row.visits, row.users) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.mark.parametrize(("period", "place"), [("event_date", 0), ("event_week", 1)])
+def test_the_cube_equals_a_loop_and_drops_no_row(spark: Any, period: str, place: int) -> None:
+    rows = some_visits()
+    frame = cubes.visits_cube(spark.createDataFrame(rows, VISITS), period)
+    found = by_key(frame, 4)
+    assert found == counted(rows, [place, 2, 3, 4])
+    assert sum(events for events, _, _ in found.values()) == len(rows)
+
+
+def test_pages_and_referrals_equal_a_loop(spark: Any) -> None:
+    rows = some_visits()
+    frame = spark.createDataFrame(rows, VISITS)
+    assert by_key(cubes.page_stats(frame), 2) == counted(rows, [0, 5])
+    assert by_key(cubes.referral_stats(frame), 2) == counted(rows, [0, 4])
+
+
+def test_the_shares_of_a_day_add_up_to_one(spark: Any) -> None:
+    shares: dict[str, float] = defaultdict(float)
+    for row in cubes.page_stats(spark.createDataFrame(some_visits(), VISITS)).collect():
+        shares[row.event_date] += row.share
+    assert shares == pytest.approx({"2026-01-26": 1.0, "2026-01-27": 1.0})
+
+
+def test_results_have_the_columns_of_their_contracts(spark: Any) -> None:
+    frame = spark.createDataFrame([], VISITS)
+    for result, dataset in (
+        (cubes.visits_cube(frame, "event_date"), "gold.visits_cube_daily"),
+        (cubes.visits_cube(frame, "event_week"), "gold.visits_cube_weekly"),
+        (cubes.page_stats(frame), "gold.page_stats"),
+        (cubes.referral_stats(frame), "gold.referral_stats"),
+    ):
+        found = [(field.name, field.dataType.simpleString().upper()) for field in result.schema.fields]
+        assert found == [(column.name, column.type) for column in CONTRACTS[dataset].columns]
+
+
+def test_a_period_without_visits_has_no_rows(spark: Any) -> None:
+    assert cubes.visits_cube(spark.createDataFrame([], VISITS), "event_date").count() == 0
+
+
+def test_visits_of_days_do_not_add_up_to_those_of_the_week(spark: Any) -> None:
+    rows = [("2026-01-26", "2026-01-26", "tv", "ff", "direct", "/", "v", "u", 1)]
+    rows.append(("2026-01-27", *rows[0][1:]))
+    frame = spark.createDataFrame(rows, VISITS)
+    daily = [row.visits for row in cubes.visits_cube(frame, "event_date").collect()]
+    weekly = [row.visits for row in cubes.visits_cube(frame, "event_week").collect()]
+    assert (sum(daily), sum(weekly)) == (2, 1)

@@ -1,0 +1,252 @@
+"""The users' deliveries: judging lines, and deriving the history."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from assets.transforms import users
+from quality.contracts import CONTRACTS
+
+LINES = "raw BINARY, source_offset BIGINT, source_file STRING, load_date STRING"
+ROWS = (
+    "load_date STRING, source_file STRING, source_offset BIGINT, id STRING, login STRING, email STRING,"
+    " registered_datetime TIMESTAMP, first_connection_datetime TIMESTAMP, last_connection_datetime TIMESTAMP"
+)
+
+
+def deliver(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> Any:
+    rows, offset = [], 0
+    for line in lines:
+        raw = line if isinstance(line, bytes) else line.encode()
+        rows.append((raw, offset, file, "2026-01-01"))
+        offset += len(raw) + 1
+    return spark.createDataFrame(rows, LINES)
+
+
+def judged(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> list[Any]:
+    return users.judge(deliver(spark, *lines, file=file)).orderBy("source_offset").collect()
+
+
+def reasons(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> list[list[str]]:
+    return [row.reasons for row in judged(spark, *lines, file=file)]
+
+
+def snapshot(day: int, user: str, login: str = "l", email: str = "e", offset: int = 0, last: int | None = None) -> Any:
+    registered = datetime(2020, 5, 5)
+    connected = None if last is None else datetime(2026, 1, last)
+    return (f"2026-01-{day:02}", "f", offset, user, login, email, registered, None, connected)
+
+
+def versions(spark: Any, *rows: Any) -> list[Any]:
+    found = users.history(spark.createDataFrame(list(rows), ROWS)).orderBy("user_id", "valid_from")
+    return found.collect()
+
+
+def names_and_types(frame: Any) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString().upper()) for field in frame.schema.fields]
+
+
+def promised(dataset: str) -> list[tuple[str, str]]:
+    return [(column.name, column.type) for column in CONTRACTS[dataset].columns]
+
+
+def test_both_results_have_the_columns_of_their_contracts(spark: Any) -> None:
+    bronze = users.judge(deliver(spark, "{}"))
+    assert names_and_types(bronze) == promised("bronze.users")
+    assert names_and_types(users.history(bronze)) == promised("silver.users")
+
+
+def test_a_json_line_is_typed(spark: Any) -> None:
+    line = (
+        '{"id":"u1","login":"ann","email":"a@b.example","registered_datetime":"2026-01-01T02:00:00+02:00",'
+        '"last_connection_datetime":null,"unannounced":{"x":1}}'
+    )
+    (row,) = judged(spark, line)
+    assert row.reasons == []
+    assert (row.id, row.login, row.email) == ("u1", "ann", "a@b.example")
+    assert row.registered_datetime == datetime(2026, 1, 1)
+    assert row.last_connection_datetime is None
+    assert bytes(row.raw) == line.encode()
+
+
+def test_every_landed_line_is_a_row_with_all_its_reasons(spark: Any) -> None:
+    expected: dict[str | bytes, list[str]] = {
+        "": ["empty_line"],
+        " \t": ["empty_line"],
+        b"\xff{}": ["not_utf8"],
+        '{"id":"a': ["truncated"],
+        '{"id":"a"}{"id":"b"}': ["not_json"],
+        '{"id":"a"},{"id":"b"}': ["not_json"],
+        '[{"id":"a"}]': ["not_json"],
+        "12": ["not_json"],
+        "{........": ["not_json"],
+        "{}": ["missing_field:id"],
+        '{"id":null}': ["missing_field:id"],
+        '{"id":" "}': ["missing_field:id"],
+        '{"id":12}': ["wrong_type:id"],
+        '{"id":{"a":1}}': ["wrong_type:id"],
+        '{"id":"a","login":["x"],"registered_datetime":"yesterday","last_connection_datetime":5}': [
+            "wrong_type:login",
+            "invalid_time:registered_datetime",
+            "invalid_time:last_connection_datetime",
+        ],
+        '{"id":"a","registered_datetime":"2026-01-01T00:00:00"}': ["invalid_time:registered_datetime"],
+        '{"login":[1],"registered_datetime":{}}': [
+            "missing_field:id",
+            "wrong_type:login",
+            "wrong_type:registered_datetime",
+        ],
+    }
+    assert reasons(spark, *expected) == list(expected.values())
+
+
+def test_a_login_may_look_like_an_object_or_like_the_seal(spark: Any) -> None:
+    rows = judged(spark, '{"id":"a","login":"{x"}', '{"id":"__end","login":"__end"}', '{"id":"c","login":7}')
+    assert [(row.reasons, row.login) for row in rows] == [([], "{x"), ([], "__end"), ([], "7")]
+
+
+def test_a_line_too_long_is_not_parsed(spark: Any) -> None:
+    long = '{"id":"' + "x" * 1_048_576 + '"}'
+    assert reasons(spark, long) == [["too_large"]]
+    assert reasons(spark, long, file="u.csv") == [["too_large"]]
+
+
+@pytest.mark.parametrize("file", ["users/date=2026-01-01/u.csv", "users/date=2026-01-01/u.CSV.gz"])
+def test_csv_columns_are_found_by_the_header_and_the_header_is_a_row(spark: Any, file: str) -> None:
+    lines = (
+        "\ufefflogin;extra;id;email\r",
+        'ann;;u1;"a;b ""c"""\r',
+        ";;u2;\r",
+    )
+    header, first, second = judged(spark, *lines, file=file)
+    assert (header.reasons, header.id, header.login) == (["header"], None, None)
+    assert (first.reasons, first.id, first.login, first.email) == ([], "u1", "ann", 'a;b "c"')
+    assert (second.reasons, second.id, second.login, second.email) == ([], "u2", None, None)
+
+
+def test_a_broken_csv_line_is_not_shifted_into_other_columns(spark: Any) -> None:
+    lines = ("id;login;email", "u1;ann", "u1;ann;e;x", 'u1;"ann;e', "", ";ann;e", "u1;__end;e", ";" * 30_000)
+    assert reasons(spark, *lines, file="u.csv") == [
+        ["header"],
+        ["not_csv"],
+        ["not_csv"],
+        ["not_csv"],
+        ["empty_line"],
+        ["missing_field:id"],
+        [],
+        ["not_csv"],
+    ]
+
+
+def test_a_csv_file_without_a_header_is_rejected_whole(spark: Any) -> None:
+    assert reasons(spark, "u1;ann;e", "u2;bob;f", file="u.csv") == [["header"], ["missing_field:id"]]
+
+
+def test_two_csv_files_may_order_their_columns_differently(spark: Any) -> None:
+    one = deliver(spark, "id;login", "u1;ann", file="1.csv")
+    other = deliver(spark, "login;id", "bob;u2", file="2.csv")
+    rows = users.judge(one.union(other)).where(F.size("reasons") == 0).collect()
+    assert {(row.id, row.login) for row in rows} == {("u1", "ann"), ("u2", "bob")}
+
+
+def test_a_login_that_changes_makes_a_version_and_a_connection_does_not(spark: Any) -> None:
+    first, second = versions(
+        spark,
+        snapshot(1, "u", last=1),
+        snapshot(2, "u", last=2),
+        snapshot(3, "u", login="new", last=3),
+        snapshot(4, "u", login="new", last=4),
+    )
+    assert first.valid_from == datetime(2020, 5, 5)
+    assert first.valid_to == second.valid_from == datetime(2026, 1, 3)
+    assert (first.last_connection_datetime, second.last_connection_datetime) == (
+        datetime(2026, 1, 2),
+        datetime(2026, 1, 4),
+    )
+    assert (first.is_current, second.is_current, second.valid_to) == (False, True, None)
+    assert (first.snapshots, second.snapshots) == (2, 2)
+
+
+def test_an_email_that_goes_missing_is_a_change(spark: Any) -> None:
+    rows = [snapshot(1, "u", email="e"), (*snapshot(2, "u")[:5], None, *snapshot(2, "u")[6:])]
+    assert [row.email for row in versions(spark, *rows)] == ["e", None]
+
+
+def test_a_value_that_comes_back_makes_a_third_version(spark: Any) -> None:
+    rows = [snapshot(1, "u", "a"), snapshot(2, "u", "b"), snapshot(3, "u", "a")]
+    assert [row.login for row in versions(spark, *rows)] == ["a", "b", "a"]
+
+
+def test_a_user_absent_from_a_delivery_is_closed_and_may_return(spark: Any) -> None:
+    gone, back, _ = versions(spark, snapshot(1, "u"), snapshot(2, "x"), snapshot(4, "u"), snapshot(4, "x"))
+    assert gone.valid_to == datetime(2026, 1, 2)
+    assert not gone.is_current
+    assert (back.valid_from, back.is_current) == (datetime(2026, 1, 4), True)
+
+
+def test_a_day_that_was_not_delivered_closes_nobody(spark: Any) -> None:
+    (only,) = versions(spark, snapshot(1, "u"), snapshot(9, "u"))
+    assert (only.is_current, only.snapshots) == (True, 2)
+
+
+def test_of_several_rows_of_a_day_the_first_counts_and_all_are_counted(spark: Any) -> None:
+    (only,) = versions(spark, snapshot(1, "u", "second", offset=9), snapshot(1, "u", "first", offset=2))
+    assert (only.login, only.snapshots) == ("first", 2)
+
+
+def test_a_user_registered_after_its_delivery_is_known_from_the_delivery(spark: Any) -> None:
+    row = ("2026-01-01", "f", 0, "u", "l", "e", datetime(2026, 1, 1, 12), None, None)
+    nothing = ("2026-01-01", "f", 1, "v", "l", "e", None, None, None)
+    assert [one.valid_from for one in versions(spark, row, nothing)] == [datetime(2026, 1, 1)] * 2
+
+
+def test_any_history_equals_the_one_derived_day_by_day(spark: Any) -> None:
+    draw = random.Random(7)
+    rows = [
+        snapshot(day, f"u{user}", draw.choice("ab"), draw.choice("ef"), offset)
+        for day in sorted(draw.sample(range(1, 29), 15))
+        for user in range(20)
+        for offset in range(draw.choice([0, 1, 1, 1, 2]))
+    ]
+    draw.shuffle(rows)
+    found = versions(spark, *rows)
+    assert sum(row.snapshots for row in found) == len(rows)
+    assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in found} == by_hand(rows)
+
+
+def by_hand(rows: list[Any]) -> set[Any]:
+    days = sorted({row[0] for row in rows})
+    first = {}
+    for row in sorted(rows, key=lambda row: row[2], reverse=True):
+        first[row[3], row[0]] = (row[4], row[5])
+    found = set()
+    for user in {row[3] for row in rows}:
+        start, held, seen = None, None, False
+        for day in [*days, None]:
+            now = held if day is None else first.get((user, day))
+            instant = None if day is None else datetime.fromisoformat(day)
+            if now != held or day is None:
+                if held is not None:
+                    found.add((user, start, instant, *held))
+                start = instant if seen else datetime(2020, 5, 5)
+            held, seen = now, seen or now is not None
+    return found
+
+
+def test_the_history_is_one_shuffle_of_the_rows(spark: Any) -> None:
+    rows = spark.createDataFrame([snapshot(1, "u")], ROWS)
+    plan = users.history(rows)._explain_string("simple")
+    assert plan.count("Exchange hashpartitioning") == 1
+
+
+def test_a_year_of_versions_never_overlaps(spark: Any) -> None:
+    rows = [snapshot(1 + day, "u", str(day % 3)) for day in range(27)]
+    found = versions(spark, *rows)
+    assert len(found) == 27
+    assert all(one.valid_to == two.valid_from for one, two in zip(found, found[1:], strict=False))
+    assert found[-1].valid_from - found[1].valid_from == timedelta(days=25)

@@ -1,0 +1,256 @@
+"""Every line a feed can carry gets exactly the reasons it deserves."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import Any
+
+import pytest
+from assets.transforms import visit_events
+from patterns.core.errors import ConfigurationError
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
+HOUR = "2026-01-31T05"
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    whole: dict[str, Any] = {
+        "visit_id": "v1",
+        "event_time": "2026-01-31T05:10:00.250Z",
+        "user_id": "u1",
+        "keep_private": False,
+        "page": "/home",
+        "context": {
+            "referral": "https://example.org",
+            "ad_id": None,
+            "user": {"ip": "10.0.0.1", "login": "ann", "connected_since": "2026-01-30T08:00:00+01:00"},
+            "technical": {"browser": "Firefox", "browser_version": "20.1"},
+        },
+    }
+    return {name: value for name, value in {**whole, **changes}.items() if value != "ABSENT"}
+
+
+def line(**changes: Any) -> str:
+    return json.dumps(event(**changes), ensure_ascii=False)
+
+
+def context(**changes: Any) -> dict[str, Any]:
+    whole: dict[str, Any] = {**event()["context"], **changes}
+    return {name: value for name, value in whole.items() if value != "ABSENT"}
+
+
+GOOD = line()
+
+VALID = {
+    "a whole event": GOOD,
+    "white space around": f" \t{GOOD} \r",
+    "unknown fields": line(extra={"a": [1, {"b": None}]}, __end="."),
+    "no privacy answer": line(keep_private="ABSENT"),
+    "null privacy": line(keep_private=None),
+    "no context": line(context="ABSENT"),
+    "null context": line(context=None),
+    "empty context": line(context={}),
+    "null user": line(context=context(user=None)),
+    "no technical": line(context=context(technical="ABSENT")),
+    "numbers for optional texts": line(context=context(referral=5, ad_id=True, technical={"browser": 1.5})),
+    "the word context elsewhere": line(context="ABSENT", page="/context"),
+    "numbers as text are texts": line(visit_id="12", user_id="1e5", page="true"),
+    "texts that look like objects": line(page='{"a":1}', user_id="[1]", visit_id=""),
+    "null connected_since": line(context=context(user={"connected_since": None})),
+    "braces in texts": line(page='}{ } , { "'),
+    "escaped keys": GOOD.replace('"user_id"', '"user\\u005fid"'),
+    "the last of two keys counts": '{"user_id": 5,' + GOOD[1:],
+    "the very end of tolerance": line(event_time="2026-01-31T06:05:00Z"),
+    "first plausible instant": line(event_time="2000-01-01T00:00:00Z"),
+    "offset": line(event_time="2026-01-31T06:30:00+01:00"),
+    "offset without colon": line(event_time="2026-01-31T06:30:00.5+0100"),
+    "no seconds": line(event_time="2026-01-31T05:30Z"),
+    "comma fraction": line(event_time="2026-01-31T05:30:01,25Z"),
+    "nanoseconds": line(event_time="2026-01-31T05:30:01.123456789Z"),
+    "deep nesting": line(deep=json.loads("[" * 500 + "]" * 500)),
+    "just small enough": GOOD[:-1] + ',"x":"' + "x" * (1_048_576 - len(GOOD.encode()) - 7) + '"}',
+    "astral plane": line(page="/\N{PILE OF POO}/é"),
+}
+
+REJECTED = {
+    "nothing": ("", ["empty_line"]),
+    "white space": (" \t \r", ["empty_line"]),
+    "invalid bytes": (GOOD.encode().replace(b"/home", b"/caf\xe9\xff"), ["not_utf8"]),
+    "overlong encoding": (GOOD.encode().replace(b"/home", b"/\xc0\xaf"), ["not_utf8"]),
+    "five megabytes": (GOOD[:-1] + ',"x":"' + "x" * 5_000_000 + '"}', ["too_large"]),
+    "one byte too many": (GOOD[:-1] + ',"x":"' + "x" * (1_048_577 - len(GOOD.encode()) - 7) + '"}', ["too_large"]),
+    "too large for its bytes to matter": (b"\xff" * 1_048_577, ["too_large"]),
+    "megabytes of nothing": (" " * 2_000_000, ["too_large"]),
+    "cut in the middle": (GOOD[:60], ["truncated"]),
+    "cut after the first quote": ('{"', ["truncated"]),
+    "cut before the last brace": (GOOD.rstrip("}"), ["truncated"]),
+    "a whole event, then a cut one": (GOOD + GOOD[:30], ["truncated"]),
+    "text after the event": (GOOD + " tail", ["truncated"]),
+    "cut with an inner brace last": (GOOD[:-1], ["not_json"]),
+    "two events": (GOOD + GOOD, ["several_objects"]),
+    "two events apart": (GOOD + " \t" + GOOD, ["several_objects"]),
+    "two events with a comma": (GOOD + " , " + GOOD, ["several_objects"]),
+    "three small objects": ('{"a":1}{"b":2}{}', ["several_objects"]),
+    "two empty objects": ("{}{}", ["several_objects"]),
+    "object, null, object": ("{},null,{}", ["not_json"]),
+    "an object closed twice": (GOOD + "}", ["not_json"]),
+    "an object and an open one": ("{}{", ["not_json"]),
+    "an array": (f"[{GOOD}]", ["not_json"]),
+    "an array of two": (f"[{GOOD},{GOOD}]", ["not_json"]),
+    "dots": ("{........", ["not_json"]),
+    "a page": ("<html></html>", ["not_json"]),
+    "null": ("null", ["not_json"]),
+    "a number": ("12", ["not_json"]),
+    "a text": ('"a"', ["not_json"]),
+    "single quotes": ("{'visit_id': 'x'}", ["not_json"]),
+    "not a number": (GOOD[:-1] + ',"x":NaN}', ["not_json"]),
+    "trailing comma": (GOOD[:-1] + ",}", ["not_json"]),
+    "a comment": ("/* c */" + GOOD, ["not_json"]),
+    "byte order mark": ("\ufeff" + GOOD, ["not_json"]),
+    "raw control character": (GOOD.replace("/home", "/\x01"), ["not_json"]),
+    "nesting beyond the parser": (GOOD[:-1] + ',"x":' + "[" * 1500 + "]" * 1500 + "}", ["not_json"]),
+    "closing the wrapper": (GOOD + ',{"__end":"."}]', ["truncated"]),
+    "closing the wrapper neatly": (GOOD + ',{"__end":"."}],{}', ["not_json"]),
+    "nothing in it": (
+        "{}",
+        ["missing_field:visit_id", "missing_field:event_time", "missing_field:user_id", "missing_field:page"],
+    ),
+    "absent page": (line(page="ABSENT"), ["missing_field:page"]),
+    "null visit": (line(visit_id=None), ["missing_field:visit_id"]),
+    "null time": (line(event_time=None), ["missing_field:event_time"]),
+    "page inside context only": (line(page="ABSENT", context=context(page="/x")), ["missing_field:page"]),
+    "case matters": (GOOD.replace('"page"', '"Page"'), ["missing_field:page"]),
+    "the last of two keys is null": (GOOD[:-1] + ',"user_id":null}', ["missing_field:user_id"]),
+    "the last of two keys is a number": (GOOD[:-1] + ',"user_id":5}', ["wrong_type:user_id"]),
+    "number for an id": (line(visit_id=12345), ["wrong_type:visit_id"]),
+    "number for a user": (line(user_id=1.5), ["wrong_type:user_id"]),
+    "object for a user": (line(user_id={"id": 1}), ["wrong_type:user_id"]),
+    "object with a key twice": (
+        GOOD.replace('"user_id": "u1"', '"user_id": {"a":1,"a":2}'),
+        ["wrong_type:user_id"],
+    ),
+    "array for a page": (line(page=["/"]), ["wrong_type:page"]),
+    "boolean for a page": (line(page=True), ["wrong_type:page"]),
+    "half a surrogate pair": (GOOD.replace("/home", "/\\ud83d"), ["wrong_type:page"]),
+    "number for a time": (line(event_time=1767571200000), ["wrong_type:event_time"]),
+    "object for a time": (line(event_time={}), ["wrong_type:event_time"]),
+    "number for privacy": (line(keep_private=1), ["wrong_type:keep_private"]),
+    "text for privacy": (line(keep_private="true"), ["wrong_type:keep_private"]),
+    "escaped privacy": (
+        GOOD.replace('"keep_private": false', '"keep\\u005fprivate": "no"'),
+        ["wrong_type:keep_private"],
+    ),
+    "text for context": (line(context="none"), ["wrong_type:context"]),
+    "number for context": (line(context=0), ["wrong_type:context"]),
+    "array for user": (line(context=context(user=[])), ["wrong_type:context.user"]),
+    "number for technical": (line(context=context(technical=7)), ["wrong_type:context.technical"]),
+    "time without offset": (line(event_time="2026-01-31T05:10:00"), ["invalid_time:event_time"]),
+    "a date": (line(event_time="2026-01-31"), ["invalid_time:event_time"]),
+    "a blank for T": (line(event_time="2026-01-31 05:10:00Z"), ["invalid_time:event_time"]),
+    "an epoch in a text": (line(event_time="1769836200"), ["invalid_time:event_time"]),
+    "an empty time": (line(event_time=""), ["invalid_time:event_time"]),
+    "a region": (line(event_time="2026-01-31T05:10:00 Europe/Paris"), ["invalid_time:event_time"]),
+    "no such day": (line(event_time="2026-02-30T05:10:00Z"), ["invalid_time:event_time"]),
+    "twenty-four": (line(event_time="2026-01-30T24:00:00Z"), ["invalid_time:event_time"]),
+    "a line feed after": (line(event_time="2026-01-31T05:10:00Z\n"), ["invalid_time:event_time"]),
+    "one digit": (line(event_time="2026-1-31T05:10:00Z"), ["invalid_time:event_time"]),
+    "bad connection time": (
+        line(context=context(user={"connected_since": "yesterday"})),
+        ["invalid_time:context.user.connected_since"],
+    ),
+    "number as connection time": (
+        line(context=context(user={"connected_since": 5})),
+        ["invalid_time:context.user.connected_since"],
+    ),
+    "the epoch": (line(event_time="1970-01-01T00:00:00Z"), ["impossible_time"]),
+    "just before 2000": (line(event_time="1999-12-31T23:59:59.999Z"), ["impossible_time"]),
+    "a microsecond after tolerance": (line(event_time="2026-01-31T06:05:00.000001Z"), ["impossible_time"]),
+    "next century": (line(event_time="2126-01-31T05:00:00Z"), ["impossible_time"]),
+    "all reasons together": (
+        line(
+            visit_id=None,
+            user_id=7,
+            page="ABSENT",
+            event_time="1970-01-01T00:00:00Z",
+            keep_private="x",
+            context={"user": {"connected_since": "?"}, "technical": "x"},
+        ),
+        [
+            "missing_field:visit_id",
+            "wrong_type:user_id",
+            "missing_field:page",
+            "wrong_type:keep_private",
+            "wrong_type:context.technical",
+            "invalid_time:context.user.connected_since",
+            "impossible_time",
+        ],
+    ),
+}
+
+
+def judged(spark: SparkSession, lines: list[str | bytes]) -> list[Any]:
+    rows = [
+        (one if isinstance(one, bytes) else one.encode(), "visits/a.json", number, HOUR, "json")
+        for number, one in enumerate(lines)
+    ]
+    frame = visit_events.judge(spark.createDataFrame(rows, LINES))
+    assert tuple(frame.columns) == visit_events.JUDGED
+    without_bytes = frame.withColumn("raw", F.octet_length("raw")).orderBy("source_offset").collect()
+    gc.collect()
+    return without_bytes
+
+
+def test_valid_lines_have_no_reason_and_a_time(spark: SparkSession) -> None:
+    rows = judged(spark, list(VALID.values()))
+    found = {name: row["reasons"] for name, row in zip(VALID, rows, strict=True)}
+    assert found == {name: [] for name in VALID}
+    assert all(row["event_time"] is not None and row["event_hour"] is not None for row in rows)
+    assert all(row["filtered_by"] is None for row in rows)
+
+
+def test_rejected_lines_have_all_their_reasons_and_no_time(spark: SparkSession) -> None:
+    rows = judged(spark, [text for text, _ in REJECTED.values()])
+    found = {name: sorted(row["reasons"]) for name, row in zip(REJECTED, rows, strict=True)}
+    assert found == {name: sorted(reasons) for name, (_, reasons) in REJECTED.items()}
+    assert all(row["event_time"] is None and row["event_hour"] is None for row in rows)
+
+
+def test_no_row_disappears_and_no_byte_changes(spark: SparkSession) -> None:
+    texts = [*VALID.values(), *(text for text, _ in REJECTED.values())]
+    rows = judged(spark, texts)
+    sizes = [len(text if isinstance(text, bytes) else text.encode()) for text in texts]
+    assert [row["raw"] for row in rows] == sizes
+
+
+def test_the_same_holds_without_ansi(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        rows = judged(spark, [text for text, _ in REJECTED.values()])
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before or "true")
+    assert [sorted(row["reasons"]) for row in rows] == [sorted(reasons) for _, reasons in REJECTED.values()]
+
+
+def test_a_null_line_is_an_empty_line(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(None, "f", 0, HOUR, "json")], LINES)
+    assert visit_events.judge(frame).first()["reasons"] == ["empty_line"]  # type: ignore[index]
+
+
+def test_a_plain_parse_would_have_let_them_in(spark: SparkSession) -> None:
+    bad = [GOOD + GOOD, GOOD + " tail", line(user_id=5), GOOD.encode().replace(b"/home", b"/\xe9")]
+    rows = [(one if isinstance(one, bytes) else one.encode(),) for one in bad]
+    naive = spark.createDataFrame(rows, "raw binary").select(
+        F.from_json(F.col("raw").cast("string"), "user_id string, page string").alias("e")
+    )
+    assert naive.filter("e.user_id is not null and e.page is not null").count() == len(bad)
+    assert all(row["reasons"] for row in judged(spark, list(bad)))
+
+
+def test_an_unknown_format_is_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([], LINES)
+    with pytest.raises(ConfigurationError, match="xml"):
+        visit_events.judge(frame, formats={"xml"})
