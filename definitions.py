@@ -5,6 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from assets import bronze, gold, silver, sources
+from quality.data_docs import data_docs
 from resources.lake import LakeResource
 from resources.spark import SparkResource
 from sensors import JOBS, SCHEDULES, SENSORS
@@ -21,7 +22,7 @@ def build(settings: Settings) -> dg.Definitions:
         The definitions.
     """
     return dg.Definitions(
-        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS],
+        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS, data_docs],
         jobs=JOBS,
         schedules=SCHEDULES,
         sensors=SENSORS,

@@ -21,7 +21,11 @@ from patterns.ingestion.readiness_marker import LandedPartition, scan
 def landed(landing: Path, table: str, grain: Grain) -> list[LandedPartition]:
     """Give the complete partitions of a landed table, in order."""
     folder = landing / table
-    return [partition for partition in scan(folder, grain, with_times=True) if partition.ready] if folder.is_dir() else []
+    return (
+        [partition for partition in scan(folder, grain, with_times=True) if partition.ready]
+        if folder.is_dir()
+        else []
+    )
 
 
 def stale_arrivals(landing: Path, events: EventLog) -> list[str]:
@@ -58,7 +62,9 @@ def stale_same_hours(events: EventLog, dataset: str, above: str) -> list[str]:
     """Give the partitions whose input partition of the same key is newer than what the dataset read."""
     published = events.publications(dataset)
     return sorted(
-        key for key, entry in events.publications(above).items() if _is_behind(published.get(key), above, [entry])
+        key
+        for key, entry in events.publications(above).items()
+        if _is_behind(published.get(key), above, [entry])
     )
 
 

@@ -17,6 +17,9 @@ LANDING_DEVICES = dg.AssetSpec(
     ["landing", "devices"], description="Full delivery of the devices", group_name="landing", kinds={"csv"}
 )
 LANDING_ACCESS_LOGS = dg.AssetSpec(
-    ["landing", "access_logs"], description="Access logs of the blog's web servers", group_name="landing", kinds={"file"}
+    ["landing", "access_logs"],
+    description="Access logs of the blog's web servers",
+    group_name="landing",
+    kinds={"file"},
 )
 SOURCES = (LANDING_VISITS, LANDING_USERS, LANDING_DEVICES, LANDING_ACCESS_LOGS)

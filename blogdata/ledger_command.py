@@ -21,7 +21,8 @@ from services.config import load
 
 def ledger(
     dataset: Annotated[
-        str | None, typer.Argument(help="Show the partitions of one dataset, like silver.visits", show_default=False)
+        str | None,
+        typer.Argument(help="Show the partitions of one dataset, like silver.visits", show_default=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
 ) -> None:
@@ -83,7 +84,9 @@ def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
     for found in lines.values():
         for line in found:
             if line.problem:
-                console.print(f"{line.entry.dataset} {line.entry.partition}: {line.problem}", style="red", markup=False)
+                console.print(
+                    f"{line.entry.dataset} {line.entry.partition}: {line.problem}", style="red", markup=False
+                )
 
 
 def _row(table: Table, dataset: str, partition: str, lines: Sequence[LedgerLine]) -> None:

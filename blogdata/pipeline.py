@@ -98,7 +98,9 @@ class Pipeline:
             return
         for span in contiguous(self._partitions(phase, grain, window, forced=bool(select)), grain):
             tags = {ASSET_PARTITION_RANGE_START_TAG: span.first, ASSET_PARTITION_RANGE_END_TAG: span.last}
-            self._execute(instance, keys, tags, f"{label} {span.first} … {span.last} ({len(span.keys)})", outcome)
+            self._execute(
+                instance, keys, tags, f"{label} {span.first} … {span.last} ({len(span.keys)})", outcome
+            )
             if not outcome.ok:
                 return
 
@@ -145,4 +147,3 @@ def _definitions(settings: Settings) -> dg.Definitions:
     from definitions import build
 
     return build(settings)
-

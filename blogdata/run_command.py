@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 def run(
     from_: Annotated[
-        str | None, typer.Option("--from", help="First hour or day, 2026-01-05 or 2026-01-05T03 (UTC), to run again")
+        str | None,
+        typer.Option("--from", help="First hour or day, 2026-01-05 or 2026-01-05T03 (UTC), to run again"),
     ] = None,
     to: Annotated[str | None, typer.Option("--to", help="End of the span, not included")] = None,
     select: Annotated[
-        str | None, typer.Option(help="Only these datasets, separated by commas, like silver.visits,gold.page_stats")
+        str | None,
+        typer.Option(help="Only these datasets, separated by commas, like silver.visits,gold.page_stats"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
@@ -72,4 +74,6 @@ def _report(outcome: Outcome) -> None:
     for problem in outcome.problems:
         console.print(problem, style="red", markup=False)
     if outcome.ok:
-        console.print("look at it:  blogdata ledger   ·   blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui")
+        console.print(
+            "look at it:  blogdata ledger   ·   blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui"
+        )

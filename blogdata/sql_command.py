@@ -29,9 +29,12 @@ class QueryFailed(PlatformError):
 
 
 def sql(
-    query: Annotated[str, typer.Argument(help="For instance: SELECT page, views FROM gold.page_stats LIMIT 10")],
+    query: Annotated[
+        str, typer.Argument(help="For instance: SELECT page, views FROM gold.page_stats LIMIT 10")
+    ],
     as_of: Annotated[
-        str | None, typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)")
+        str | None,
+        typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)"),
     ] = None,
     limit: Annotated[int, typer.Option(help="Most rows to print")] = 1000,
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON")] = False,
@@ -71,7 +74,8 @@ def _query(spark: SparkSession, lake: Lake, query: str, moment: datetime | None)
     parts = LITERALS.split(query)
     names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
     rewritten = "".join(
-        part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part) for index, part in enumerate(parts)
+        part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part)
+        for index, part in enumerate(parts)
     )
     try:
         for name in sorted(names):
@@ -83,7 +87,7 @@ def _query(spark: SparkSession, lake: Lake, query: str, moment: datetime | None)
         raise QueryFailed(
             what=lines[0] if lines else type(error).__name__,
             where=f"'{query.strip()[:200]}'",
-            next_step="mend the query; columns of a table: blogdata sql \"DESCRIBE silver.visits\"",
+            next_step='mend the query; columns of a table: blogdata sql "DESCRIBE silver.visits"',
         ) from error
     return frame
 
@@ -96,7 +100,9 @@ def _table(spark: SparkSession, lake: Lake, name: str, moment: datetime | None) 
     dataset, condition = VIEWS.get(name, (name, None))
     if lake.table(dataset) is None:
         there = ", ".join(sorted(_datasets(lake))) or "none yet; run: blogdata run"
-        raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}")
+        raise ConfigurationError(
+            what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}"
+        )
     reader = spark.read.format("delta")
     if moment is not None:
         reader = reader.option("timestampAsOf", moment.strftime("%Y-%m-%d %H:%M:%S"))
@@ -115,7 +121,9 @@ def _moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise ConfigurationError(
-            what=f"'{text}' is not a time", where="--as-of", next_step="write it like 2026-01-05T03:00:00 (UTC)"
+            what=f"'{text}' is not a time",
+            where="--as-of",
+            next_step="write it like 2026-01-05T03:00:00 (UTC)",
         ) from error
     return moment if moment.tzinfo is None else moment.astimezone(timezone.utc)
 

@@ -58,4 +58,9 @@ access_logs = dg.define_asset_job(
     selection=dg.AssetSelection.assets(["landing", "hourly_access_logs"]),
     description="Split landed access logs by hour of arrival",
 )
-JOBS = (hour_of_arrival, event_hour, daily, weekly, users_of_a_day, devices, access_logs)
+data_docs = dg.define_asset_job(
+    "data_docs",
+    selection=dg.AssetSelection.assets(["ops", "data_docs"]),
+    description="Validate the newest partitions with Great Expectations and render the Data Docs",
+)
+JOBS = (hour_of_arrival, event_hour, daily, weekly, users_of_a_day, devices, access_logs, data_docs)

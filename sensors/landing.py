@@ -82,7 +82,9 @@ def _cursor(context: dg.SensorEvaluationContext) -> dict[str, str]:
 
 
 def _changed(ready: Sequence[LandedPartition], seen: Mapping[str, str]) -> list[LandedPartition]:
-    return [partition for partition in ready if seen.get(partition.key) != partition.fingerprint][:MOST_AT_ONCE]
+    return [partition for partition in ready if seen.get(partition.key) != partition.fingerprint][
+        :MOST_AT_ONCE
+    ]
 
 
 def _requests(fresh: Sequence[LandedPartition], seen: Mapping[str, str]) -> dg.SensorResult:
@@ -95,4 +97,6 @@ def _requests(fresh: Sequence[LandedPartition], seen: Mapping[str, str]) -> dg.S
 
 
 def _with(seen: Mapping[str, str], fresh: Sequence[LandedPartition]) -> str:
-    return json.dumps({**seen, **{partition.key: partition.fingerprint for partition in fresh}}, sort_keys=True)
+    return json.dumps(
+        {**seen, **{partition.key: partition.fingerprint for partition in fresh}}, sort_keys=True
+    )

@@ -16,4 +16,10 @@ weekly_on_monday = dg.build_schedule_from_partitioned_job(
     day_of_week=1,
     description="The gold datasets of last week",
 )
-SCHEDULES = (daily_at_two, weekly_on_monday)
+data_docs_at_four = dg.ScheduleDefinition(
+    name="data_docs_at_four",
+    job=jobs.data_docs,
+    cron_schedule="0 4 * * *",
+    description="The Data Docs of the day",
+)
+SCHEDULES = (daily_at_two, weekly_on_monday, data_docs_at_four)

@@ -41,5 +41,3 @@ def hourly_access_logs(context: dg.AssetExecutionContext) -> Iterator[Any]:
             "lines_without_a_time": sum(report.unreadable for report in reports),
         }
     )
-
-

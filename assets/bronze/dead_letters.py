@@ -11,6 +11,7 @@ from patterns.core.commit import Account, Commit
 from patterns.error_management import dead_letter
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
 
+
 @blog_dataset("bronze.dead_letters", deps=[visits], partitions_def=HOURS, automation=newly_updated())
 def dead_letters(step: Step) -> Commit:
     """Keep the rejected rows of each hour of arrival, as received."""

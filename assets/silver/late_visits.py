@@ -32,7 +32,9 @@ def late_visits(step: Step) -> Commit:
     ]
     watermarks = late_data_detector.watermarks(readings, ALLOWED_LATENESS, keys=step.partitions)
     events = step.read("bronze.visits").where(
-        F.col("arrival_hour").isin(*step.partitions) & F.col("event_time").isNotNull() & F.col("filtered_by").isNull()
+        F.col("arrival_hour").isin(*step.partitions)
+        & F.col("event_time").isNotNull()
+        & F.col("filtered_by").isNull()
     )
     late = late_data_detector.late(events, {key: watermarks[key] for key in step.partitions})
     # Counted the other way round, by the rows that are not late, so that the account is not its own proof.
@@ -49,7 +51,9 @@ def late_visits(step: Step) -> Commit:
 
 def _on_time(events: DataFrame, late: DataFrame) -> DataFrame:
     position = ["source_file", "source_offset"]
-    rest = events.select("arrival_hour", *position).join(F.broadcast(late.select(*position)), position, "left_anti")
+    rest = events.select("arrival_hour", *position).join(
+        F.broadcast(late.select(*position)), position, "left_anti"
+    )
     return rest.groupBy("arrival_hour").agg(F.count(F.lit(1)).alias("on_time"))
 
 

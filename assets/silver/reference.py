@@ -25,5 +25,6 @@ def devices(step: Step) -> Commit:
     """Keep one row per device."""
     delivered = step.read("bronze.devices").where(F.size("reasons") == 0)
     return step.overwrite(
-        device_rules.unique(delivered), accounts=accounts.whole(step, "bronze.devices", "dead_lettered", "dead")
+        device_rules.unique(delivered),
+        accounts=accounts.whole(step, "bronze.devices", "dead_lettered", "dead"),
     )

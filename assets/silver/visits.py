@@ -54,7 +54,8 @@ def visit_conflicts(step: Step) -> Commit:
     else:
         lost = winners.limit(0)
     expected = {
-        key: Account(rows_in=duplicates[key], reasons={"identical": duplicates[key] - conflicts[key]}) for key in won
+        key: Account(rows_in=duplicates[key], reasons={"identical": duplicates[key] - conflicts[key]})
+        for key in won
     }
     return step.overwrite(lost, accounts=expected)
 

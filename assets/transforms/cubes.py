@@ -1,12 +1,13 @@
 """What gold counts: page views, visits and visitors of a period, by where and with what people read.
 
-Every row given is counted once in exactly one group: a dimension that is null or empty is `unknown`, never left out.
+Every row given is counted once in exactly one group: a dimension that is null or empty is `unknown`, never
+left out.
 """
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from patterns.data_value import distributed_aggregator
 from patterns.data_value.distributed_aggregator import How, Measure
@@ -62,7 +63,7 @@ def referral_stats(visits: DataFrame) -> DataFrame:
 
 def _counted(visits: DataFrame, by: tuple[str, ...], measures: tuple[Measure, ...]) -> DataFrame:
     named = visits.withColumns({name: _named(F.col(name)) for name in by[1:]})
-    # Not salted: with exact distinct counts the engine groups by the counted values first, which spreads large groups.
+    # Not salted: for exact distinct counts the engine first groups by the counted values.
     return distributed_aggregator.aggregate(named, by, measures)
 
 

@@ -1,9 +1,10 @@
-"""Reads the lines of a delivered reference table, JSON or CSV, as text fields, and names the lines that are no row.
+"""Reads the lines of a delivered reference table, JSON or CSV, as text; names the lines that are no row.
 
-A JSON line is exactly one object, checked by a seal: the line is read as `[line,{"__end":seal}]`, which breaks when
-anything follows the object. A CSV line gets the seal as one more value, so that a line with a quote left open, or
-with more or fewer values than its file's header, is told from a good one. CSV columns are found by the header's
-names, never by position: a producer that moves a column moves nothing here. A quoted value cannot hold a line feed.
+A JSON line is exactly one object, checked by a seal: the line is read as `[line,{"__end":seal}]`, which
+breaks when anything follows the object. A CSV line gets the seal as one more value, so that a line with a
+quote left open, or with more or fewer values than its file's header, is told from a good one. CSV columns are
+found by the header's names, never by position: a producer that moves a column moves nothing here. A quoted
+value cannot hold a line feed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from assets.transforms.visit_lines import MAX_BYTES
 
@@ -30,16 +31,16 @@ def read(lines: DataFrame, fields: Sequence[str], *, strings: Sequence[str] = ()
     """Read the fields of every line as text.
 
     Args:
-        lines: raw BINARY, source_file STRING (a name in `.csv` or `.csv.gz` is CSV with `;` and a header, any other
-            JSON), source_offset BIGINT, and anything else.
+        lines: raw BINARY, source_file STRING (a name in `.csv` or `.csv.gz` is CSV with `;` and a header, any
+            other JSON), source_offset BIGINT, and anything else.
         fields: Fields of the table; numbers and booleans are taken as their text.
         strings: Those of the fields that in JSON have to be strings.
 
     Returns:
-        The input, one row per line, with each field as STRING (null when absent, null, or the line is no row),
-        `line_reason` STRING (null when the line is a row, else `header`, `empty_line`, `not_utf8`, `too_large`,
-        `truncated`, `not_json` or `not_csv`), and `wrong_types` ARRAY<STRING>: the fields that hold an object or an
-        array, or, of `strings`, anything but a string.
+        The input, one row per line, with each field as STRING (null when absent, null, or the line is no
+        row), `line_reason` STRING (null when the line is a row, else `header`, `empty_line`, `not_utf8`,
+        `too_large`, `truncated`, `not_json` or `not_csv`), and `wrong_types` ARRAY<STRING>: the fields that
+        hold an object or an array, or, of `strings`, anything but a string.
     """
     names = lines.columns
     looked = _json_values(_csv_values(_with_text(lines), fields), fields, strings)
@@ -67,7 +68,9 @@ def _csv_values(lines: DataFrame, fields: Sequence[str]) -> DataFrame:
     """Add the values of CSV lines, and where each field is among them by the header of the line's file."""
     first = lines.where(F.col("_csv") & (F.col("source_offset") == 0))
     names = F.transform(_tokens(F.regexp_replace("_text", "^\ufeff", "")), F.trim)
-    headers = first.select(F.col("source_file").alias("_file"), names.alias("_names"), _csv_seal().alias("_end"))
+    headers = first.select(
+        F.col("source_file").alias("_file"), names.alias("_names"), _csv_seal().alias("_end")
+    )
     headers = headers.select(
         "_file",
         (F.array_position("_names", F.col("_end")) - 1).alias("_width"),
@@ -83,7 +86,7 @@ def _csv_seal() -> Column:
 
 
 def _tokens(text: Column) -> Column:
-    """Parse a CSV line into its values and the seal; a line with more separators than any header is not parsed."""
+    """Parse a CSV line into its values and the seal; not one with more separators than any header."""
     separators = F.length(text) - F.length(F.replace(text, F.lit(";"), F.lit("")))
     sealed = F.concat(F.regexp_replace(text, r"\r$", ""), F.lit(';"'), _csv_seal(), F.lit('"'))
     row = F.from_csv(F.when(F.col("_csv") & (separators < _WIDEST), sealed), _CSV_SCHEMA, _CSV_OPTIONS)
@@ -99,7 +102,9 @@ def _json_values(lines: DataFrame, fields: Sequence[str], strings: Sequence[str]
     one = (F.size("_look") == 2) & F.get("_look", F.lit(0)).isNotNull() & ends
     looked = lines.withColumn("_look", look).withColumn("_json", F.when(one, F.get("_look", F.lit(0))))
     doubtful = [F.col("_json")[field].rlike(r"^\s*[{\[]") for field in fields if field not in strings]
-    again = F.when(F.coalesce(reduce(Column.__or__, doubtful), F.lit(False)), sealed) if doubtful else F.lit(None)
+    again = (
+        F.when(F.coalesce(reduce(Column.__or__, doubtful), F.lit(False)), sealed) if doubtful else F.lit(None)
+    )
     second = F.get(_parsed(again.cast("string"), dict.fromkeys(fields, "variant")), F.lit(0))
     return looked.withColumn("_second", second)
 

@@ -1,13 +1,13 @@
 """The devices: judging the lines of a delivery, and one row per device.
 
-Decisions: `type` and `version` are required, and may be JSON numbers, as visits may name a version by a number. Of
-several rows of a device the first by position counts, the others are only counted.
+Decisions: `type` and `version` are required, and may be JSON numbers, as visits may name a version by a
+number. Of several rows of a device the first by position counts, the others are only counted.
 """
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from assets.transforms import delivered_lines
 from patterns.error_management import dead_letter
@@ -21,11 +21,13 @@ def judge(lines: DataFrame) -> DataFrame:
     """Read every line of a delivery into typed columns, with all reasons to reject it.
 
     Args:
-        lines: raw BINARY, source_file STRING (its suffix tells JSON from CSV), source_offset BIGINT, load_date STRING.
+        lines: raw BINARY, source_file STRING (its suffix tells JSON from CSV), source_offset BIGINT,
+            load_date STRING.
 
     Returns:
-        Rows of bronze.devices, one per line; the header of a CSV file is a row with the reason `header`. Reasons are
-        one about the line (see `delivered_lines.read`), or all of `missing_field:<field>` and `wrong_type:<field>`.
+        Rows of bronze.devices, one per line; the header of a CSV file is a row with the reason `header`.
+        Reasons are one about the line (see `delivered_lines.read`), or all of `missing_field:<field>` and
+        `wrong_type:<field>`.
     """
     read = delivered_lines.read(lines, FIELDS)
     wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}

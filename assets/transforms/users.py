@@ -1,15 +1,16 @@
 """The users: judging the lines of each day's full delivery, and their history derived from all deliveries.
 
-Decisions: only `id` is required, and in JSON it has to be a string, as in the visits that refer to it; `login` and
-`email` may be missing. A version is a run of consecutive deliveries in which login and email stay the same; the other
-fields take the newest value of that run. A user absent from a delivery is closed on its day and, when delivered
-again, begins a new version. Deliveries are those with at least one row: a day that was not delivered closes nobody.
+Decisions: only `id` is required, and in JSON it has to be a string, as in the visits that refer to it;
+`login` and `email` may be missing. A version is a run of consecutive deliveries in which login and email stay
+the same; the other fields take the newest value of that run. A user absent from a delivery is closed on its
+day and, when delivered again, begins a new version. Deliveries are those with at least one row: a day that
+was not delivered closes nobody.
 """
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from assets.transforms import delivered_lines
 from assets.transforms.visit_times import iso_time
@@ -25,12 +26,13 @@ def judge(lines: DataFrame) -> DataFrame:
     """Read every line of the deliveries into typed columns, with all reasons to reject it.
 
     Args:
-        lines: raw BINARY, source_file STRING (its suffix tells JSON from CSV), source_offset BIGINT, load_date STRING.
+        lines: raw BINARY, source_file STRING (its suffix tells JSON from CSV), source_offset BIGINT,
+            load_date STRING.
 
     Returns:
-        Rows of bronze.users, one per line; the header of a CSV file is a row with the reason `header`. Reasons are
-        one about the line (see `delivered_lines.read`), or all of `missing_field:id`, `wrong_type:<field>` and
-        `invalid_time:<field>`.
+        Rows of bronze.users, one per line; the header of a CSV file is a row with the reason `header`.
+        Reasons are one about the line (see `delivered_lines.read`), or all of `missing_field:id`,
+        `wrong_type:<field>` and `invalid_time:<field>`.
     """
     read = delivered_lines.read(lines, FIELDS, strings=("id",))
     read = read.withColumns({f"_{name}": iso_time(F.col(name)) for name in TIMES})
@@ -67,13 +69,15 @@ def history(snapshots: DataFrame) -> DataFrame:
         snapshots: Valid rows of bronze.users, all days.
 
     Returns:
-        Rows of silver.users; the sum of `snapshots` is the number of rows given. Of several rows of a user on one
-        day the first by position counts, the others are only counted.
+        Rows of silver.users; the sum of `snapshots` is the number of rows given. Of several rows of a user on
+        one day the first by position counts, the others are only counted.
     """
     day = Window.partitionBy("id", "load_date")
     runs = Window.partitionBy("id").orderBy("load_date")
     one_a_day = (
         snapshots.select("load_date", "source_file", "source_offset", *FIELDS)
+        # One shuffle serves all windows and the grouping; left alone, those of a day would have their own.
+        .repartition("id")
         .withColumns(
             {
                 "_place": F.row_number().over(day.orderBy("source_file", "source_offset")),
@@ -93,7 +97,9 @@ def history(snapshots: DataFrame) -> DataFrame:
         .groupBy("id", "_version")
         .agg(
             *(F.max_by(name, "load_date").alias(name) for name in (*TRACKED, *TIMES)),
-            F.least(_midnight(F.min("load_date")), F.min(F.when(F.col("_first"), F.col(TIMES[0])))).alias("valid_from"),
+            F.least(_midnight(F.min("load_date")), F.min(F.when(F.col("_first"), F.col(TIMES[0])))).alias(
+                "valid_from"
+            ),
             _midnight(F.max_by("_next", "load_date")).alias("valid_to"),
             F.sum("_rows").alias("snapshots"),
         )

@@ -63,7 +63,7 @@ def judge(lines: DataFrame, formats: Set[str] = FORMATS) -> DataFrame:
     Raises:
         ConfigurationError: A format is unknown, or none is given.
     """
-    return _by_format(lines, formats, _judged_json, _judged_logs).select(*JUDGED)
+    return _by_format(lines, formats, _judged_json, _judged_logs)
 
 
 def parse(rows: DataFrame, formats: Set[str] = FORMATS, key: str | None = None) -> DataFrame:
@@ -88,7 +88,9 @@ def parse(rows: DataFrame, formats: Set[str] = FORMATS, key: str | None = None) 
             where="parse(key=...)",
             next_step="pass the key of the deployment; the same key gives the same ids",
         )
-    return _by_format(events, formats, _parsed_json, lambda logs: access_logs.parsed(logs, key or "")).select(*PARSED)
+    return _by_format(
+        events, formats, _parsed_json, lambda logs: access_logs.parsed(logs, key or "").select(*PARSED)
+    )
 
 
 def _by_format(

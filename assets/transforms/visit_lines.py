@@ -27,13 +27,15 @@ JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false",
 _END = "__end"
 _FIRST_LOOK = (
     "array<struct<visit_id: variant, user_id: variant, page: variant, event_time: string, keep_private: boolean,"
-    " context: struct<user: struct<connected_since: string>, technical: struct<browser: string>>, __end: string>>"
+    " context: struct<user: struct<connected_since: string>, technical: struct<__none: string>>, __end: string>>"
 )
 _SECOND_LOOK = (
     "array<struct<visit_id: string, user_id: string, page: string, event_time: variant, keep_private: string,"
     " context: string>>"
 )
 _THIRD_LOOK = "array<struct<context: struct<user: string, technical: string>>>"
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_GAP = r"\}\s*+\{"
 _ENDS = "array<struct<__end: string>>"
 
 
@@ -53,13 +55,20 @@ def judged(lines: DataFrame) -> DataFrame:
     read = read.withColumn("_seal", F.when(F.col("_readable"), _seal(text)))
     read = read.withColumn("_look", _parsed(_sealed(text, F.col("_seal")), _FIRST_LOOK))
     read = read.withColumns(
-        {"_object": _is_one_object(F.col("_look"), F.col("_seal")), "event_time": iso_time(_event()["event_time"])}
+        {
+            "_object": _is_one_object(F.col("_look"), F.col("_seal")),
+            "event_time": iso_time(_event()["event_time"]),
+        }
     )
-    read = read.withColumn("_clean", _plainly_good())
+    read = read.withColumn("_clean", _plainly_good(text))
     read = read.withColumn("_look", F.when(~F.col("_clean"), F.col("_look")))
     read = read.withColumn("_again", _second_looks(text))
-    verdict = F.when(F.col("_object"), dead_letter.reasons(_field_rules(text))).otherwise(F.array(_shape(text)))
-    read = read.withColumn("reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict))
+    verdict = F.when(F.col("_again")["object"], dead_letter.reasons(_field_rules(text))).otherwise(
+        F.array(_shape(text))
+    )
+    read = read.withColumn(
+        "reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict)
+    )
     return read.select(*(name for name in lines.columns if name != "event_time"), "event_time", "reasons")
 
 
@@ -89,7 +98,7 @@ def _is_text(value: Column) -> Column:
     return F.coalesce(F.schema_of_variant(value) == "STRING", F.lit(False))
 
 
-def _plainly_good() -> Column:
+def _plainly_good(text: Column) -> Column:
     event, time = _event(), F.col("event_time")
     since = event["context"]["user"]["connected_since"]
     good = (
@@ -100,29 +109,50 @@ def _plainly_good() -> Column:
         & event["keep_private"].isNotNull()
         & event["context"]["user"].isNotNull()
         & event["context"]["technical"].isNotNull()
-        & (since.isNull() | iso_time(since).isNotNull())
+        & F.when(since.isNull(), ~_may_name("connected_since", text)).otherwise(iso_time(since).isNotNull())
         & ~impossible(time, F.col("arrival_hour"))
     )
     return F.coalesce(good, F.lit(False))
+
+
+def _may_name(field: str, text: Column) -> Column:
+    return text.contains(field) | text.contains("\\u")
 
 
 def _second_looks(text: Column) -> Column:
     """Parse the rows that are not plainly good once more: they alone pay for it."""
     sealed = F.when(F.col("_object"), _sealed(text, F.col("_seal")))
     nested = F.when(_event()["context"].isNotNull(), sealed)
-    apart = F.regexp_replace(text, r"\}\s*+(?:,\s*+)?\{", "},{")
-    pieces = F.when(F.col("_readable") & ~F.col("_object"), _sealed(apart, F.col("_seal")))
+    # A field that is read may swallow an error in its own string; one that is skipped is checked to its end.
+    strictly = _is_one_object(_parsed(sealed, _ENDS), F.col("_seal"))
     looks = F.struct(
+        strictly.alias("object"),
         F.get(_parsed(sealed, _SECOND_LOOK), F.lit(0)).alias("plain"),
         F.get(_parsed(nested, _THIRD_LOOK), F.lit(0))["context"].alias("context"),
-        _parsed(pieces, _ENDS).alias("pieces"),
+        _are_several(F.when(F.col("_readable") & ~strictly, text), F.col("_seal")).alias("several"),
     )
     return F.when(~F.col("_clean"), looks)
 
 
-def _are_several(pieces: Column, seal: Column) -> Column:
-    ends = F.element_at(F.when(F.size(pieces) > 2, pieces), F.lit(-1))[_END] == seal
-    return F.coalesce(ends & F.forall(pieces, lambda one: one.isNotNull()), F.lit(False))
+def _are_several(text: Column, seal: Column) -> Column:
+    """Tell whether a line is several objects, with a comma or nothing between them.
+
+    Commas are put between them, and the line is parsed twice: as it is, which judges what is inside its strings; and
+    with empty strings and a sealed object in every gap, all of which must come back at the top.
+    """
+    whole = _parsed(_sealed(F.regexp_replace(text, _GAP, "},{"), seal), _ENDS)
+    bare = F.regexp_replace(text, _STRING, '""')
+    dot = F.lit(".")
+    parted = F.regexp_replace(bare, _GAP, f'}},{{"{_END}":"."}},{{')
+    pieces = _parsed(_sealed(parted, dot), _ENDS)
+    ends = F.size(F.filter(pieces, lambda one: F.coalesce(one[_END] == dot, F.lit(False))))
+    several = (
+        (F.element_at(F.when(F.size(whole) > 2, whole), F.lit(-1))[_END] == seal)
+        & (F.element_at(F.when(F.size(pieces) > 2, pieces), F.lit(-1))[_END] == dot)
+        & (ends == F.regexp_count(bare, F.lit(_GAP)) + 1)
+        & F.forall(pieces, lambda one: one.isNotNull())
+    )
+    return F.coalesce(several, F.lit(False))
 
 
 def _shape(text: Column) -> Column:
@@ -133,13 +163,18 @@ def _shape(text: Column) -> Column:
         .when(F.col("raw").isNull() | text.rlike(r"^\s*+\z"), F.lit("empty_line"))
         .when(~F.col("_readable"), F.lit("not_utf8"))
         .when(cut, F.lit("truncated"))
-        .when(_are_several(F.col("_again")["pieces"], F.col("_seal")), F.lit("several_objects"))
+        .when(F.col("_again")["several"], F.lit("several_objects"))
         .otherwise(F.lit("not_json"))
     )
 
 
 def _field_rules(text: Column) -> list[Rule]:
-    event, second, third, time = _event(), F.col("_again")["plain"], F.col("_again")["context"], F.col("event_time")
+    event, second, third, time = (
+        _event(),
+        F.col("_again")["plain"],
+        F.col("_again")["context"],
+        F.col("event_time"),
+    )
     rules = []
     for name in REQUIRED:
         typed = second[name] if name == "event_time" else event[name]

@@ -39,7 +39,9 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
     if contract.parts is not None:
         specs.append(
             dg.AssetCheckSpec(
-                COMPLETE, asset=key, description=f"All {contract.parts} partitions of the period were there (warning)"
+                COMPLETE,
+                asset=key,
+                description=f"All {contract.parts} partitions of the period were there (warning)",
             )
         )
     return specs
@@ -96,7 +98,9 @@ def passed_checks(
     return lines, results
 
 
-def failed_checks(key: dg.AssetKey, contract: Contract, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
+def failed_checks(
+    key: dg.AssetKey, contract: Contract, error: PlatformError
+) -> Iterator[dg.AssetCheckResult]:
     """Report the checks that a refused publication failed, with every violation; other faults are no check results."""
     if not isinstance(error, AuditFailed):
         return
@@ -112,7 +116,8 @@ def failed_checks(key: dg.AssetKey, contract: Contract, error: PlatformError) ->
                 description=f"{len(found)} violation(s); nothing was published",
                 metadata={
                     "violations": [
-                        f"{item.rule} in '{item.partition}': found {item.found} ({item.detail})" for item in found
+                        f"{item.rule} in '{item.partition}': found {item.found} ({item.detail})"
+                        for item in found
                     ]
                 },
             )

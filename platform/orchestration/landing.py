@@ -84,7 +84,8 @@ class Landed:
         measured = dict(zip(files, measure_all(files), strict=True))
         return {
             key: LandedSize(
-                lines=sum(measured[file].lines for file in found), bytes=sum(measured[file].bytes for file in found)
+                lines=sum(measured[file].lines for file in found),
+                bytes=sum(measured[file].bytes for file in found),
             )
             for key, found in self._files.items()
         }
@@ -95,11 +96,11 @@ class Landed:
 
         pattern, separator = PARTITION_PATTERNS[self.grain]
         files = [file for found in self._files.values() for file in found]
-        frame = read(
-            self.step.spark, self.step.landing, files, engine=self.step.engine is Engine.TRANSACTION
-        )
+        frame = read(self.step.spark, self.step.landing, files, engine=self.step.engine is Engine.TRANSACTION)
         key = F.concat_ws(
-            separator, F.regexp_extract("source_file", pattern, 1), F.regexp_extract("source_file", pattern, 2)
+            separator,
+            F.regexp_extract("source_file", pattern, 1),
+            F.regexp_extract("source_file", pattern, 2),
         )
         return frame.withColumn("partition", key)
 

@@ -18,7 +18,9 @@ def column_schema(contract: Contract) -> dg.TableSchema:
                 name=column.name,
                 type=column.type.lower(),
                 description=column.description,
-                constraints=dg.TableColumnConstraints(nullable=column.nullable, unique=contract.key == (column.name,)),
+                constraints=dg.TableColumnConstraints(
+                    nullable=column.nullable, unique=contract.key == (column.name,)
+                ),
                 tags={"classification": column.classification.value},
             )
             for column in contract.columns

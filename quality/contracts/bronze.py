@@ -17,15 +17,23 @@ VISITS = Contract(
         *c.SOURCE,
         c.ARRIVAL_HOUR,
         c.FORMAT,
-        Column(name="event_time", type="TIMESTAMP", description="When the event happened; null when rejected"),
+        Column(
+            name="event_time", type="TIMESTAMP", description="When the event happened; null when rejected"
+        ),
         c.optional(c.EVENT_HOUR),
         c.REASONS,
-        Column(name="filtered_by", type="STRING", description="Name of the filter that removes a valid row, else null"),
+        Column(
+            name="filtered_by",
+            type="STRING",
+            description="Name of the filter that removes a valid row, else null",
+        ),
     ),
     partitioning=ARRIVAL,
     rules=(
         Rule(
-            name="known_format", expression="format IN ('json', 'combined')", description="The line has a known format"
+            name="known_format",
+            expression="format IN ('json', 'combined')",
+            description="The line has a known format",
         ),
         Rule(
             name="judged",
@@ -33,7 +41,9 @@ VISITS = Contract(
             description="A row is either rejected with a reason or belongs to an event hour",
         ),
         Rule(
-            name="position_is_real", expression="source_offset >= 0", description="The line can be found again"
+            name="position_is_real",
+            expression="source_offset >= 0",
+            description="The line can be found again",
         ),
     ),
     measures={
@@ -62,11 +72,22 @@ DEAD_LETTERS = Contract(
         c.ARRIVAL_HOUR,
         c.FORMAT,
         c.REASONS,
-        Column(name="replay", type="BOOLEAN", nullable=False, description="The line came in by a replay of dead letters"),
+        Column(
+            name="replay",
+            type="BOOLEAN",
+            nullable=False,
+            description="The line came in by a replay of dead letters",
+        ),
     ),
     key=("source_file", "source_offset"),
     partitioning=ARRIVAL,
-    rules=(Rule(name="has_a_reason", expression="size(reasons) > 0", description="Nothing is rejected without a reason"),),
+    rules=(
+        Rule(
+            name="has_a_reason",
+            expression="size(reasons) > 0",
+            description="Nothing is rejected without a reason",
+        ),
+    ),
     statistics=("source_offset",),
     patterns=("Dead-Letter",),
     freshness_hours=1,

@@ -32,7 +32,10 @@ RAW = Column(
 )
 SOURCE = (
     Column(
-        name="source_file", type="STRING", nullable=False, description="File in the landing zone, relative to it"
+        name="source_file",
+        type="STRING",
+        nullable=False,
+        description="File in the landing zone, relative to it",
     ),
     Column(
         name="source_offset",
@@ -42,15 +45,24 @@ SOURCE = (
     ),
 )
 FORMAT = Column(
-    name="format", type="STRING", nullable=False, description="json (visit event) or combined (access log line)"
+    name="format",
+    type="STRING",
+    nullable=False,
+    description="json (visit event) or combined (access log line)",
 )
 REASONS = Column(
-    name="reasons", type="ARRAY<STRING>", nullable=False, description="Why the row is rejected: all reasons; empty if it is not"
+    name="reasons",
+    type="ARRAY<STRING>",
+    nullable=False,
+    description="Why the row is rejected: all reasons; empty if it is not",
 )
 VISIT = (
     Column(name="visit_id", type="STRING", nullable=False, description="One browsing session of one browser"),
     Column(
-        name="event_time", type="TIMESTAMP", nullable=False, description="When the page was opened in the browser"
+        name="event_time",
+        type="TIMESTAMP",
+        nullable=False,
+        description="When the page was opened in the browser",
     ),
     Column(name="user_id", type="STRING", nullable=False, description="The visitor; joins silver.users"),
     Column(
@@ -74,7 +86,9 @@ IDENTITY = (
     Column(name="ip", type="STRING", classification=PERSONAL, description="Address of the visitor"),
     Column(name="login", type="STRING", classification=PERSONAL, description="Login, when connected"),
     Column(
-        name="connected_since", type="TIMESTAMP", description="Since when the visitor is connected; null when not"
+        name="connected_since",
+        type="TIMESTAMP",
+        description="Since when the visitor is connected; null when not",
     ),
 )
 USER = (

@@ -22,10 +22,18 @@ AGGREGATED = {"aggregated": "sum(events) - count(1)"}
 CUBE_DIMENSIONS = (
     Column(name="device_type", type="STRING", nullable=False, description="Device type, or unknown"),
     Column(name="browser", type="STRING", nullable=False, description="Browser family, or unknown"),
-    Column(name="referral_host", type="STRING", nullable=False, description="Host the visitors came from, or direct"),
+    Column(
+        name="referral_host",
+        type="STRING",
+        nullable=False,
+        description="Host the visitors came from, or direct",
+    ),
 )
 HOURS_PRESENT = Column(
-    name="hours_present", type="INT", nullable=False, description="Hours of the period that were there when it was computed"
+    name="hours_present",
+    type="INT",
+    nullable=False,
+    description="Hours of the period that were there when it was computed",
 )
 PARTS = {"parts": "max(hours_present)"}
 PATTERNS = ("Distributed Aggregator", "Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish")
@@ -37,7 +45,14 @@ VISITS_CUBE_DAILY = Contract(
     columns=(c.EVENT_DATE, *CUBE_DIMENSIONS, *COUNTS, HOURS_PRESENT),
     key=("event_date", "device_type", "browser", "referral_host"),
     partitioning=DAY,
-    rules=(COUNTED, Rule(name="hours_of_a_day", expression="hours_present BETWEEN 1 AND 24", description="A day has 24 hours")),
+    rules=(
+        COUNTED,
+        Rule(
+            name="hours_of_a_day",
+            expression="hours_present BETWEEN 1 AND 24",
+            description="A day has 24 hours",
+        ),
+    ),
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
     measures=PARTS,
@@ -54,7 +69,14 @@ VISITS_CUBE_WEEKLY = Contract(
     columns=(c.EVENT_WEEK, *CUBE_DIMENSIONS, *COUNTS, HOURS_PRESENT),
     key=("event_week", "device_type", "browser", "referral_host"),
     partitioning=WEEK,
-    rules=(COUNTED, Rule(name="hours_of_a_week", expression="hours_present BETWEEN 1 AND 168", description="A week has 168 hours")),
+    rules=(
+        COUNTED,
+        Rule(
+            name="hours_of_a_week",
+            expression="hours_present BETWEEN 1 AND 168",
+            description="A week has 168 hours",
+        ),
+    ),
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
     measures=PARTS,
@@ -72,13 +94,26 @@ PAGE_STATS = Contract(
         c.EVENT_DATE,
         Column(name="page", type="STRING", nullable=False, description="Path of the page"),
         *COUNTS,
-        Column(name="share", type="DOUBLE", nullable=False, description="Share of the day's page views, 0 to 1"),
+        Column(
+            name="share", type="DOUBLE", nullable=False, description="Share of the day's page views, 0 to 1"
+        ),
     ),
     key=("event_date", "page"),
     partitioning=DAY,
-    rules=(COUNTED, Rule(name="share_is_a_share", expression="share > 0 AND share <= 1", description="A share lies in (0, 1]")),
+    rules=(
+        COUNTED,
+        Rule(
+            name="share_is_a_share",
+            expression="share > 0 AND share <= 1",
+            description="A share lies in (0, 1]",
+        ),
+    ),
     audits=(
-        Audit(name="shares_sum_to_one", expression="abs(sum(share) - 1) < 0.000001", description="The shares of a day add up"),
+        Audit(
+            name="shares_sum_to_one",
+            expression="abs(sum(share) - 1) < 0.000001",
+            description="The shares of a day add up",
+        ),
     ),
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,

@@ -2,6 +2,7 @@
 
 from patterns.core.contract import Audit, Column, Contract, Partitioning, Rule
 from patterns.core.partitions import Grain
+from patterns.quality.online_observer import observed
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
 
@@ -11,66 +12,89 @@ IN_ITS_HOUR = Rule(
     expression="event_hour = date_format(event_time, \"yyyy-MM-dd'T'HH\")",
     description="A row lies in the partition of its event time",
 )
-NOT_EMPTY = Rule(name="identified", expression="length(visit_id) > 0 AND length(user_id) > 0", description="Identifiers are not empty")
+NOT_EMPTY = Rule(
+    name="identified",
+    expression="length(visit_id) > 0 AND length(user_id) > 0",
+    description="Identifiers are not empty",
+)
 ARRIVED = Column(
     name="arrival_hour", type="STRING", nullable=False, description="Hour in which the row arrived (UTC)"
 )
 
-VISITS = Contract(
-    dataset="silver.visits",
-    description="Visit events: parsed, each once, beside the untouched line they came from",
-    owner="team:analytics",
-    columns=(
-        c.EVENT_HOUR,
-        *c.VISIT,
-        *c.CONTEXT,
-        *c.IDENTITY,
-        Column(name="occurrences", type="BIGINT", nullable=False, description="Received rows it stands for, itself included"),
-        Column(name="conflicts", type="BIGINT", nullable=False, description="Of these, rows with another payload"),
-        c.RAW,
-        ARRIVED,
-        *c.SOURCE,
-        c.FORMAT,
-    ),
-    key=("visit_id", "event_time", "page"),
-    partitioning=EVENT,
-    rules=(
-        IN_ITS_HOUR,
-        NOT_EMPTY,
-        Rule(name="stands_for_itself", expression="occurrences >= 1 AND conflicts < occurrences", description="A row stands for at least itself"),
-        Rule(name="from_bronze", expression="source_offset >= 0", description="The row can be found in bronze"),
-    ),
-    audits=(
-        Audit(
-            name="bounded_duplicates",
-            expression="sum(occurrences) <= 10 * count(1)",
-            description="A producer that repeats everything ten times is broken",
+VISITS = observed(
+    Contract(
+        dataset="silver.visits",
+        description="Visit events: parsed, each once, beside the untouched line they came from",
+        owner="team:analytics",
+        columns=(
+            c.EVENT_HOUR,
+            *c.VISIT,
+            *c.CONTEXT,
+            *c.IDENTITY,
+            Column(
+                name="occurrences",
+                type="BIGINT",
+                nullable=False,
+                description="Received rows it stands for, itself included",
+            ),
+            Column(
+                name="conflicts",
+                type="BIGINT",
+                nullable=False,
+                description="Of these, rows with another payload",
+            ),
+            c.RAW,
+            ARRIVED,
+            *c.SOURCE,
+            c.FORMAT,
         ),
+        key=("visit_id", "event_time", "page"),
+        partitioning=EVENT,
+        rules=(
+            IN_ITS_HOUR,
+            NOT_EMPTY,
+            Rule(
+                name="stands_for_itself",
+                expression="occurrences >= 1 AND conflicts < occurrences",
+                description="A row stands for at least itself",
+            ),
+            Rule(
+                name="from_bronze",
+                expression="source_offset >= 0",
+                description="The row can be found in bronze",
+            ),
+        ),
+        audits=(
+            Audit(
+                name="bounded_duplicates",
+                expression="sum(occurrences) <= 10 * count(1)",
+                description="A producer that repeats everything ten times is broken",
+            ),
+        ),
+        stands_for="sum(occurrences)",
+        reasons={"duplicates": "sum(occurrences - 1)"},
+        measures={
+            "conflicts": "sum(conflicts)",
+            "private": "count_if(keep_private)",
+        },
+        statistics=("event_time", "user_id", "page"),
+        patterns=(
+            "Windowed Deduplicator",
+            "Filter Interceptor",
+            "Wrapper",
+            "Data Overwrite",
+            "Dynamic Late Data Integrator",
+            "Audit-Write-Audit-Publish",
+            "Constraints Enforcer",
+            "Online Observer",
+            "Metadata Decorator",
+            "Concurrent Runner",
+            "Horizontal Partitioner",
+            "Metadata Enhancer",
+        ),
+        freshness_hours=2,
     ),
-    stands_for="sum(occurrences)",
-    reasons={"duplicates": "sum(occurrences - 1)"},
-    measures={
-        "conflicts": "sum(conflicts)",
-        "users": "approx_count_distinct(user_id)",
-        "without_referral": "count_if(referral is null)",
-        "private": "count_if(keep_private)",
-    },
-    statistics=("event_time", "user_id", "page"),
-    patterns=(
-        "Windowed Deduplicator",
-        "Filter Interceptor",
-        "Wrapper",
-        "Data Overwrite",
-        "Dynamic Late Data Integrator",
-        "Audit-Write-Audit-Publish",
-        "Constraints Enforcer",
-        "Online Observer",
-        "Metadata Decorator",
-        "Concurrent Runner",
-        "Horizontal Partitioner",
-        "Metadata Enhancer",
-    ),
-    freshness_hours=2,
+    distinct=("user_id",),
 )
 
 VISIT_CONFLICTS = Contract(
@@ -93,14 +117,24 @@ LATE_VISITS = Contract(
         c.ARRIVAL_HOUR,
         c.EVENT_HOUR,
         Column(name="event_time", type="TIMESTAMP", nullable=False, description="When the page was opened"),
-        Column(name="watermark", type="TIMESTAMP", nullable=False, description="Watermark when the row arrived"),
-        Column(name="lateness_seconds", type="DOUBLE", nullable=False, description="How far behind the watermark"),
+        Column(
+            name="watermark", type="TIMESTAMP", nullable=False, description="Watermark when the row arrived"
+        ),
+        Column(
+            name="lateness_seconds", type="DOUBLE", nullable=False, description="How far behind the watermark"
+        ),
         c.RAW,
         *c.SOURCE,
     ),
     key=("source_file", "source_offset"),
     partitioning=ARRIVAL,
-    rules=(Rule(name="behind_watermark", expression="event_time < watermark", description="Only late rows are captured"),),
+    rules=(
+        Rule(
+            name="behind_watermark",
+            expression="event_time < watermark",
+            description="Only late rows are captured",
+        ),
+    ),
     measures={"max_lateness_seconds": "max(lateness_seconds)"},
     breakdowns={"event_hours": ("event_hour",)},
     statistics=("event_hour", "event_time"),
@@ -114,15 +148,32 @@ USERS = Contract(
     columns=(
         Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
         *c.USER,
-        Column(name="valid_from", type="TIMESTAMP", nullable=False, description="First instant the version holds"),
-        Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
+        Column(
+            name="valid_from", type="TIMESTAMP", nullable=False, description="First instant the version holds"
+        ),
+        Column(
+            name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"
+        ),
         Column(name="is_current", type="BOOLEAN", nullable=False, description="The version that holds now"),
-        Column(name="snapshots", type="BIGINT", nullable=False, description="Delivered rows the version stands for"),
+        Column(
+            name="snapshots",
+            type="BIGINT",
+            nullable=False,
+            description="Delivered rows the version stands for",
+        ),
     ),
     key=("user_id", "valid_from"),
     rules=(
-        Rule(name="valid_range", expression="valid_to IS NULL OR valid_from < valid_to", description="A version holds for some time"),
-        Rule(name="current_is_open", expression="is_current = (valid_to IS NULL)", description="The current version is the open one"),
+        Rule(
+            name="valid_range",
+            expression="valid_to IS NULL OR valid_from < valid_to",
+            description="A version holds for some time",
+        ),
+        Rule(
+            name="current_is_open",
+            expression="is_current = (valid_to IS NULL)",
+            description="The current version is the open one",
+        ),
     ),
     audits=(
         Audit(
@@ -164,13 +215,32 @@ VISITS_ENRICHED = Contract(
     columns=(
         c.EVENT_HOUR,
         *c.VISIT,
-        Column(name="referral_host", type="STRING", nullable=False, description="Host the visitor came from, or direct"),
+        Column(
+            name="referral_host",
+            type="STRING",
+            nullable=False,
+            description="Host the visitor came from, or direct",
+        ),
         *c.CONTEXT,
         Column(name="device_name", type="STRING", description="Name of the device for people"),
         Column(name="user_registered", type="TIMESTAMP", description="When the user registered"),
-        Column(name="user_version_from", type="TIMESTAMP", description="Start of the user's version that was joined"),
-        Column(name="user_known", type="BOOLEAN", nullable=False, description="A version of the user held at the event"),
-        Column(name="device_known", type="BOOLEAN", nullable=False, description="The device is in the reference table"),
+        Column(
+            name="user_version_from",
+            type="TIMESTAMP",
+            description="Start of the user's version that was joined",
+        ),
+        Column(
+            name="user_known",
+            type="BOOLEAN",
+            nullable=False,
+            description="A version of the user held at the event",
+        ),
+        Column(
+            name="device_known",
+            type="BOOLEAN",
+            nullable=False,
+            description="The device is in the reference table",
+        ),
     ),
     key=("visit_id", "event_time", "page"),
     partitioning=EVENT,

@@ -27,9 +27,14 @@ both_engines = pytest.mark.parametrize("engine", list(Engine))
 
 
 @both_engines
-def test_a_commit_says_what_went_in_what_came_out_and_why(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_a_commit_says_what_went_in_what_came_out_and_why(
+    spark: Any, lake_root: Path, engine: Engine
+) -> None:
     commit = overwrite_partitions(
-        clicks(spark), target(lake_root, engine=engine), HOURS, Provenance(accounts=accounts(), inputs={"bronze.x": 7})
+        clicks(spark),
+        target(lake_root, engine=engine),
+        HOURS,
+        Provenance(accounts=accounts(), inputs={"bronze.x": 7}),
     )
     entry = commit.entries[HOURS[0]]
     assert (entry.rows_in, entry.rows_out) == (accounts()[HOURS[0]].rows_in, 50)
@@ -77,7 +82,9 @@ def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, lake_root: 
 
 @both_engines
 def test_a_vanished_row_is_refused_before_anyone_sees_it(spark: Any, lake_root: Path, engine: Engine) -> None:
-    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance(accounts=accounts()))
+    overwrite_partitions(
+        clicks(spark), target(lake_root, "one", engine), HOURS, Provenance(accounts=accounts())
+    )
     before = table(spark, lake_root)
     with pytest.raises(AuditFailed, match=r"account\.accounted") as refused:
         overwrite_partitions(
@@ -94,7 +101,9 @@ def test_a_vanished_row_is_refused_before_anyone_sees_it(spark: Any, lake_root: 
 def test_all_violations_of_a_batch_are_named_at_once(spark: Any, lake_root: Path, engine: Engine) -> None:
     bad = clicks(spark).withColumn("click", F.when(F.col("click") < 4, F.lit(-1)).otherwise(F.col("click")))
     with pytest.raises(AuditFailed) as refused:
-        overwrite_partitions(bad, target(lake_root, engine=engine), HOURS, Provenance(accounts={HOURS[0]: Account(rows_in=1)}))
+        overwrite_partitions(
+            bad, target(lake_root, engine=engine), HOURS, Provenance(accounts={HOURS[0]: Account(rows_in=1)})
+        )
     named = {(item.rule, item.partition) for item in refused.value.violations}
     assert named == {
         ("positive", HOURS[0]),
@@ -160,7 +169,9 @@ def test_two_runs_on_one_partition_end_in_one_of_them(
 
     def slow() -> None:
         try:
-            overwrite_partitions(clicks(spark, 20), target(lake_root, "slow", probe=str(probe)), HOURS, Provenance())
+            overwrite_partitions(
+                clicks(spark, 20), target(lake_root, "slow", probe=str(probe)), HOURS, Provenance()
+            )
             outcome.append(None)
         except BaseException as error:  # noqa: BLE001 - looked at below
             outcome.append(error)
@@ -186,7 +197,9 @@ def test_runs_on_different_partitions_both_publish(spark: Any, lake_root: Path, 
     first = clicks(spark).where(F.col("hour") == HOURS[0])
     second = clicks(spark).where(F.col("hour") == HOURS[1])
     writer = threading.Thread(
-        target=lambda: overwrite_partitions(first, target(lake_root, "a", probe=str(probe)), HOURS[:1], Provenance())
+        target=lambda: overwrite_partitions(
+            first, target(lake_root, "a", probe=str(probe)), HOURS[:1], Provenance()
+        )
     )
     writer.start()
     reached(probe, "audited")
@@ -201,14 +214,22 @@ def test_the_columns_lineage_comes_from_the_plan(spark: Any, lake_root: Path) ->
     source = Lake(root=str(lake_root)).read(spark, CONTRACT.dataset)
     totals = source.groupBy("hour").agg(F.sum("stands_for").alias("total"))
     frame = source.join(totals, "hour").select(
-        "hour", (F.col("click") + F.col("total")).alias("click"), F.lit(1).cast("bigint").alias("stands_for"), "page"
+        "hour",
+        (F.col("click") + F.col("total")).alias("click"),
+        F.lit(1).cast("bigint").alias("stands_for"),
+        "page",
     )
-    commit = overwrite_partitions(frame.unionByName(source.limit(0)), target(lake_root, "two"), HOURS, Provenance())
+    commit = overwrite_partitions(
+        frame.unionByName(source.limit(0)), target(lake_root, "two"), HOURS, Provenance()
+    )
     path = f"{lake_root}/silver/clicks"
     found = {
         column: [source.rsplit("#", 1)[1] for source in sources if path in source]
         for column, sources in commit.info["column_lineage"].items()
     }
     assert found == {
-        "hour": ["hour"], "click": ["click", "stands_for"], "stands_for": ["stands_for"], "page": ["page"]
+        "hour": ["hour"],
+        "click": ["click", "stands_for"],
+        "stands_for": ["stands_for"],
+        "page": ["page"],
     }

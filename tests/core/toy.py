@@ -41,7 +41,9 @@ WHOLE = replace(CONTRACT, dataset="silver.whole", partitioning=None)
 def clicks(spark: Any, rows: int = 100, first: int = 0) -> Any:
     """Rows of both hours, alternating; row n stands for 1 + n % 3 rows."""
     return spark.range(first, first + rows).selectExpr(
-        f"if(id % 2 = 0, '{HOURS[0]}', '{HOURS[1]}') AS hour", "id AS click", "1 + id % 3 AS stands_for",
+        f"if(id % 2 = 0, '{HOURS[0]}', '{HOURS[1]}') AS hour",
+        "id AS click",
+        "1 + id % 3 AS stands_for",
         "concat('/page', id % 5) AS page",
     )
 
@@ -55,7 +57,11 @@ def accounts(rows: int = 100) -> Mapping[str, Account]:
 
 
 def target(
-    root: Path, run: str = "run-1", engine: Engine = Engine.TRANSACTION, contract: Contract = CONTRACT, **more: Any
+    root: Path,
+    run: str = "run-1",
+    engine: Engine = Engine.TRANSACTION,
+    contract: Contract = CONTRACT,
+    **more: Any,
 ) -> Target:
     """A target of one run."""
     return Target(

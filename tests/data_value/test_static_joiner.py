@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ VERSIONS = "user_id STRING, login STRING, valid_from TIMESTAMP, valid_to TIMESTA
 
 
 def day(number: int) -> datetime:
-    return datetime(2026, 1, number)
+    return datetime(2026, 1, number, tzinfo=timezone.utc).replace(tzinfo=None)
 
 
 def facts(spark: Any, *days: int | None, user: str | None = "u") -> Any:
@@ -31,7 +31,14 @@ def versions(spark: Any, *ranges: tuple[str, int | None, int | None]) -> Any:
 
 def joined(facts_: Any, versions_: Any, **more: Any) -> list[Any]:
     found = static_joiner.join_as_of(
-        facts_, versions_, ("user_id",), at="at", valid_from="valid_from", valid_to="valid_to", known="known", **more
+        facts_,
+        versions_,
+        ("user_id",),
+        at="at",
+        valid_from="valid_from",
+        valid_to="valid_to",
+        known="known",
+        **more,
     )
     return found.orderBy("fact").collect()
 
@@ -40,13 +47,22 @@ def joined(facts_: Any, versions_: Any, **more: Any) -> list[Any]:
 def test_a_fact_on_the_boundary_gets_the_version_that_begins(spark: Any, disjoint: bool) -> None:
     history = versions(spark, ("old", 1, 5), ("new", 5, None))
     rows = joined(facts(spark, 1, 4, 5, 9), history, disjoint=disjoint)
-    assert [(row.login, row.known) for row in rows] == [("old", True), ("old", True), ("new", True), ("new", True)]
+    assert [(row.login, row.known) for row in rows] == [
+        ("old", True),
+        ("old", True),
+        ("new", True),
+        ("new", True),
+    ]
     assert rows[2].valid_from == day(5)
 
 
 def test_ranges_closed_at_both_ends_would_double_that_fact(spark: Any) -> None:
     history = versions(spark, ("old", 1, 5), ("new", 5, None))
-    naive = facts(spark, 5).join(history, "user_id").where("at >= valid_from AND (valid_to IS NULL OR at <= valid_to)")
+    naive = (
+        facts(spark, 5)
+        .join(history, "user_id")
+        .where("at >= valid_from AND (valid_to IS NULL OR at <= valid_to)")
+    )
     assert naive.count() == 2
 
 
@@ -75,12 +91,14 @@ def test_open_ends_hold_for_ever(spark: Any) -> None:
     [
         ([("old", 1, None), ("new", 5, None)], ["old", "new", "new"]),
         ([("old", 1, 7), ("new", 5, 20)], ["old", "new", "new"]),
-        ([("long", 1, 20), ("short", 1, 5)], ["short", "long", "long"]),
+        ([("long", 1, 20), ("short", 1, 5)], ["long", "long", "long"]),
         ([("a", None, None), ("b", None, None)], None),
         ([("a", 1, None), ("empty", 5, 5)], ["a", "a", "a"]),
     ],
 )
-def test_overlapping_versions_never_double_a_fact(spark: Any, ranges: Any, expected: list[str] | None) -> None:
+def test_overlapping_versions_never_double_a_fact(
+    spark: Any, ranges: Any, expected: list[str] | None
+) -> None:
     rows = joined(facts(spark, 2, 6, 9), versions(spark, *ranges))
     assert len(rows) == 3
     assert all(row.known for row in rows)
@@ -89,21 +107,27 @@ def test_overlapping_versions_never_double_a_fact(spark: Any, ranges: Any, expec
 
 
 def test_a_fact_for_which_two_versions_held_is_marked(spark: Any) -> None:
-    rows = joined(facts(spark, 2, 6, 9), versions(spark, ("old", 1, 7), ("new", 5, 20)), ambiguous="ambiguous")
+    rows = joined(
+        facts(spark, 2, 6, 9), versions(spark, ("old", 1, 7), ("new", 5, 20)), ambiguous="ambiguous"
+    )
     assert [row.ambiguous for row in rows] == [False, True, False]
 
 
 def test_overlapping_versions_are_listed_and_refused(spark: Any) -> None:
     history = versions(spark, ("old", 1, 7), ("new", 5, 20), ("last", 20, None))
     ends = {"valid_from": "valid_from", "valid_to": "valid_to"}
-    assert [row.login for row in static_joiner.overlapping(history, ("user_id",), **ends).collect()] == ["new"]
+    assert [row.login for row in static_joiner.overlapping(history, ("user_id",), **ends).collect()] == [
+        "new"
+    ]
     with pytest.raises(OverlappingVersions, match="for u"):
         static_joiner.check(history, ("user_id",), **ends, where="silver.users")
 
 
 def test_versions_that_touch_are_accepted(spark: Any) -> None:
     history = versions(spark, ("old", 1, 5), ("new", 5, None))
-    static_joiner.check(history, ("user_id",), valid_from="valid_from", valid_to="valid_to", where="silver.users")
+    static_joiner.check(
+        history, ("user_id",), valid_from="valid_from", valid_to="valid_to", where="silver.users"
+    )
 
 
 def test_facts_keep_their_columns_and_order(spark: Any) -> None:
@@ -141,13 +165,21 @@ def test_small_reference_data_is_broadcast_and_the_facts_are_not_moved(spark: An
 @pytest.mark.parametrize("unique", [False, True])
 def test_the_current_row_is_joined_on_several_keys(spark: Any, unique: bool) -> None:
     events = spark.createDataFrame(
-        [(1, "tv", "1"), (2, "tv", "2"), (3, None, "1"), (4, None, None)], "id INT, type STRING, version STRING"
+        [(1, "tv", "1"), (2, "tv", "2"), (3, None, "1"), (4, None, None)],
+        "id INT, type STRING, version STRING",
     )
-    reference = spark.createDataFrame([("tv", "1", "One"), (None, "1", "X")], "type STRING, version STRING, name STRING")
+    reference = spark.createDataFrame(
+        [("tv", "1", "One"), (None, "1", "X")], "type STRING, version STRING, name STRING"
+    )
     found = static_joiner.join_current(events, reference, ("type", "version"), known="known", unique=unique)
     assert found.columns == ["id", "type", "version", "name", "known"]
     rows = found.orderBy("id").collect()
-    assert [(row.name, row.known) for row in rows] == [("One", True), (None, False), (None, False), (None, False)]
+    assert [(row.name, row.known) for row in rows] == [
+        ("One", True),
+        (None, False),
+        (None, False),
+        (None, False),
+    ]
 
 
 def test_a_key_that_occurs_twice_does_not_double_a_fact_as_a_plain_join_would(spark: Any) -> None:

@@ -60,7 +60,10 @@ def by_hand(rows: list[Row]) -> set[tuple[Any, ...]]:
 
 def test_winners_and_their_counts_equal_brute_force(spark: SparkSession) -> None:
     rows = random_rows(400)
-    found = {(*row[:4], bytes(row[4]) if row[4] is not None else None, *row[5:]) for row in winners_of(frame_of(spark, rows)).collect()}
+    found = {
+        (*row[:4], bytes(row[4]) if row[4] is not None else None, *row[5:])
+        for row in winners_of(frame_of(spark, rows)).collect()
+    }
     assert found == by_hand(rows)
 
 
@@ -128,7 +131,9 @@ def test_the_rows_are_not_read_when_no_winner_has_a_conflict(spark: SparkSession
             F.lit("x").alias("page"),
             F.lit("h").alias("arrival_hour"),
             F.lit(1).cast("bigint").alias("source_offset"),
-            F.raise_error(F.concat(F.lit("was read "), F.col("id").cast("string"))).cast("binary").alias("raw"),
+            F.raise_error(F.concat(F.lit("was read "), F.col("id").cast("string")))
+            .cast("binary")
+            .alias("raw"),
         )
     )
     assert conflicting(bomb, winners, key=KEY, order=ORDER, payload=F.col("raw")).collect() == []

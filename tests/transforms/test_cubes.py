@@ -12,8 +12,8 @@ from assets.transforms import cubes
 from quality.contracts import CONTRACTS
 
 VISITS = (
-    "event_date STRING, event_week STRING, device_type STRING, browser STRING, referral_host STRING, page STRING,"
-    " visit_id STRING, user_id STRING, hours_present INT"
+    "event_date STRING, event_week STRING, device_type STRING, browser STRING, referral_host STRING,"
+    " page STRING, visit_id STRING, user_id STRING, hours_present INT"
 )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +21,23 @@ ROWS = (
 )
 
 
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[misc,arg-type]
+
+
+def in_utc(rows: list[Any]) -> list[Any]:
+    """Rows come to the client in its own time zone, without saying so."""
+    return [
+        SimpleNamespace(
+            **{
+                name: value.astimezone(timezone.utc) if isinstance(value, datetime) else value
+                for name, value in row.asDict().items()
+            }
+        )
+        for row in rows
+    ]
+
+
 def deliver(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> Any:
     rows, offset = [], 0
     for line in lines:
@@ -29,22 +48,26 @@ def deliver(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/
 
 
 def judged(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> list[Any]:
-    return users.judge(deliver(spark, *lines, file=file)).orderBy("source_offset").collect()
+    return in_utc(users.judge(deliver(spark, *lines, file=file)).orderBy("source_offset").collect())
 
 
-def reasons(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> list[list[str]]:
+def reasons(
+    spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json"
+) -> list[list[str]]:
     return [row.reasons for row in judged(spark, *lines, file=file)]
 
 
-def snapshot(day: int, user: str, login: str = "l", email: str = "e", offset: int = 0, last: int | None = None) -> Any:
-    registered = datetime(2020, 5, 5)
-    connected = None if last is None else datetime(2026, 1, last)
+def snapshot(
+    day: int, user: str, login: str = "l", email: str = "e", offset: int = 0, last: int | None = None
+) -> Any:
+    registered = utc(2020, 5, 5)
+    connected = None if last is None else utc(2026, 1, last)
     return (f"2026-01-{day:02}", "f", offset, user, login, email, registered, None, connected)
 
 
 def versions(spark: Any, *rows: Any) -> list[Any]:
     found = users.history(spark.createDataFrame(list(rows), ROWS)).orderBy("user_id", "valid_from")
-    return found.collect()
+    return in_utc(found.collect())
 
 
 def names_and_types(frame: Any) -> list[tuple[str, str]]:
@@ -69,7 +92,7 @@ def test_a_json_line_is_typed(spark: Any) -> None:
     (row,) = judged(spark, line)
     assert row.reasons == []
     assert (row.id, row.login, row.email) == ("u1", "ann", "a@b.example")
-    assert row.registered_datetime == datetime(2026, 1, 1)
+    assert row.registered_datetime == utc(2026, 1, 1)
     assert row.last_connection_datetime is None
     assert bytes(row.raw) == line.encode()
 
@@ -162,11 +185,11 @@ def test_a_login_that_changes_makes_a_version_and_a_connection_does_not(spark: A
         snapshot(3, "u", login="new", last=3),
         snapshot(4, "u", login="new", last=4),
     )
-    assert first.valid_from == datetime(2020, 5, 5)
-    assert first.valid_to == second.valid_from == datetime(2026, 1, 3)
+    assert first.valid_from == utc(2020, 5, 5)
+    assert first.valid_to == second.valid_from == utc(2026, 1, 3)
     assert (first.last_connection_datetime, second.last_connection_datetime) == (
-        datetime(2026, 1, 2),
-        datetime(2026, 1, 4),
+        utc(2026, 1, 2),
+        utc(2026, 1, 4),
     )
     assert (first.is_current, second.is_current, second.valid_to) == (False, True, None)
     assert (first.snapshots, second.snapshots) == (2, 2)
@@ -184,9 +207,9 @@ def test_a_value_that_comes_back_makes_a_third_version(spark: Any) -> None:
 
 def test_a_user_absent_from_a_delivery_is_closed_and_may_return(spark: Any) -> None:
     gone, back, _ = versions(spark, snapshot(1, "u"), snapshot(2, "x"), snapshot(4, "u"), snapshot(4, "x"))
-    assert gone.valid_to == datetime(2026, 1, 2)
+    assert gone.valid_to == utc(2026, 1, 2)
     assert not gone.is_current
-    assert (back.valid_from, back.is_current) == (datetime(2026, 1, 4), True)
+    assert (back.valid_from, back.is_current) == (utc(2026, 1, 4), True)
 
 
 def test_a_day_that_was_not_delivered_closes_nobody(spark: Any) -> None:
@@ -200,9 +223,9 @@ def test_of_several_rows_of_a_day_the_first_counts_and_all_are_counted(spark: An
 
 
 def test_a_user_registered_after_its_delivery_is_known_from_the_delivery(spark: Any) -> None:
-    row = ("2026-01-01", "f", 0, "u", "l", "e", datetime(2026, 1, 1, 12), None, None)
+    row = ("2026-01-01", "f", 0, "u", "l", "e", utc(2026, 1, 1, 12), None, None)
     nothing = ("2026-01-01", "f", 1, "v", "l", "e", None, None, None)
-    assert [one.valid_from for one in versions(spark, row, nothing)] == [datetime(2026, 1, 1)] * 2
+    assert [one.valid_from for one in versions(spark, row, nothing)] == [utc(2026, 1, 1)] * 2
 
 
 def test_any_history_equals_the_one_derived_day_by_day(spark: Any) -> None:
@@ -216,7 +239,9 @@ def test_any_history_equals_the_one_derived_day_by_day(spark: Any) -> None:
     draw.shuffle(rows)
     found = versions(spark, *rows)
     assert sum(row.snapshots for row in found) == len(rows)
-    assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in found} == by_hand(rows)
+    assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in found} == by_hand(
+        rows
+    )
 
 
 def by_hand(rows: list[Any]) -> set[Any]:
@@ -229,11 +254,11 @@ def by_hand(rows: list[Any]) -> set[Any]:
         start, held, seen = None, None, False
         for day in [*days, None]:
             now = held if day is None else first.get((user, day))
-            instant = None if day is None else datetime.fromisoformat(day)
+            instant = None if day is None else datetime.fromisoformat(f"{day}T00:00:00+00:00")
             if now != held or day is None:
                 if held is not None:
                     found.add((user, start, instant, *held))
-                start = instant if seen else datetime(2020, 5, 5)
+                start = instant if seen else utc(2020, 5, 5)
             held, seen = now, seen or now is not None
     return found
 
@@ -248,5 +273,5 @@ def test_a_year_of_versions_never_overlaps(spark: Any) -> None:
     rows = [snapshot(1 + day, "u", str(day % 3)) for day in range(27)]
     found = versions(spark, *rows)
     assert len(found) == 27
-    assert all(one.valid_to == two.valid_from for one, two in zip(found, found[1:], strict=False))
+    assert all(one.valid_to == two.valid_from for one, two in pairwise(found))
     assert found[-1].valid_from - found[1].valid_from == timedelta(days=25)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import json
+import random
 from typing import Any
 
+import oracle
 import pytest
 from assets.transforms import visit_events
 from patterns.core.errors import ConfigurationError
@@ -81,7 +83,10 @@ REJECTED = {
     "invalid bytes": (GOOD.encode().replace(b"/home", b"/caf\xe9\xff"), ["not_utf8"]),
     "overlong encoding": (GOOD.encode().replace(b"/home", b"/\xc0\xaf"), ["not_utf8"]),
     "five megabytes": (GOOD[:-1] + ',"x":"' + "x" * 5_000_000 + '"}', ["too_large"]),
-    "one byte too many": (GOOD[:-1] + ',"x":"' + "x" * (1_048_577 - len(GOOD.encode()) - 7) + '"}', ["too_large"]),
+    "one byte too many": (
+        GOOD[:-1] + ',"x":"' + "x" * (1_048_577 - len(GOOD.encode()) - 7) + '"}',
+        ["too_large"],
+    ),
     "too large for its bytes to matter": (b"\xff" * 1_048_577, ["too_large"]),
     "megabytes of nothing": (" " * 2_000_000, ["too_large"]),
     "cut in the middle": (GOOD[:60], ["truncated"]),
@@ -93,6 +98,11 @@ REJECTED = {
     "two events": (GOOD + GOOD, ["several_objects"]),
     "two events apart": (GOOD + " \t" + GOOD, ["several_objects"]),
     "two events with a comma": (GOOD + " , " + GOOD, ["several_objects"]),
+    "two events with braces in their texts": (line(page="}{") + line(page="} {"), ["several_objects"]),
+    "two events with lists of objects": ('{"a":[{},{}]}{"b":{"c":[{}]}}', ["several_objects"]),
+    "two objects without a comma in a list": ('{"a":1},{"b":[{}{}]}', ["not_json"]),
+    "one object with a list without a comma": ('{"b":[{}{}]}', ["not_json"]),
+    "two objects, one with a bad escape": ('{"a":"\\q"}{"b":1}', ["not_json"]),
     "three small objects": ('{"a":1}{"b":2}{}', ["several_objects"]),
     "two empty objects": ("{}{}", ["several_objects"]),
     "object, null, object": ("{},null,{}", ["not_json"]),
@@ -110,6 +120,9 @@ REJECTED = {
     "trailing comma": (GOOD[:-1] + ",}", ["not_json"]),
     "a comment": ("/* c */" + GOOD, ["not_json"]),
     "byte order mark": ("\ufeff" + GOOD, ["not_json"]),
+    "an error inside a string whose rest happens to parse": (GOOD.replace('/home"', "/ho\t"), ["not_json"]),
+    "the same in an optional field": (GOOD.replace('01:00"', "\x02"), ["not_json"]),
+    "the same with a bad escape": (GOOD.replace('"u1"', '"u1\\q'), ["not_json"]),
     "raw control character": (GOOD.replace("/home", "/\x01"), ["not_json"]),
     "nesting beyond the parser": (GOOD[:-1] + ',"x":' + "[" * 1500 + "]" * 1500 + "}", ["not_json"]),
     "closing the wrapper": (GOOD + ',{"__end":"."}]', ["truncated"]),
@@ -233,6 +246,56 @@ def test_the_same_holds_without_ansi(spark: SparkSession) -> None:
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before or "true")
     assert [sorted(row["reasons"]) for row in rows] == [sorted(reasons) for _, reasons in REJECTED.values()]
+
+
+def mutations(count: int) -> list[str | bytes]:
+    """Lines a few random edits away from an event, or from several."""
+    draw = random.Random(11)
+    parts = [
+        '"',
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\\",
+        " ",
+        "0",
+        "null",
+        "true",
+        '"page"',
+        '""',
+        "}{",
+        "é",
+        "-1",
+        "Z",
+        "\n",
+    ]
+    seeds = [GOOD, GOOD + GOOD, line(context=None), line(keep_private=None), '{"a":1},{"b":[{}]}']
+    found: list[str | bytes] = []
+    for _ in range(count):
+        text = draw.choice(seeds)
+        for _ in range(draw.randrange(1, 4)):
+            at, to = sorted(draw.randrange(len(text) + 1) for _ in range(2))
+            to = to if draw.random() < 0.1 else min(at + draw.randrange(3), len(text))
+            text = text[:at] + draw.choice([*parts, ""]) + text[to:]
+        found.append(text)
+    return found
+
+
+def test_thousands_of_mutated_lines_get_the_oracles_verdict(spark: SparkSession) -> None:
+    lines = mutations(4000)
+    expected = [oracle.judge_json(one.encode() if isinstance(one, str) else one, HOUR) for one in lines]
+    rows = judged(spark, lines)
+    differing = [
+        (text, row["reasons"], verdict.reasons)
+        for text, row, verdict in zip(lines, rows, expected, strict=True)
+        if sorted(row["reasons"]) != sorted(verdict.reasons)
+    ]
+    assert differing == []
+    assert sum(not verdict.reasons for verdict in expected) > 200
+    assert len({reason for verdict in expected for reason in verdict.reasons}) > 12
 
 
 def test_a_null_line_is_an_empty_line(spark: SparkSession) -> None:

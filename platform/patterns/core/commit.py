@@ -74,7 +74,12 @@ class Commit:
             "table_version": self.version,
         }
         figures.update({f"rows/{reason}": rows for reason, rows in sorted(reasons.items())})
-        if partition is None:
+        if partition is not None:
+            measures = self.entries[partition].measures.items()
+            figures.update(
+                {f"measure/{name}": value for name, value in measures if isinstance(value, int | float)}
+            )
+        else:
             figures["files"] = int(self.info["files"])
             figures["bytes"] = int(self.info["bytes"])
         return figures

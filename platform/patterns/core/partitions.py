@@ -18,7 +18,7 @@ class Grain(str, Enum):
     WEEK = "week"
 
     @property
-    def format(self) -> str:
+    def key_format(self) -> str:
         """The `strftime` format of a partition key."""
         return "%Y-%m-%dT%H" if self is Grain.HOUR else "%Y-%m-%d"
 
@@ -55,9 +55,9 @@ def start_of(key: str, grain: Grain) -> datetime:
         ConfigurationError: The key is not in the grain's format.
     """
     try:
-        return datetime.strptime(key, grain.format).replace(tzinfo=timezone.utc)
+        return datetime.strptime(key, grain.key_format).replace(tzinfo=timezone.utc)
     except ValueError as error:
-        example = datetime(2026, 1, 5, 3).strftime(grain.format)
+        example = datetime(2026, 1, 5, 3).strftime(grain.key_format)
         raise ConfigurationError(
             what=f"'{key}' is not the name of a {grain.value}",
             where="partition",
@@ -70,7 +70,7 @@ def key_of(moment: datetime, grain: Grain) -> str:
     utc = moment.astimezone(timezone.utc) if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
     if grain is Grain.WEEK:
         utc -= timedelta(days=utc.weekday())
-    return utc.strftime(grain.format)
+    return utc.strftime(grain.key_format)
 
 
 def coarser(key: str, grain: Grain, to: Grain) -> str:

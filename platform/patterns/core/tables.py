@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,27 +13,39 @@ from patterns.core.lake import Lake
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CONTRACT = "blogdata.contract"
+"""Table property with the fingerprint of the contract the table was last brought up to."""
+
 
 class SchemaDrift(PlatformError):
     """A table and its contract disagree in a way that must not be mended without a person."""
 
 
-def ensure(spark: SparkSession, lake: Lake, contract: Contract) -> None:
+def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool = True) -> None:
     """Create the dataset's table with the constraints of its contract, or add columns and constraints it lacks.
+
+    Args:
+        spark: The session.
+        lake: The tables' root.
+        contract: What is promised about the dataset.
+        engine: Create it in one commit by the engine; otherwise by SQL, one commit a constraint.
 
     Raises:
         SchemaDrift: A column changed its type or was removed from the contract.
     """
     table = lake.table(contract.dataset)
     path = lake.path(contract.dataset)
-    known = dict(table.metadata().configuration) if table else {}
-    if known.get("blogdata.contract") == contract.fingerprint:
+    if table is None and engine:
+        _create(spark, path, contract)
+        return
+    known: dict[str, str | None] = dict(table.metadata().configuration) if table else {}
+    if known.get(CONTRACT) == contract.fingerprint:
         return
     if table is None:
-        spark.sql(_create(path, contract))
+        spark.sql(_create_statement(path, contract))
     else:
         _add_columns(spark, lake, contract)
-    for name, expression in _constraints(contract).items():
+    for name, expression in constraints(contract).items():
         present = known.get(f"delta.constraints.{name}")
         if present == expression:
             continue
@@ -40,26 +53,56 @@ def ensure(spark: SparkSession, lake: Lake, contract: Contract) -> None:
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
         spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT `{name}` CHECK ({expression})")
     # Last, so that a crash in between leaves a table that is brought up to date again.
-    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('blogdata.contract' = '{contract.fingerprint}')")
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{CONTRACT}' = '{contract.fingerprint}')")
 
 
-def _constraints(contract: Contract) -> dict[str, str]:
+def constraints(contract: Contract) -> dict[str, str]:
+    """Give the CHECK constraints of a dataset's table: name to condition."""
     return {rule.name.lower(): rule.expression for rule in contract.rules}
 
 
-def _create(path: str, contract: Contract) -> str:
+def _properties(contract: Contract) -> dict[str, str]:
+    partition = contract.partitioning.column if contract.partitioning else None
+    statistics = ",".join(name for name in contract.statistics if name != partition)
+    properties = {
+        # A commit is idempotent for as long as its transaction identifier is remembered; forever would grow the log.
+        "delta.setTransactionRetentionDuration": "interval 7 days",
+        "delta.dataSkippingStatsColumns": statistics,
+    }
+    return {key: value for key, value in properties.items() if value}
+
+
+def _create(spark: SparkSession, path: str, contract: Contract) -> None:
+    from pyspark.sql.types import DataType, StructField, StructType
+
+    schema = StructType(
+        [
+            StructField(
+                column.name, DataType.fromDDL(column.type), column.nullable, {"comment": column.description}
+            )
+            for column in contract.columns
+        ]
+    )
+    configuration = {
+        **_properties(contract),
+        **{f"delta.constraints.{name}": expression for name, expression in constraints(contract).items()},
+        CONTRACT: contract.fingerprint,
+    }
+    writer = spark.range(0).write.format("contract-table").mode("append").option("schema", schema.json())
+    if contract.partitioning:
+        writer = writer.option("partition", contract.partitioning.column)
+    writer.option("description", contract.description).option(
+        "configuration", json.dumps(configuration)
+    ).save(path)
+
+
+def _create_statement(path: str, contract: Contract) -> str:
     columns = ", ".join(
         f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'} COMMENT {_literal(column.description)}"
         for column in contract.columns
     )
-    statistics = [name for name in contract.statistics if not _partitions(contract, name)]
     partitioned = f"PARTITIONED BY (`{contract.partitioning.column}`)" if contract.partitioning else ""
-    properties = {
-        # A commit is idempotent for as long as its transaction identifier is remembered; forever would grow the log.
-        "delta.setTransactionRetentionDuration": "interval 7 days",
-        "delta.dataSkippingStatsColumns": ",".join(statistics),
-    }
-    listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items() if value)
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in _properties(contract).items())
     return (
         f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta {partitioned} "
         f"COMMENT {_literal(contract.description)} TBLPROPERTIES ({listed})"
@@ -68,7 +111,9 @@ def _create(path: str, contract: Contract) -> str:
 
 def _add_columns(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     path = lake.path(contract.dataset)
-    present = {field.name: field.dataType.simpleString() for field in lake.read(spark, contract.dataset).schema}
+    present = {
+        field.name: field.dataType.simpleString() for field in lake.read(spark, contract.dataset).schema
+    }
     wanted = {column.name: column for column in contract.columns}
     gone = sorted(set(present) - set(wanted))
     changed = sorted(
@@ -83,10 +128,6 @@ def _add_columns(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     added = [f"`{name}` {column.type}" for name, column in wanted.items() if name not in present]
     if added:
         spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({', '.join(added)})")
-
-
-def _partitions(contract: Contract, column: str) -> bool:
-    return contract.partitioning is not None and contract.partitioning.column == column
 
 
 @lru_cache(maxsize=64)

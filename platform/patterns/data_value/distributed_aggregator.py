@@ -1,13 +1,16 @@
 """Distributed Aggregator: a cube over more rows than one machine holds, computed where the rows are.
 
-Problem: counts over days of events by several dimensions; the rows lie everywhere, the groups must come together.
-How it works: every measure is computed in part before rows move, so that only partial results cross the network
-(:func:`aggregate`). Exact distinct counts have no small partial result: the engine groups by the counted values
-first. Approximate ones keep a sketch of fixed size per group instead (DataSketches HLL), with an error known
-beforehand. :func:`salted` splits every group in two steps, by counted values and by a hash of chosen columns.
-The trap: one group far larger than the rest leaves one task working alone. A salt must be computed from the row: a
-random one changes when a task is retried, and rows are lost or counted twice. Salting a measure whose partial results
-are small gains nothing, it only adds a shuffle. Distinct counts of days do not add up to that of the week.
+Problem: counts over days of events by several dimensions; the rows lie everywhere, the groups must come
+together.
+How it works: every measure is computed in part before rows move, so that only partial results cross the
+network (:func:`aggregate`). Exact distinct counts have no small partial result: the engine groups by the
+counted values first. Approximate ones keep a sketch of fixed size per group instead (DataSketches HLL), with
+an error known beforehand. :func:`salted` splits every group in two steps, by counted values and by a hash of
+chosen columns.
+The trap: one group far larger than the rest leaves one task working alone. A salt must be computed from the
+row: a random one changes when a task is retried, and rows are lost or counted twice. Salting a measure whose
+partial results are small gains nothing, it only adds a shuffle. Distinct counts of days do not add up to that
+of the week.
 When not to use it: when the data is already partitioned by the group (Local Aggregator), or fits one process.
 Source: "Data Engineering Design Patterns", ch. 5; error of the sketch: Flajolet et al., HyperLogLog, 2007.
 """
@@ -20,7 +23,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from patterns.core.errors import ConfigurationError
 
@@ -95,11 +98,12 @@ def cube(
         dimensions: All dimensions, in order.
         measures: What to compute.
         sets: The combinations; None for all of them, the empty one (everything) included.
-        level: Name of the BIGINT to add that tells a total from a group whose value is null: bit n, from the right,
-            is set when the n-th dimension from the right is summed over.
+        level: Name of the BIGINT to add that tells a total from a group whose value is null: bit n, from the
+            right, is set when the n-th dimension from the right is summed over.
 
     Returns:
-        One row per group of every combination: the dimensions (null where summed over), the measures, and `level`.
+        One row per group of every combination: the dimensions (null where summed over), the measures, and
+        `level`.
     """
     columns = [F.col(name) for name in dimensions]
     grouped = (
@@ -121,7 +125,8 @@ def salted(
     spread: Sequence[str] = (),
     salts: int = 16,
 ) -> DataFrame:
-    """Aggregate in two steps, so that no group is the work of one task; the result is that of :func:`aggregate`.
+    """Aggregate in two steps, so that no group is the work of one task; the result is that of
+    :func:`aggregate`.
 
     Args:
         frame: Any rows.
@@ -146,14 +151,19 @@ def salted(
     keys: list[Column] = [F.col(column).alias(_DISTINCT + column) for column in counted]
     if spread:
         keys.append(F.pmod(F.xxhash64(*spread), F.lit(salts)).alias(_SALT))
-    parts = [_partial(measure).alias(_PART + measure.name) for measure in measures if measure.how is not How.DISTINCT]
+    parts = [
+        _partial(measure).alias(_PART + measure.name)
+        for measure in measures
+        if measure.how is not How.DISTINCT
+    ]
     # At least one aggregate, or grouping by the distinct columns alone would have nothing to compute.
     partial = frame.groupBy(*by, *keys).agg(F.count(F.lit(1)).alias(_PART), *parts)
     return partial.groupBy(*by).agg(*[_merged(measure).alias(measure.name) for measure in measures])
 
 
 def relative_error(lg_k: int = DEFAULT_LG_K) -> float:
-    """Give the standard error of an approximate distinct count, as a share of it; twice that holds 19 times of 20.
+    """Give the standard error of an approximate distinct count, as a share of it; twice that holds 19 times
+    of 20.
 
     Args:
         lg_k: Size of the sketch as a power of two; 12 gives 1.6 %.
@@ -166,13 +176,17 @@ def _whole(measure: Measure) -> Column:
     if measure.how is How.DISTINCT:
         return F.count_distinct(column)
     if measure.how is How.APPROXIMATE:
-        return F.coalesce(F.hll_sketch_estimate(F.hll_sketch_agg(column, measure.lg_k)), F.lit(0).cast("bigint"))
+        return F.coalesce(
+            F.hll_sketch_estimate(F.hll_sketch_agg(column, measure.lg_k)), F.lit(0).cast("bigint")
+        )
     return _simple(measure, column)
 
 
 def _partial(measure: Measure) -> Column:
     column = F.lit(1) if measure.column is None else F.col(measure.column)
-    return F.hll_sketch_agg(column, measure.lg_k) if measure.how is How.APPROXIMATE else _simple(measure, column)
+    return (
+        F.hll_sketch_agg(column, measure.lg_k) if measure.how is How.APPROXIMATE else _simple(measure, column)
+    )
 
 
 def _merged(measure: Measure) -> Column:

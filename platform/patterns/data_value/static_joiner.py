@@ -1,14 +1,15 @@
 """Static Joiner: facts are enriched from reference data, as it was when the fact happened.
 
-Problem: a fact knows an identifier, its readers want what stands behind it; and what stands behind it changes.
-How it works: versions hold for half-open ranges (`valid_from` <= t < `valid_to`, null is open), and a fact takes the
-one that held at its own time, so the same fact gets the same version next year. Before the join the versions of a key
-are made disjoint: one ends, at the latest, where the next begins. So a join never gives more rows than facts, whatever
-is wrong with the versions. A fact without a match stays, and says so. Small reference data is broadcast, by the
-engine's own threshold.
-The trap: joining at the time of processing, or with ranges closed at both ends: the fact on the boundary comes out
-twice. Versions that overlap give no error either: :func:`join_as_of` marks such a fact if asked, :func:`overlapping`
-lists the versions, :func:`check` refuses them.
+Problem: a fact knows an identifier, its readers want what stands behind it; and what stands behind it
+changes.
+How it works: versions hold for half-open ranges (`valid_from` <= t < `valid_to`, null is open), and a fact
+takes the one that held at its own time, so the same fact gets the same version next year. Before the join the
+versions of a key are made disjoint: one ends, at the latest, where the next begins. So a join never gives
+more rows than facts, whatever is wrong with the versions. A fact without a match stays, and says so. Small
+reference data is broadcast, by the engine's own threshold.
+The trap: joining at the time of processing, or with ranges closed at both ends: the fact on the boundary
+comes out twice. Versions that overlap give no error either: :func:`join_as_of` marks such a fact if asked,
+:func:`overlapping` lists the versions, :func:`check` refuses them.
 When not to use it: when both sides move at once (Dynamic Joiner).
 Source: "Data Engineering Design Patterns", ch. 5.
 """
@@ -16,17 +17,16 @@ Source: "Data Engineering Design Patterns", ch. 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from patterns.core.errors import PlatformError
 
 _START, _END, _UNTIL, _FOUND = "__start", "__end", "__until", "__found"
-_ALWAYS = datetime(1, 1, 1, tzinfo=timezone.utc)
-_NEVER = datetime(9999, 12, 31, tzinfo=timezone.utc)
+_ALWAYS = "0001-01-01T00:00:00Z"
+_NEVER = "9999-12-31T00:00:00Z"
 
 
 class ColumnClash(PlatformError):
@@ -59,11 +59,14 @@ def join_as_of(
         valid_from: First instant of a version; null means it always held.
         valid_to: First instant at which it no longer holds; null means it still does.
         known: Name of the BOOLEAN to add: a version held; never null.
-        ambiguous: Name of a BOOLEAN to add: an earlier version held as well, and the later one was taken; never null.
-        disjoint: The caller vouches that no two versions of a key hold at one time; saves a sort of the versions.
+        ambiguous: Name of a BOOLEAN to add: an earlier version held as well, and the later one was taken;
+            never null.
+        disjoint: The caller vouches that no two versions of a key hold at one time; saves a sort of the
+            versions.
 
     Returns:
-        One row per fact: its columns, the versions' columns except `on` (null without a match), and the markers.
+        One row per fact: its columns, the versions' columns except `on` (null without a match), and the
+        markers.
 
     Raises:
         ColumnClash: A column of the versions, or a marker, has the name of a column of the facts.
@@ -84,10 +87,12 @@ def join_as_of(
     )
 
 
-def _ranges(versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: str, disjoint: bool) -> DataFrame:
+def _ranges(
+    versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: str, disjoint: bool
+) -> DataFrame:
     """Give every version the range for which it is taken, and until when an earlier one held."""
-    start = F.coalesce(F.col(valid_from), F.lit(_ALWAYS))
-    end = F.coalesce(F.col(valid_to), F.lit(_NEVER))
+    start = F.coalesce(F.col(valid_from), F.lit(_ALWAYS).cast("timestamp"))
+    end = F.coalesce(F.col(valid_to), F.lit(_NEVER).cast("timestamp"))
     ranges = versions.withColumns({_START: start, _END: end, _FOUND: F.lit(True)})
     if disjoint:
         return ranges.withColumn(_UNTIL, F.lit(None).cast("timestamp"))
@@ -157,11 +162,18 @@ def check(versions: DataFrame, on: Sequence[str], *, valid_from: str, valid_to: 
     Raises:
         OverlappingVersions: At least one key has overlapping versions.
     """
-    found = overlapping(versions, on, valid_from=valid_from, valid_to=valid_to).select(*on).distinct().limit(5).collect()
+    found = (
+        overlapping(versions, on, valid_from=valid_from, valid_to=valid_to)
+        .select(*on)
+        .distinct()
+        .limit(5)
+        .collect()
+    )
     if found:
         keys = "; ".join(", ".join(str(value) for value in row) for row in found)
         raise OverlappingVersions(
-            what=f"two versions of a key hold at one time, for {keys}" + (" and maybe more" if len(found) == 5 else ""),
+            what=f"two versions of a key hold at one time, for {keys}"
+            + (" and maybe more" if len(found) == 5 else ""),
             where=where,
             next_step=f"let each version end ({valid_to}) where the next one begins ({valid_from})",
         )
@@ -169,10 +181,10 @@ def check(versions: DataFrame, on: Sequence[str], *, valid_from: str, valid_to: 
 
 def _added(facts: DataFrame, reference: DataFrame, on: Sequence[str], markers: Sequence[str]) -> list[str]:
     added = [name for name in reference.columns if name not in on]
-    taken = sorted({*added, *markers} & set(facts.columns))
-    if taken or set(added) & set(markers):
+    taken = sorted(({*added, *markers} & set(facts.columns)) | (set(added) & set(markers)))
+    if taken:
         raise ColumnClash(
-            what=f"the join would add {', '.join(taken or sorted(set(added) & set(markers)))}, which is already there",
+            what=f"the join would add {', '.join(taken)}, which is already there",
             where=f"join on {', '.join(on)}",
             next_step="select or rename the columns of the reference data before the join",
         )

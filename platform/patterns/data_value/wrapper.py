@@ -1,14 +1,15 @@
 """Wrapper: computed values are put beside the values as received, which stay untouched and recognisable.
 
-Problem: producers send what they like, consumers want it computed and typed, and somebody will need what was sent.
-How it works: a record is an envelope with two parts, raw and computed, in one of the four layouts of the book's
-figure 5-4; :func:`raw_of` gives the raw part back from any of them, value for value. silver.visits has its typed
-columns at the top (RAW_NESTED in spirit, with the received line's bytes as the only raw value).
-The trap: attributes of one thing now live in two places, and in the FLAT layout nothing but the name tells which is
-which; a computed column with the name of a raw one is refused, as it would replace it. Rows get larger; columnar
-files read only the columns asked for. Two tables can come apart: SEPARATE needs a key that is unique and never null.
-When not to use it: for values that concern nobody but the engineers (Metadata Decorator), or in the layer consumers
-read.
+Problem: producers send what they like, consumers want it computed and typed, and somebody will need what was
+sent.
+How it works: a record is an envelope with two parts, raw and computed, in one of the four layouts of the
+book's figure 5-4; :func:`raw_of` gives the raw part back from any of them, value for value.
+The trap: attributes of one thing now live in two places, and in the FLAT layout nothing but the name tells
+which is which; a computed column with the name of a raw one is refused, as it would replace it. Rows get
+larger; columnar files read only the columns asked for. Two tables can come apart: SEPARATE needs a key that
+is unique and never null.
+When not to use it: for values that concern nobody but the engineers (Metadata Decorator), or in the layer
+consumers read.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from patterns.core.errors import PlatformError
 
@@ -62,7 +63,11 @@ class Wrapped:
 
 
 def wrap(
-    frame: DataFrame, computed: Mapping[str, Column], layout: Layout = Layout.RAW_NESTED, *, key: Sequence[str] = ()
+    frame: DataFrame,
+    computed: Mapping[str, Column],
+    layout: Layout = Layout.RAW_NESTED,
+    *,
+    key: Sequence[str] = (),
 ) -> Wrapped:
     """Put computed values beside the columns of a frame.
 
@@ -109,8 +114,12 @@ def _require(computed: Mapping[str, Column], layout: Layout, raw: Sequence[str],
     }[layout]
     absent = [name for name in key if name not in raw]
     if not computed or taken:
-        problem = f"{', '.join(sorted(taken))} would be both raw and computed" if taken else "nothing is computed"
-        next_step = "give each computed column a name of its own" if taken else "pass at least one computed column"
+        problem = (
+            f"{', '.join(sorted(taken))} would be both raw and computed" if taken else "nothing is computed"
+        )
+        next_step = (
+            "give each computed column a name of its own" if taken else "pass at least one computed column"
+        )
     elif layout is Layout.SEPARATE and (not key or absent):
         problem = f"the key {', '.join(key) or '(none)'} does not identify raw rows"
         next_step = f"name key columns among: {', '.join(raw)}"

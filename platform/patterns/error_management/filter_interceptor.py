@@ -105,7 +105,11 @@ def counts(filters: Sequence[Filter], column: str = "filtered_by", prefix: str =
 
 
 def jump(
-    history: Sequence[Mapping[str, float]], now: Mapping[str, float], *, bound: float = 4.0, floor: float = 0.01
+    history: Sequence[Mapping[str, float]],
+    now: Mapping[str, float],
+    *,
+    bound: float = 4.0,
+    floor: float = 0.01,
 ) -> list[JumpReading]:
     """Compare the shares removed now with the shares of past runs.
 

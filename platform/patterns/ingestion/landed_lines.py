@@ -67,7 +67,9 @@ def read(spark: SparkSession, root: Path, files: Sequence[Path], *, engine: bool
     if not files:
         return spark.createDataFrame([], "raw BINARY, source_offset BIGINT, source_file STRING")
     paths = [str(file) for file in files]
-    source = F.regexp_replace(F.col("_metadata.file_path"), f"^(file:)?/*{_literal(root)}/", "")
+    # Spark gives the path as an address, percent-encoded, in which a plus sign is a plus sign.
+    address = F.expr("url_decode(replace(_metadata.file_path, '+', '%2B'))")
+    source = F.regexp_replace(address, f"^(file:)?/*{_literal(root)}/", "")
     if engine:
         return (
             spark.read.format("lines").load(paths).select("raw", "source_offset", source.alias("source_file"))

@@ -24,7 +24,6 @@ import org.apache.spark.sql.delta.commands.WriteIntoDelta;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
-import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -63,7 +62,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             log,
             mode,
             deltaOptions,
-            seq(List.of()),
+            Scala.seq(List.of()),
             scala.collection.immutable.Map$.MODULE$.empty(),
             data,
             Option.empty(),
@@ -71,7 +70,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             false);
     OptimisticTransaction transaction = log.startTransaction();
     if (write.hasBeenExecuted(transaction, spark, Option.apply(deltaOptions))) {
-      return written(context, data.schema());
+      return Scala.relation(context, data.schema());
     }
     OptimisticTransaction$.MODULE$.setActive(transaction);
     try {
@@ -100,7 +99,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     } finally {
       OptimisticTransaction$.MODULE$.clearActive();
     }
-    return written(context, data.schema());
+    return Scala.relation(context, data.schema());
   }
 
   private static String required(Map<String, String> options, String name) {
@@ -124,11 +123,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
   /** The uncommitted files through the transaction's own view: column mapping and partition values apply. */
   private static Dataset<Row> uncommitted(
       DeltaLog log, OptimisticTransaction transaction, List<AddFile> added) {
-    return log.createDataFrame(transaction.snapshot(), seq(added), false, Option.empty());
-  }
-
-  private static <T> scala.collection.immutable.Seq<T> seq(List<T> items) {
-    return scala.collection.immutable.List$.MODULE$.from(CollectionConverters.asScala(items));
+    return log.createDataFrame(transaction.snapshot(), Scala.seq(added), false, Option.empty());
   }
 
   private static String commitInfo(
@@ -140,20 +135,6 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     info.put("bytes", added.stream().mapToLong(AddFile::size).sum());
     info.put("column_lineage", ColumnLineage.of(data.queryExecution().analyzed()));
     return Json.write(info);
-  }
-
-  private static BaseRelation written(SQLContext context, StructType schema) {
-    return new BaseRelation() {
-      @Override
-      public SQLContext sqlContext() {
-        return context;
-      }
-
-      @Override
-      public StructType schema() {
-        return schema;
-      }
-    };
   }
 
   /** Lets a test hold a write at a phase: {@code <folder>/<phase>.hold} makes it wait there. */

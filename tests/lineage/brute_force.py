@@ -1,0 +1,160 @@
+"""What the lake must hold, row by row, in plain Python from the landed files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import oracle
+from oracle import Verdict
+
+
+@dataclass(frozen=True)
+class Line:
+    """A landed line and what it is."""
+
+    arrival_hour: str
+    file: str
+    offset: int
+    raw: bytes
+    verdict: Verdict
+
+    @property
+    def event_hour(self) -> str:
+        """The hour of the event."""
+        assert self.verdict.time is not None
+        return self.verdict.time.strftime("%Y-%m-%dT%H")
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where the line is."""
+        return self.file, self.offset
+
+
+@dataclass
+class Lines:
+    """All landed lines, and what becomes of each."""
+
+    all: list[Line] = field(default_factory=list)
+    winners: dict[tuple[Any, ...], Line] = field(default_factory=dict)
+    losers: dict[tuple[Any, ...], list[Line]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def dead(self) -> list[Line]:
+        """Rejected lines."""
+        return [line for line in self.all if line.verdict.reasons]
+
+    @property
+    def conflicts(self) -> list[Line]:
+        """Lines that lost to another payload."""
+        return [
+            line
+            for identity, lines in self.losers.items()
+            for line in lines
+            if line.raw != self.winners[identity].raw
+        ]
+
+
+def read(landing: Path) -> Lines:
+    """Reads a landing zone of plain JSON files."""
+    found = Lines()
+    for hour, folder in oracle.arrival_folders(landing):
+        for file in sorted(folder.glob("[!_.]*.json")):
+            offset = 0
+            for raw in file.read_bytes().split(b"\n"):
+                name = str(file.relative_to(landing))
+                found.all.append(Line(hour, name, offset, raw, oracle.judge_json(raw, hour)))
+                offset += len(raw) + 1
+            assert found.all.pop().raw == b"", f"{file} does not end with a line feed"
+    for line in found.all:
+        if line.verdict.reasons:
+            continue
+        identity = (line.verdict.time, *line.verdict.identity)
+        if found.winners.setdefault(identity, line) is not line:
+            found.losers[identity].append(line)
+    return found
+
+
+@dataclass
+class Group:
+    """What gold counts of a group."""
+
+    events: int = 0
+    visits: set[str] = field(default_factory=set)
+    users: set[str] = field(default_factory=set)
+
+    def see(self, event: dict[str, Any]) -> None:
+        """Counts an event."""
+        self.events += 1
+        self.visits.add(event["visit_id"])
+        self.users.add(event["user_id"])
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Events, visits, users."""
+        return self.events, len(self.visits), len(self.users)
+
+
+def groups(lines: Lines, by: Any) -> dict[tuple[Any, ...], tuple[int, int, int]]:
+    """Counts the winners by a function of time and event."""
+    found: dict[tuple[Any, ...], Group] = defaultdict(Group)
+    for line in lines.winners.values():
+        event = json.loads(line.raw)
+        assert line.verdict.time is not None
+        found[by(line.verdict.time, event)].see(event)
+    return {key: group.counts for key, group in found.items()}
+
+
+def text(event: dict[str, Any], *path: str) -> str | None:
+    """A field of the context as text, None when it is not there."""
+    value: Any = event.get("context")
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def host(event: dict[str, Any]) -> str:
+    """The host a visitor came from."""
+    referral = text(event, "referral")
+    if not referral:
+        return "direct"
+    found = urlsplit(referral if "://" in referral else f"//{referral}").hostname
+    return found or "direct"
+
+
+def cube(event: dict[str, Any]) -> tuple[str, str, str]:
+    """The cube's dimensions of an event."""
+    device, browser = (text(event, "technical", name) for name in ("device_type", "browser"))
+    return device or "unknown", browser or "unknown", host(event)
+
+
+def devices(landing: Path) -> Counter[tuple[str, str]]:
+    """Rows of the newest delivery of the devices by type and version."""
+    newest = max((landing / "devices").glob("date=*"))
+    found: Counter[tuple[str, str]] = Counter()
+    for file in newest.glob("*.csv"):
+        header, *lines = file.read_text(encoding="utf-8").splitlines()
+        names = header.split(";")
+        for line in lines:
+            row = dict(zip(names, line.split(";"), strict=True))
+            found[row["type"], row["version"]] += 1
+    return found
+
+
+def users(landing: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Delivered users by day and identifier."""
+    days = {}
+    for folder in sorted((landing / "users").glob("date=*")):
+        rows = [json.loads(line) for file in folder.glob("*.json") for line in file.read_bytes().splitlines()]
+        days[folder.name[5:]] = {row["id"]: row for row in rows}
+    return days
+
+
+def midnight(day: str) -> datetime:
+    """The first instant of a day."""
+    return datetime.fromisoformat(f"{day}T00:00:00+00:00")

@@ -1,0 +1,31 @@
+"""Deployments of tests that run the platform from the landing zone to gold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from lineage.deployment import Deployment
+
+from services.spark_connect import SparkServer
+
+Deploy = Callable[[str], Deployment]
+
+
+@pytest.fixture(scope="module")
+def deploy(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deploy]:
+    """Makes deployments on the tests' Spark server."""
+    made: list[Deployment] = []
+    folder: Path = tmp_path_factory.mktemp("deployments")
+
+    def create(name: str) -> Deployment:
+        made.append(Deployment.create(folder / name, spark_server.url))
+        return made[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
+            patch.delenv(variable, raising=False)
+        yield create
+        for deployment in made:
+            deployment.close()

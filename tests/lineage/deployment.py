@@ -1,0 +1,152 @@
+"""A deployment of its own for a test: own home, landing zone and lake, on a Spark server that others share."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from deltalake import DeltaTable
+
+from blogdata.pipeline import Pipeline, Window
+from blogdata.progress import Outcome
+from patterns.core import ledger
+from patterns.core.commit import Entry
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.ledger import LedgerLine
+from patterns.core.partitions import Grain, start_of
+from quality.contracts import CONTRACTS
+from resources import spark as spark_resources
+from resources.spark import SparkResource
+from services import config
+from services.config import Settings
+from simulator import landing as simulator
+from simulator.spec import SimulationSpec
+from simulator.truth import Truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """A landing zone, a lake and a way to run the platform on them in this process."""
+
+    settings: Settings
+
+    @classmethod
+    def create(cls, home: Path, url: str | None = None) -> Deployment:
+        """Make a deployment.
+
+        Args:
+            home: Its `BLOGDATA_HOME`, a new folder.
+            url: A Spark Connect server that runs; None: the deployment starts one of its own when it needs it.
+        """
+        home.mkdir(parents=True)
+        if url is not None:
+            spark = f'[spark]\nmode = "remote"\nremote = {json.dumps(url)}\n'
+            (home / "blogdata.toml").write_text(spark, encoding="utf-8")
+        return cls(settings=config.load(overrides={"BLOGDATA_HOME": str(home)}))
+
+    @property
+    def landing(self) -> Path:
+        """The landing zone."""
+        return self.settings.landing
+
+    @property
+    def lake(self) -> Lake:
+        """The tables."""
+        return Lake(root=str(self.settings.lake))
+
+    @property
+    def events(self) -> EventLog:
+        """The event log."""
+        return EventLog(self.lake)
+
+    def close(self) -> None:
+        """Let go of the Spark session."""
+        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
+
+    def simulate(self, spec: SimulationSpec) -> Truth:
+        """Fill the landing zone; returns what is in it."""
+        return simulator.simulate(spec, self.landing)
+
+    def folder(self, hour: str) -> Path:
+        """The folder of an hour of arrival."""
+        return self.landing / "visits" / f"date={hour[:10]}" / f"hour={hour[11:]}"
+
+    def land(self, hour: str, lines: Iterable[bytes], name: str = "visits.json") -> Path:
+        """Put a file into an hour of arrival, and the flag unless it is there."""
+        folder = self.folder(hour)
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / name
+        file.write_bytes(b"".join(line + b"\n" for line in lines))
+        (folder / "_SUCCESS").touch()
+        return file
+
+    def copy_hours(self, other: Deployment, hours: Sequence[str]) -> None:
+        """Take the reference data and some hours of arrival from another landing zone."""
+        for table in ("users", "devices"):
+            if (other.landing / table).is_dir():
+                shutil.copytree(other.landing / table, self.landing / table)
+        for hour in hours:
+            shutil.copytree(other.folder(hour), self.folder(hour))
+
+    def run(self, *, select: Sequence[str] = (), hours: tuple[str, str] | None = None) -> Outcome:
+        """Do what `blogdata run` does.
+
+        Args:
+            select: Only these datasets.
+            hours: First and last hour (or day) of the span to run again; None runs what is new or changed.
+        """
+        window = None
+        if hours is not None:
+            first, last = (start_of(key, Grain.HOUR if "T" in key else Grain.DAY) for key in hours)
+            length = (Grain.HOUR if "T" in hours[1] else Grain.DAY).length
+            window = Window(start=first, end=last + length)
+        return Pipeline(self.settings, quiet=True).run(window=window, select=select)
+
+    def published(self, dataset: str) -> dict[str, Entry]:
+        """Give the newest publication of each partition."""
+        return self.events.publications(dataset)
+
+    def versions(self) -> dict[str, int]:
+        """Give the newest version of every table, the event log included."""
+        return self.lake.versions([*CONTRACTS, "ops.events"])
+
+    def rows(self, dataset: str, *columns: str) -> list[Any]:
+        """Read a table without Spark: tuples of the columns asked for, bare values when it is one."""
+        table = DeltaTable(self.lake.path(dataset)).to_pyarrow_table(columns=list(columns)).to_pydict()
+        found = list(zip(*(table[name] for name in columns), strict=True))
+        return [row[0] for row in found] if len(columns) == 1 else found
+
+    def contents(self) -> dict[str, list[str]]:
+        """Give every row of every table, in an order that does not depend on files."""
+        held = {}
+        for name, contract in CONTRACTS.items():
+            if self.lake.table(name) is not None:
+                columns = [column.name for column in contract.columns]
+                held[name] = sorted(repr(row) for row in self.rows(name, *columns))
+        return held
+
+    def ledger(self) -> list[LedgerLine]:
+        """Audit every account, as `blogdata ledger` does."""
+        return [
+            line for contract in CONTRACTS.values() for line in ledger.audit(self.lake, self.events, contract)
+        ]
+
+    def problems(self) -> list[str]:
+        """Give what does not add up."""
+        return [
+            f"{line.entry.dataset} {line.entry.partition}: {line.problem}"
+            for line in self.ledger()
+            if line.problem
+        ]
+
+
+def module(name: str) -> ModuleType:
+    """Give a module by its dotted name, also where its package has an asset of the same name."""
+    return importlib.import_module(name)

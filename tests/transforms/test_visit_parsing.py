@@ -1,0 +1,138 @@
+"""Visit events get typed columns, and keep the bytes they came from."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from assets.transforms import visit_events
+from patterns.core.errors import ConfigurationError
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
+JSON = frozenset({"json"})
+EVENT: dict[str, Any] = {
+    "visit_id": "v1",
+    "event_time": "2026-01-31T06:10:00.250+01:00",
+    "user_id": "u1",
+    "keep_private": False,
+    "page": "/home",
+    "context": {
+        "referral": "https://example.org/x",
+        "ad_id": "ad_1",
+        "user": {"ip": "10.0.0.1", "login": "ann", "connected_since": "2026-01-30T08:00:00+01:00"},
+        "technical": {
+            "browser": "Firefox",
+            "browser_version": "20.1",
+            "network_type": "LAN",
+            "device_type": "PC",
+            "device_version": "1.0",
+        },
+    },
+    "unknown": [1],
+}
+
+
+def judged(spark: SparkSession, events: list[Any]) -> Any:
+    rows = [
+        (
+            (one if isinstance(one, str) else json.dumps(one)).encode(),
+            "visits/a.json",
+            number,
+            "2026-01-31T05",
+            "json",
+        )
+        for number, one in enumerate(events)
+    ]
+    return visit_events.judge(spark.createDataFrame(rows, LINES), formats=JSON)
+
+
+def parsed(spark: SparkSession, events: list[Any]) -> list[Any]:
+    return visit_events.parse(judged(spark, events), formats=JSON).orderBy("source_offset").collect()
+
+
+def test_every_field_has_its_column_and_type(spark: SparkSession) -> None:
+    row = parsed(spark, [EVENT])[0].asDict()
+    assert tuple(row) == visit_events.PARSED
+    for name in ("event_time", "connected_since"):
+        row[name] = row[name].astimezone(timezone.utc)
+    assert bytes(row.pop("raw")) == json.dumps(EVENT).encode()
+    assert row == {
+        "visit_id": "v1",
+        "event_time": datetime(2026, 1, 31, 5, 10, 0, 250_000, timezone.utc),
+        "event_hour": "2026-01-31T05",
+        "user_id": "u1",
+        "keep_private": False,
+        "page": "/home",
+        "referral": "https://example.org/x",
+        "ad_id": "ad_1",
+        "ip": "10.0.0.1",
+        "login": "ann",
+        "connected_since": datetime(2026, 1, 30, 7, tzinfo=timezone.utc),
+        "browser": "Firefox",
+        "browser_version": "20.1",
+        "network_type": "LAN",
+        "device_type": "PC",
+        "device_version": "1.0",
+        "source_file": "visits/a.json",
+        "source_offset": 0,
+        "arrival_hour": "2026-01-31T05",
+        "format": "json",
+    }
+
+
+@pytest.mark.parametrize("answer", ["absent", None])
+def test_who_was_not_asked_is_private(spark: SparkSession, answer: str | None) -> None:
+    event = {name: value for name, value in EVENT.items() if name != "keep_private"}
+    assert parsed(spark, [event if answer else {**event, "keep_private": None}])[0]["keep_private"] is True
+
+
+@pytest.mark.parametrize("context", [None, {}, {"user": None, "technical": None}])
+def test_a_missing_context_leaves_nulls(spark: SparkSession, context: dict[str, Any] | None) -> None:
+    row = parsed(spark, [{**EVENT, "context": context}])[0]
+    fields = ("referral", "ad_id", "ip", "login", "connected_since", "browser", "device_type")
+    assert [row[name] for name in fields] == [None] * len(fields)
+
+
+def test_numbers_and_booleans_become_their_text(spark: SparkSession) -> None:
+    context = {"ad_id": 12, "technical": {"browser_version": 20.5, "browser": True}}
+    row = parsed(spark, [{**EVENT, "context": context}])[0]
+    assert (row["ad_id"], row["browser_version"], row["browser"]) == ("12", "20.5", "true")
+
+
+def test_the_last_of_two_equal_keys_counts_in_both_judging_and_parsing(spark: SparkSession) -> None:
+    twice = json.dumps(EVENT)[:-1] + ', "page": "/last"}'
+    assert parsed(spark, [twice])[0]["page"] == "/last"
+
+
+def test_rejected_and_filtered_rows_are_left_out(spark: SparkSession) -> None:
+    rows = judged(spark, [EVENT, "{", {**EVENT, "page": 5}])
+    assert visit_events.parse(rows, formats=JSON).count() == 1
+    filtered = rows.withColumn("filtered_by", F.lit("crawler"))
+    assert visit_events.parse(filtered, formats=JSON).count() == 0
+
+
+def test_json_alone_does_not_pay_for_logs(spark: SparkSession) -> None:
+    frame = visit_events.parse(judged(spark, [EVENT]), formats=JSON)
+    plan = str(frame._explain_string("simple"))  # type: ignore[operator]
+    assert "Join" not in plan
+    assert "Union" not in plan
+    assert "Exchange" not in plan
+    assert "Python" not in plan
+
+
+def test_a_line_is_parsed_once_however_many_columns_are_read(spark: SparkSession) -> None:
+    schema = "raw binary, event_time timestamp, event_hour string, reasons array<string>, filtered_by string"
+    table = spark.createDataFrame(
+        [], f"{schema}, source_file string, source_offset bigint, arrival_hour string, format string"
+    )
+    plan = str(visit_events.parse(table.repartition(2), formats=JSON)._explain_string("simple"))  # type: ignore[operator]
+    assert plan.count("from_json") == 1
+
+
+def test_no_format_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(ConfigurationError, match="formats"):
+        visit_events.parse(judged(spark, [EVENT]), formats=frozenset())
