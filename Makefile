@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench run test test-ui lint format bench clean
+.PHONY: help setup setup-bench setup-ui run test test-ui lint format bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -23,6 +23,9 @@ setup: ## Make .venv from uv.lock (does nothing, and needs no network, when it i
 setup-bench:
 	@sh platform/deploy/environment.sh bench
 
+setup-ui:
+	@sh platform/deploy/environment.sh ui
+
 run: setup ## Run the main job: simulated visits, or LOGS=access.log for your own, or LANDING=dir
 	@set -e; \
 	if [ -n "$(LOGS)" ]; then $(BLOGDATA) land logs $(LOGS); \
@@ -34,7 +37,7 @@ run: setup ## Run the main job: simulated visits, or LOGS=access.log for your ow
 test: lint ## Set up, lint and run every test (ARGS="-k name" narrows them)
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-ui: setup ## The tests that start Dagster's web server
+test-ui: setup-ui ## The tests that use Dagster's UI in a real browser (Chromium)
 	@$(BIN)/python -m pytest -m ui $(ARGS)
 
 lint: setup ## Ruff, mypy and the import contract

@@ -7,6 +7,7 @@ import dagster as dg
 from assets import bronze, gold, silver, sources
 from quality.data_docs import data_docs
 from resources.lake import LakeResource
+from resources.secrets import SecretsResource
 from resources.spark import SparkResource
 from sensors import JOBS, SCHEDULES, SENSORS
 from services.config import Settings, load
@@ -28,6 +29,7 @@ def build(settings: Settings) -> dg.Definitions:
         sensors=SENSORS,
         resources={
             "spark": SparkResource(home=str(settings.home)),
+            "secrets": SecretsResource(home=str(settings.home)),
             "lake": LakeResource(root=str(settings.lake), landing=str(settings.landing)),
         },
         # One process, one session: a step costs what its work costs.

@@ -24,6 +24,8 @@ from quality.contracts import CONTRACTS
 from services import dagster_home
 from services.config import Settings
 
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+"""The run's log is in Dagster's storage; on the terminal it would drown the progress."""
 HOURLY_LOGS = dg.AssetKey(["landing", "hourly_access_logs"])
 
 
@@ -124,7 +126,7 @@ class Pipeline:
         assert job is not None
         subset = job.get_subset(asset_selection=selection)
         run = instance.create_run_for_job(
-            job_def=subset, tags={**tags, "blogdata/trigger": "blogdata run"}, asset_selection=selection
+            job_def=subset, tags={**tags, "blogdata/trigger": "blogdata run"}, asset_selection=selection, run_config=QUIET
         )
         outcome.runs += 1
         progress = RunProgress(label, outcome, shown=not self._quiet)

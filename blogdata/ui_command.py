@@ -12,7 +12,7 @@ import typer
 
 from blogdata.output import console
 from patterns.core.errors import ConfigurationError
-from services import dagster_home, spark_connect
+from services import dagster_home, spark_connect, spark_probe
 from services.config import load
 
 
@@ -25,7 +25,7 @@ def ui(
     settings = load()
     home = dagster_home.render(settings)
     if settings.spark.mode == "local":
-        console.print(f"Spark is ready at {spark_connect.ensure(settings).url}", markup=False)
+        console.print(f"Spark is ready at {spark_probe.without_token(spark_connect.ensure(settings).url)}", markup=False)
     console.print(f"open http://{host}:{port}", markup=False)
     command = [sys.executable, "-m", "dagster", "dev", "-m", "definitions", "-h", host, "-p", str(port)]
     environment = {**os.environ, "DAGSTER_HOME": str(home), "BLOGDATA_HOME": str(settings.home)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.partitions import DAYS, HOURS, WEEKS
 from orchestration import concurrent_runner
 from orchestration.dataset import key_of
 
@@ -19,33 +18,28 @@ EVENT_HOUR = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched
 hour_of_arrival = dg.define_asset_job(
     "hour_of_arrival",
     selection=_selection(*ARRIVAL, *EVENT_HOUR),
-    partitions_def=HOURS,
     description="Everything of one hour, from its landed files to enriched visits",
     tags=concurrent_runner.ARRIVING,
 )
 event_hour = dg.define_asset_job(
     "event_hour",
     selection=_selection(*EVENT_HOUR),
-    partitions_def=HOURS,
     description="An event hour again, with the rows that arrived late for it",
     tags=concurrent_runner.LATE,
 )
 daily = dg.define_asset_job(
     "daily",
     selection=_selection("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats"),
-    partitions_def=DAYS,
     description="The gold datasets of a day",
 )
 weekly = dg.define_asset_job(
     "weekly",
     selection=_selection("gold.visits_cube_weekly"),
-    partitions_def=WEEKS,
     description="The gold datasets of a week",
 )
 users_of_a_day = dg.define_asset_job(
     "users_of_a_day",
     selection=_selection("bronze.users"),
-    partitions_def=DAYS,
     description="One day's delivery of the users",
 )
 devices = dg.define_asset_job(

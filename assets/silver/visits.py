@@ -11,7 +11,7 @@ from assets import bronze
 from assets.partitions import HOURS
 from assets.policy import blog_dataset, newly_updated
 from assets.transforms import visit_events
-from assets.silver.log_visits import read_log_events
+from assets.silver.log_visits import log_events
 from orchestration import accounts
 from orchestration.step import Step
 from patterns.core.commit import Account, Commit, Entry
@@ -49,7 +49,7 @@ def visit_conflicts(step: Step) -> Commit:
         above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
         events = read_events(step, formats_of(step, above))
         lost = windowed_deduplicator.conflicting(
-            events, winners, key=("event_hour", *IDENTITY), payload=F.xxhash64("raw")
+            events, winners, key=("event_hour", *IDENTITY), order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
         )
     else:
         lost = winners.limit(0)
@@ -80,14 +80,19 @@ def formats_of(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
 
 def read_events(step: Step, formats: frozenset[str]) -> DataFrame:
     """Read the visit events of the step's hours from bronze, with their typed columns."""
-    rows = step.read("bronze.visits").where(
-        (F.col("arrival_hour") >= earliest_arrival(step))
-        & F.col("event_hour").isin(*step.partitions)
-        & F.col("filtered_by").isNull()
+    json_events = visit_events.parse(
+        step.read("bronze.visits").where(
+            (F.col("arrival_hour") >= earliest_arrival(step))
+            & F.col("event_hour").isin(*step.partitions)
+            & F.col("filtered_by").isNull()
+            & (F.col("format") == visit_events.JSON)
+        ),
+        frozenset({visit_events.JSON}),
     )
     if visit_events.COMBINED not in formats:
-        return visit_events.parse(rows, formats)
-    return read_log_events(step, rows, formats)
+        return json_events
+    logs = log_events(step, accounts.entries(step, "bronze.visits"))
+    return json_events.unionByName(logs) if visit_events.JSON in formats else logs
 
 
 def arrived(step: Step, above: Mapping[str, Entry]) -> dict[str, Account]:

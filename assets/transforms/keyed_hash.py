@@ -10,7 +10,7 @@ import hashlib
 import hmac
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 _BLOCK = 64
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 CRAWLER_WORDS = (
     "bot",
@@ -64,7 +64,7 @@ def client_of(agent: str) -> Client:
         browser_version=_version(browser.major, browser.minor, browser.patch) if browser else None,
         device_type=device.family if device else system.family if system else None,
         device_version=_version(system.major, system.minor, system.patch) if system else None,
-        spider=bool(device) and device.family == "Spider",
+        spider=device is not None and device.family == "Spider",
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from assets.transforms import access_logs, visit_lines
 from assets.transforms.visit_times import hour_of, iso_time

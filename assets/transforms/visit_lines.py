@@ -14,7 +14,7 @@ a surrogate pair has no UTF-8 form and is of the wrong type; a JSON array is `no
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from assets.transforms.visit_times import impossible, iso_time
 from patterns.error_management import dead_letter

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
 CLOCK_TOLERANCE_SECONDS = 300

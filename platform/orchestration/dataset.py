@@ -19,7 +19,7 @@ from patterns.core.errors import PlatformError
 from patterns.core.run import RunContext, code_version
 
 MAX_RETRIES = 3
-RESOURCES = frozenset({"spark", "lake"})
+RESOURCES = frozenset({"spark", "lake", "secrets"})
 
 
 def key_of(dataset: str) -> dg.AssetKey:
@@ -101,6 +101,7 @@ def _materialize(
                 else (),
                 spark=spark,
                 access=context.resources.lake,
+                secrets=context.resources.secrets,
                 run=_run(context, version),
             )
             commit = compute(step)

@@ -45,6 +45,13 @@ class LakeAccess(Protocol):
         """Folder through which a test steps writes; None in real use."""
 
 
+class Secrets(Protocol):
+    """What a step needs of the secrets resource."""
+
+    def read(self, name: str) -> str:
+        """Read a secret by its name."""
+
+
 class Step:
     """One computation of one dataset for some partitions.
 
@@ -59,6 +66,7 @@ class Step:
         partitions: Sequence[str],
         spark: SparkSession,
         access: LakeAccess,
+        secrets: Secrets,
         run: RunContext,
     ) -> None:
         self.contract = contract
@@ -68,6 +76,7 @@ class Step:
         self.events = access.events
         self.landing = access.landing_path
         self.run = run
+        self.secrets = secrets
         self.started = time.monotonic()
         self.inputs: dict[str, int] = {}
         self.engine = access.engine

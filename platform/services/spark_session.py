@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ def attach(url: str) -> SparkSession:
 
     # As PySpark's own entry point does: `pyspark.sql.functions` then builds columns without a JVM here.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    # These print every failed query with the server's stack; whoever handles the error says what matters of it.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     session = SparkSession.builder.remote(url).create()
     near = url.startswith(("sc://localhost", "sc://127.0.0.1", "sc://[::1]"))
     retries = _LOCAL_RETRIES if near else _REMOTE_RETRIES

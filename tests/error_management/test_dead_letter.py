@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
 from patterns.core.errors import ConfigurationError
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule, TooManyDeadLetters
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 ROWS = [("a", 1, "5"), ("b", -1, "5"), (None, -1, "x"), ("c", None, "7"), ("d", 2, None)]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
 from patterns.core.errors import ConfigurationError
 from patterns.error_management.filter_interceptor import Filter, counts, jump, mark
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 
 def numbers(spark: SparkSession) -> DataFrame:

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
 from patterns.core.errors import ConfigurationError
 from patterns.core.partitions import Grain, between
 from patterns.error_management.late_data_detector import (
@@ -17,7 +19,6 @@ from patterns.error_management.late_data_detector import (
     progress,
     watermarks,
 )
-from pyspark.sql import SparkSession
 
 ALLOWED = timedelta(minutes=15)
 HOURS = between("2026-01-31T00", "2026-01-31T23", Grain.HOUR)

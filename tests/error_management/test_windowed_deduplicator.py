@@ -7,13 +7,14 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
 from patterns.error_management.windowed_deduplicator import (
     MissingKeyColumn,
     conflicting,
     deduplicate,
 )
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 SCHEMA = "visit_id string, page string, arrival_hour string, source_offset bigint, raw binary"
 KEY = ["visit_id", "page"]

@@ -7,12 +7,13 @@ import json
 import random
 from typing import Any
 
-import oracle
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import oracle
 from assets.transforms import visit_events
 from patterns.core.errors import ConfigurationError
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
 HOUR = "2026-01-31T05"
@@ -249,7 +250,7 @@ def test_the_same_holds_without_ansi(spark: SparkSession) -> None:
 
 
 def mutations(count: int) -> list[str | bytes]:
-    """Lines a few random edits away from an event, or from several."""
+    """Lines a few random edits, or a few random values, away from an event or from several."""
     draw = random.Random(11)
     parts = [
         '"',
@@ -274,7 +275,29 @@ def mutations(count: int) -> list[str | bytes]:
     ]
     seeds = [GOOD, GOOD + GOOD, line(context=None), line(keep_private=None), '{"a":1},{"b":[{}]}']
     found: list[str | bytes] = []
-    for _ in range(count):
+    values: list[Any] = [
+        "ABSENT",
+        None,
+        5,
+        True,
+        "",
+        "x",
+        "2026-01-31T05:10:00Z",
+        "1999-01-01T00:00Z",
+        [],
+        {},
+        {"user": 1},
+    ]
+    values += [
+        context(user=1),
+        context(technical=[]),
+        context(user={"connected_since": "x"}),
+        context(user=None),
+    ]
+    for _ in range(count // 3):
+        names = draw.sample(sorted(event()), draw.randrange(1, 4))
+        found.append(line(**{name: draw.choice(values) for name in names}))
+    while len(found) < count:
         text = draw.choice(seeds)
         for _ in range(draw.randrange(1, 4)):
             at, to = sorted(draw.randrange(len(text) + 1) for _ in range(2))

@@ -7,10 +7,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
 from assets.transforms import visit_events
 from patterns.core.errors import ConfigurationError
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
 JSON = frozenset({"json"})

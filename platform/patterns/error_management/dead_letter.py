@@ -1,13 +1,14 @@
 """Dead-Letter: rows that cannot be processed are set aside with every reason, and the rest goes on.
 
 Problem: one unreadable row stops a job and everybody behind it.
-How it works: each rule is a Column that is true for a bad row. A row keeps the names of *all* rules it breaks, in
-the rules' order; rejected rows are those with at least one. One pass, no Python worker.
+How it works: each rule is a Column that is true for a bad row. A row keeps the names of *all* rules it
+breaks, in the rules' order; rejected rows are those with at least one. One pass, no Python worker.
 The trap: error-safe functions turn a failure into a null, which looks like a value that was never there
 (:func:`unreadable` tells the two apart), and a growing share of rejected rows hides a real failure
-(:func:`exceeds` stops it). A condition that is null is not true: write rules that stay definite when a column is null.
-When not to use it: where a missing row is worse than a late job (balances, erasures), or where order matters, as a
-replayed row arrives after its successors.
+(:func:`exceeds` stops it). A condition that is null is not true: write rules that stay definite when a column
+is null.
+When not to use it: where a missing row is worse than a late job (balances, erasures), or where order matters,
+as a replayed row arrives after its successors.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from patterns.core.errors import ConfigurationError, PlatformError
 

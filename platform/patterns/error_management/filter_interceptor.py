@@ -1,12 +1,12 @@
 """Filter Interceptor: every filter has a name, and says how many rows it removed.
 
-Problem: a job that keeps 5 % of its rows looks like one that keeps 95 %; the engine fuses all conditions into one
-step and its plan counts them together.
-How it works: the filters become one CASE that names the first filter that removes a row. The rows are counted by
-that name in the pass that writes them (:func:`counts` are plain aggregates), then dropped by the caller. No
-accumulator, which retried tasks would count twice, and no Python worker.
-The trap: a condition that is null removes nothing under CASE, but would remove the row under `WHERE NOT`. Here only
-true removes.
+Problem: a job that keeps 5 % of its rows looks like one that keeps 95 %; the engine fuses all conditions into
+one step and its plan counts them together.
+How it works: the filters become one CASE that names the first filter that removes a row. The rows are counted
+by that name in the pass that writes them (:func:`counts` are plain aggregates), then dropped by the caller.
+No accumulator, which retried tasks would count twice, and no Python worker.
+The trap: a condition that is null removes nothing under CASE, but would remove the row under `WHERE NOT`.
+Here only true removes.
 When not to use it: for rows that are *wrong*; those are dead letters and keep all their reasons.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from patterns.core.errors import ConfigurationError
 

@@ -1,13 +1,14 @@
 """Late Data Detector: how far event time has come, and which rows arrive behind it.
 
-Problem: a closed hour keeps receiving rows; a job has to know which ones, to mend what it has already published.
-How it works: every source partition reports the greatest event time it has seen. The watermark of a partition is the
-greatest of all partitions *before* it, less the allowed lateness; it never goes back. With several sources, MIN follows
-the slowest of them and MAX the fastest. A row behind the watermark of the partition it arrives in is late: it is
-reported, never dropped here.
-The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of its own
-partition and the tolerance is therefore ignored, and named. The opposite trap, taking MIN within a source, lets
-one straggler hold the watermark back for ever; only sources may be combined by MIN.
+Problem: a closed hour keeps receiving rows; a job has to know which ones, to mend what it has already
+published.
+How it works: every source partition reports the greatest event time it has seen. The watermark of a partition
+is the greatest of all partitions *before* it, less the allowed lateness; it never goes back. With several
+sources, MIN follows the slowest of them and MAX the fastest. A row behind the watermark of the partition it
+arrives in is late: it is reported, never dropped here.
+The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
+its own partition and the tolerance is therefore ignored, and named. The opposite trap, taking MIN within a
+source, lets one straggler hold the watermark back for ever; only sources may be combined by MIN.
 When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -20,7 +21,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from patterns.core.errors import ConfigurationError
 from patterns.core.partitions import Grain, start_of
@@ -130,7 +131,8 @@ def late(
 
     Args:
         frame: Rows with their partition key (STRING) and event time (TIMESTAMP).
-        marks: Watermarks by partition key; every partition of the frame must be among them or its rows are not late.
+        marks: Watermarks by partition key; every partition of the frame must be among them or its rows are
+            not late.
         partition: Name of the key column.
         event_time: Name of the time column. Rows without a time are not late.
 

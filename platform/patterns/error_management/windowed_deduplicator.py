@@ -1,14 +1,14 @@
 """Windowed Deduplicator: of all rows with one identity the first counts, and the others are accounted for.
 
 Problem: producers retry, so a row arrives more than once; what arrives again may even differ.
-How it works: within the window that the caller passes as one frame (an event hour over all its arrivals), rows are
-brought together by key, sorted once by key and order, and the first is kept. It carries how many rows it stands for
-(`occurrences`) and how many of those said something else (`conflicts`), so no second pass counts them: the sum of
-`occurrences` is the number of input rows. One shuffle, one sort.
-The trap: `dropDuplicates` keeps any of the rows, so a re-run may publish another one; and an order that does not end in
-something unique does the same. Nulls in the key are equal to each other here, as in GROUP BY.
-When not to use it: across windows (a row that returns in another event hour is another row), or for exactly-once
-*delivery*, which is a matter of the writer.
+How it works: within the window that the caller passes as one frame (an event hour over all its arrivals),
+rows are brought together by key, sorted once by key and order, and the first is kept. It carries how many
+rows it stands for (`occurrences`) and how many of those said something else (`conflicts`), so no second pass
+counts them: the sum of `occurrences` is the number of input rows. One shuffle, one sort.
+The trap: `dropDuplicates` keeps any of the rows, so a re-run may publish another one; and an order that does
+not end in something unique does the same. Nulls in the key are equal to each other here, as in GROUP BY.
+When not to use it: across windows (a row that returns in another event hour is another row), or for
+exactly-once *delivery*, which is a matter of the writer.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from patterns.core.errors import PlatformError
 
@@ -37,8 +37,8 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
         payload: What two rows of one identity must agree on, as a Column of the frame.
 
     Returns:
-        The winners with the input's columns and occurrences BIGINT (rows of the identity, itself included) and
-        conflicts BIGINT (rows of the identity with another payload than the winner's).
+        The winners with the input's columns and occurrences BIGINT (rows of the identity, itself included)
+        and conflicts BIGINT (rows of the identity with another payload than the winner's).
 
     Raises:
         MissingKeyColumn: A column of the key or order is not in the frame.
@@ -63,7 +63,8 @@ def conflicting(
 ) -> DataFrame:
     """Find the rows that lost to a winner with another payload.
 
-    Only the winners that have conflicts are brought to the rows (broadcast): when there is none, the frame is not read.
+    Only the winners that have conflicts are brought to the rows (broadcast): when there is none, the frame is
+    not read.
 
     Args:
         frame: The window given to :func:`deduplicate`.

@@ -1,0 +1,50 @@
+"""Secrets of a deployment: named, made once, kept in files only their owner reads."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from patterns.core.errors import ConfigurationError
+from services.config import Settings
+from services.files import locked, write_atomically
+
+SHORTEST = 32
+
+
+def read(settings: Settings, name: str) -> str:
+    """Read a secret; one that does not exist yet is made at random.
+
+    Args:
+        settings: Of the deployment.
+        name: File name under `<home>/secrets`.
+
+    Returns:
+        The secret, at least 32 characters.
+
+    Raises:
+        ConfigurationError: The file is readable by others, or the secret is too short to be one.
+    """
+    file = settings.home / "secrets" / name
+    if not file.exists():
+        _make(file)
+    if file.stat().st_mode & 0o077:
+        raise ConfigurationError(
+            what="a secret is readable by others", where=str(file), next_step=f"run: chmod 600 {file}"
+        )
+    secret = file.read_text(encoding="utf-8").strip()
+    if len(secret) < SHORTEST:
+        raise ConfigurationError(
+            what=f"the secret is shorter than {SHORTEST} characters",
+            where=str(file),
+            next_step="put a longer one there, or remove the file to have one made (ids derived from it change)",
+        )
+    return secret
+
+
+def _make(file: Path) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(file.parent / ".lock"):
+        # Ids derived from it are for good: the first of two processes makes it, the second finds it.
+        if not file.exists():
+            write_atomically(file, secrets.token_hex(SHORTEST).encode(), mode=0o600)

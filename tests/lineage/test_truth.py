@@ -1,0 +1,244 @@
+"""Every landed line is found again, exactly once, where the simulator and an independent count say it belongs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+
+import oracle
+import pytest
+from lineage import brute_force
+from lineage.brute_force import Lines
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from oracle import OracleTruth
+
+from blogdata.progress import Outcome
+from simulator.faults import LINE_FAULTS, FaultRates
+from simulator.spec import SimulationSpec
+from simulator.truth import Truth
+
+# Five megabytes each, so one of them has to do; every other fault comes at five per cent.
+RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0008, "empty_hour": 0.05, "missing_hour": 0.05}
+SPEC = SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES))
+MISSING, EMPTY = "2026-01-05T09", "2026-01-05T11"
+
+
+@dataclass(frozen=True)
+class World:
+    """A simulated day that went through the platform, and what is known of it."""
+
+    deployment: Deployment
+    truth: Truth
+    counted: OracleTruth
+    lines: Lines
+    outcome: Outcome
+
+
+@pytest.fixture(scope="module")
+def world(deploy: Deploy) -> World:
+    deployment = deploy("truth")
+    truth = deployment.simulate(SPEC)
+    return World(
+        deployment=deployment,
+        truth=truth,
+        counted=oracle.count(deployment.landing),
+        lines=brute_force.read(deployment.landing),
+        outcome=deployment.run(),
+    )
+
+
+def nonzero(counts: dict[str, int]) -> dict[str, int]:
+    return {key: count for key, count in counts.items() if count}
+
+
+def test_the_run_succeeds_whatever_arrived_and_the_ledger_adds_up(world: World) -> None:
+    assert world.outcome.problems == []
+    assert world.deployment.problems() == []
+
+
+def test_the_simulated_day_has_every_fault_and_both_counts_agree_on_it(world: World) -> None:
+    reasons = world.counted.reasons()
+    assert {reason.partition(":")[0] for reason in reasons} == {
+        "empty_line", "not_utf8", "too_large", "truncated", "several_objects", "not_json", "missing_field",
+        "wrong_type", "invalid_time", "impossible_time",
+    }  # fmt: skip
+    states = {hour.state: hour.arrival_hour for hour in world.truth.hours if hour.state != "landed"}
+    assert states == {"missing": MISSING, "empty": EMPTY}
+    for hour in world.truth.hours:
+        if hour.state == "missing":
+            assert hour.arrival_hour not in world.counted.arrivals
+            continue
+        counted = world.counted.arrivals[hour.arrival_hour]
+        assert (counted.lines, counted.valid, counted.dead, counted.late) == (
+            hour.lines, hour.valid, hour.dead, hour.late,
+        )  # fmt: skip
+        assert counted.reasons == Counter(hour.reasons)
+
+
+def test_bronze_holds_every_landed_line_byte_for_byte_where_it_came_from(world: World) -> None:
+    rows = world.deployment.rows("bronze.visits", "arrival_hour", "source_file", "source_offset", "raw")
+    landed = [(line.arrival_hour, line.file, line.offset, line.raw) for line in world.lines.all]
+    assert sorted(rows) == sorted(landed)
+    again = b"".join(raw + b"\n" for *_, raw in sorted(rows))
+    files = sorted((world.deployment.landing / "visits").rglob("*.json"))
+    assert again == b"".join(file.read_bytes() for file in files)
+
+
+def test_every_hour_of_arrival_has_the_dead_letters_the_truth_knows(world: World) -> None:
+    dead: dict[str, Counter[str]] = {hour.arrival_hour: Counter() for hour in world.truth.hours}
+    rows = Counter[str]()
+    for hour, reasons in world.deployment.rows("bronze.dead_letters", "arrival_hour", "reasons"):
+        rows[hour] += 1
+        dead[hour].update(reasons)
+    assert rows == Counter(nonzero({hour.arrival_hour: hour.dead for hour in world.truth.hours}))
+    for hour in world.truth.hours:
+        assert dead[hour.arrival_hour] == Counter(hour.reasons), hour.arrival_hour
+
+
+def test_every_dead_letter_carries_all_its_reasons_and_the_bytes_that_were_sent(world: World) -> None:
+    found = {
+        (file, offset): (raw, set(reasons))
+        for file, offset, raw, reasons in world.deployment.rows(
+            "bronze.dead_letters", "source_file", "source_offset", "raw", "reasons"
+        )
+    }
+    assert found == {line.place: (line.raw, set(line.verdict.reasons)) for line in world.lines.dead}
+
+
+def test_every_event_hour_has_the_unique_events_duplicates_and_conflicts_of_the_truth(world: World) -> None:
+    unique, occurrences, conflicts = Counter[str](), Counter[str](), Counter[str]()
+    for hour, stands_for, lost in world.deployment.rows("silver.visits", "event_hour", "occurrences", "conflicts"):
+        unique[hour] += 1
+        occurrences[hour] += stands_for
+        conflicts[hour] += lost
+    kept = Counter(world.deployment.rows("silver.visit_conflicts", "event_hour"))
+    known = {hour.event_hour: hour for hour in world.truth.event_hours}
+    assert set(unique) == set(known) == set(world.counted.event_hours)
+    for hour, truth in known.items():
+        counted = world.counted.event_hours[hour]
+        found = (occurrences[hour], unique[hour], occurrences[hour] - unique[hour], conflicts[hour], kept[hour])
+        assert found == (truth.valid, truth.unique, truth.duplicates, truth.conflicts, truth.conflicts)
+        assert found == (counted.valid, counted.unique, counted.duplicates, counted.conflicts, counted.conflicts)
+
+
+def test_the_first_to_arrive_wins_and_stands_for_all_that_lost_to_it(world: World) -> None:
+    rows = world.deployment.rows("silver.visits", "source_file", "source_offset", "raw", "occurrences")
+    expected = {
+        (line.file, line.offset, line.raw, 1 + len(world.lines.losers.get(identity, ())))
+        for identity, line in world.lines.winners.items()
+    }
+    assert set(rows) == expected
+    assert len(rows) == len(expected)
+    lost = world.deployment.rows("silver.visit_conflicts", "source_file", "source_offset", "raw")
+    assert sorted(lost) == sorted((*line.place, line.raw) for line in world.lines.conflicts)
+
+
+def test_every_hour_of_arrival_has_the_late_events_of_the_truth_and_silver_has_them_too(world: World) -> None:
+    late = world.deployment.rows("silver.late_visits", "arrival_hour", "source_file", "source_offset")
+    assert Counter(hour for hour, *_ in late) == Counter(
+        nonzero({hour.arrival_hour: hour.late for hour in world.truth.hours})
+    )
+    assert {hour: arrival.late for hour, arrival in world.counted.arrivals.items()} == {
+        hour.arrival_hour: hour.late for hour in world.truth.hours if hour.state != "missing"
+    }
+    in_silver = set(world.deployment.rows("silver.visits", "source_file", "source_offset"))
+    first = {line.place for line in world.lines.winners.values()}
+    late_firsts = {(file, offset) for _, file, offset in late} & first
+    assert late_firsts
+    assert late_firsts <= in_silver
+
+
+def test_the_ledger_gives_the_same_figures_without_looking_at_a_row(world: World) -> None:
+    published = world.deployment.published("bronze.visits")
+    letters = world.deployment.published("bronze.dead_letters")
+    visits = world.deployment.published("silver.visits")
+    for hour in world.truth.hours:
+        if hour.state == "missing":
+            assert hour.arrival_hour not in published
+            continue
+        entry = published[hour.arrival_hour]
+        assert (entry.rows_in, entry.rows_out, entry.measures["bytes"] or 0) == (hour.lines, hour.lines, hour.bytes)
+        assert (letters[hour.arrival_hour].rows_out, letters[hour.arrival_hour].reasons["usable"]) == (
+            hour.dead, hour.valid,
+        )  # fmt: skip
+        assert {reason[0]: rows for reason, rows in entry.breakdowns["reasons"].items()} == hour.reasons
+    for events in world.truth.event_hours:
+        entry = visits[events.event_hour]
+        assert (entry.rows_in, entry.rows_out, entry.reasons["duplicates"]) == (
+            events.valid, events.unique, events.duplicates,
+        )  # fmt: skip
+
+
+def test_an_empty_hour_is_published_as_empty_and_a_missing_one_is_not_published(world: World) -> None:
+    published = world.deployment.published("bronze.visits")
+    assert (published[EMPTY].rows_in, published[EMPTY].rows_out) == (0, 0)
+    assert MISSING not in published
+    assert not world.deployment.folder(MISSING).exists()
+    # What happened in that hour and arrived in another one is there all the same.
+    visits = world.deployment.published("silver.visits")
+    known = {hour.event_hour: hour.unique for hour in world.truth.event_hours}
+    assert visits[MISSING].rows_out == known[MISSING] > 0
+
+
+def test_gold_equals_a_count_in_plain_python(world: World) -> None:
+    def day(moment: object) -> str:
+        return str(moment)[:10]
+
+    dimensions = ("device_type", "browser", "referral_host")
+    counts = ("events", "visits", "users")
+    expected = brute_force.groups(world.lines, lambda time, event: (day(time), *brute_force.cube(event)))
+    rows = world.deployment.rows("gold.visits_cube_daily", "event_date", *dimensions, *counts)
+    assert {row[:4]: row[4:] for row in rows} == expected
+    assert len(rows) == len(expected)
+    weekly = world.deployment.rows("gold.visits_cube_weekly", "event_week", *dimensions, *counts)
+    assert {("2026-01-05", *row[1:4]): row[4:] for row in weekly} == expected
+
+    pages = brute_force.groups(world.lines, lambda time, event: (day(time), event["page"]))
+    total = sum(events for events, *_ in pages.values())
+    rows = world.deployment.rows("gold.page_stats", "event_date", "page", *counts, "share")
+    assert {row[:2]: row[2:5] for row in rows} == pages
+    assert all(row[5] == pytest.approx(row[2] / total) for row in rows)
+
+    hosts = brute_force.groups(world.lines, lambda time, event: (day(time), brute_force.host(event)))
+    rows = world.deployment.rows("gold.referral_stats", "event_date", "referral_host", *counts)
+    assert {row[:2]: row[2:] for row in rows} == hosts
+
+
+def test_every_event_is_enriched_with_what_the_deliveries_say_about_its_user_and_device(world: World) -> None:
+    (day, users), *more = brute_force.users(world.deployment.landing).items()
+    assert not more
+    devices = brute_force.devices(world.deployment.landing)
+    unknown_users = unknown_devices = 0
+    for line in world.lines.winners.values():
+        event = json.loads(line.raw)
+        user = users.get(event["user_id"])
+        since = brute_force.midnight(day)
+        if user is not None and user["registered_datetime"]:
+            since = min(since, oracle.iso_time(user["registered_datetime"]) or since)
+        assert line.verdict.time is not None
+        unknown_users += user is None or line.verdict.time < since
+        device = tuple(brute_force.text(event, "technical", name) for name in ("device_type", "device_version"))
+        unknown_devices += device not in devices
+    rows = world.deployment.rows("silver.visits_enriched", "user_known", "device_known")
+    assert len(rows) == len(world.lines.winners)
+    assert sum(not known for known, _ in rows) == unknown_users
+    assert sum(not known for _, known in rows) == unknown_devices
+
+
+def test_a_second_run_finds_nothing_to_do_and_publishes_no_version(world: World) -> None:
+    before = world.deployment.versions()
+    again = world.deployment.run()
+    assert (again.runs, again.problems) == (0, [])
+    assert world.deployment.versions() == before
+
+
+def test_running_the_day_again_on_purpose_gives_the_same_rows(world: World) -> None:
+    before, versions = world.deployment.contents(), world.deployment.versions()
+    again = world.deployment.run(hours=("2026-01-05", "2026-01-05"))
+    assert again.problems == []
+    after = world.deployment.versions()
+    assert all(after[name] > version for name, version in versions.items())
+    assert world.deployment.contents() == before
+    assert world.deployment.problems() == []
