@@ -1,7 +1,7 @@
 """What has to run: the partitions whose input is newer than what was published from it.
 
-The command line, the sensors and a person in the UI ask the same functions, so they never disagree. Everything is read from
-the landing zone and the event log; no table is read and no JVM is started.
+The command line, the sensors and a person in the UI ask the same functions, so they never disagree. Everything
+is read from the landing zone and the event log; no table is read and no JVM is started.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from assets.partitions import DAYS, HOURS
+from assets.watermarks import moved
 from patterns.core.commit import WHOLE_TABLE, Entry
 from patterns.core.events import EventLog
 from patterns.core.partitions import Grain, coarser
@@ -20,12 +22,20 @@ from patterns.ingestion.readiness_marker import LandedPartition, scan
 
 def landed(landing: Path, table: str, grain: Grain) -> list[LandedPartition]:
     """Give the complete partitions of a landed table, in order."""
-    folder = landing / table
-    return (
-        [partition for partition in scan(folder, grain, with_times=True) if partition.ready]
-        if folder.is_dir()
-        else []
-    )
+    return [partition for partition in _ready(landing, table, grain) if _exists(partition.key, grain)]
+
+
+def misnamed(landing: Path, table: str, grain: Grain) -> list[LandedPartition]:
+    """Give what is flagged as complete under a time that is none, lies in the future, or before the blog's history."""
+    return [partition for partition in _ready(landing, table, grain) if not _exists(partition.key, grain)]
+
+
+def _ready(landing: Path, table: str, grain: Grain) -> list[LandedPartition]:
+    return [partition for partition in scan(landing / table, grain, with_times=True) if partition.ready]
+
+
+def _exists(key: str, grain: Grain) -> bool:
+    return (HOURS if grain is Grain.HOUR else DAYS).has_partition_key(key)
 
 
 def stale_arrivals(landing: Path, events: EventLog) -> list[str]:
@@ -62,9 +72,7 @@ def stale_same_hours(events: EventLog, dataset: str, above: str) -> list[str]:
     """Give the partitions whose input partition of the same key is newer than what the dataset read."""
     published = events.publications(dataset)
     return sorted(
-        key
-        for key, entry in events.publications(above).items()
-        if _is_behind(published.get(key), above, [entry])
+        key for key, entry in events.publications(above).items() if _is_behind(published.get(key), above, [entry])
     )
 
 
@@ -82,6 +90,11 @@ def whole_is_stale(events: EventLog, dataset: str, above: str) -> bool:
     """Tell whether any partition of the input is newer than what an unpartitioned dataset read."""
     entries = events.publications(above).values()
     return bool(entries) and _is_behind(events.publications(dataset).get(WHOLE_TABLE), above, entries)
+
+
+def stale_late_hours(events: EventLog) -> list[str]:
+    """Give the hours of arrival whose watermark has moved since their late rows were captured."""
+    return moved(events.publications("bronze.visits"), events.publications("silver.late_visits"))
 
 
 def _is_behind(published: Entry | None, above: str, entries: Iterable[Entry]) -> bool:
@@ -163,14 +176,32 @@ PHASES = (
         partitions=stale_user_days,
         known=_landed("users", Grain.DAY),
     ),
-    Phase(name="users", datasets=("silver.users",), grain=None, partitions=_users),
-    Phase(name="devices", datasets=("bronze.devices", "silver.devices"), grain=None, partitions=_devices),
+    Phase(
+        name="users",
+        datasets=("silver.users",),
+        grain=None,
+        partitions=_users,
+        known=_published("bronze.users"),
+    ),
+    Phase(
+        name="devices",
+        datasets=("bronze.devices", "silver.devices"),
+        grain=None,
+        partitions=_devices,
+        known=_landed("devices", Grain.DAY),
+    ),
     Phase(
         name="arrivals",
         datasets=("bronze.visits", "bronze.dead_letters", "silver.late_visits"),
         grain=Grain.HOUR,
         partitions=_arrivals,
         known=_landed("visits", Grain.HOUR),
+    ),
+    Phase(
+        name="watermarks moved",
+        datasets=("silver.late_visits",),
+        grain=Grain.HOUR,
+        partitions=lambda landing, events: stale_late_hours(events),
     ),
     Phase(
         name="event hours",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.definitions.declarative_automation.operators import AndAutomationCondition
 
 import assets
 import patterns
@@ -35,11 +36,33 @@ def blog_dataset(
     )
 
 
-def newly_updated() -> dg.AutomationCondition[dg.AssetKey]:
-    """Run a partition when any of its inputs was updated and all of them are there."""
-    return dg.AutomationCondition.eager().with_label("inputs updated")
+def newly_updated(*, ignoring: Sequence[str] = ()) -> dg.AutomationCondition[dg.AssetKey]:
+    """Run a partition, however old, when any of its inputs was updated and all of them are there.
+
+    Args:
+        ignoring: Datasets whose update changes no row of this one, and which may be absent.
+    """
+    condition = _eager()
+    if ignoring:
+        condition = condition.ignore(dg.AssetSelection.assets(*[building_block.key_of(name) for name in ignoring]))
+    return condition.with_label("inputs updated")
+
+
+def delivered() -> dg.AutomationCondition[dg.AssetKey]:
+    """Run a table that is written whole when any partition of its input was updated; others may never have come."""
+    return (
+        dg.AutomationCondition.any_deps_updated().since_last_handled()
+        & ~dg.AutomationCondition.any_deps_in_progress()
+        & ~dg.AutomationCondition.in_progress()
+    ).with_label("a delivery came")
 
 
 def all_hours_there() -> dg.AutomationCondition[dg.AssetKey]:
     """Run a period when all the partitions within it are there, and again when one of them is replaced (Aligned Fan-In)."""
-    return dg.AutomationCondition.eager().with_label("all partitions of the period are there")
+    return _eager().with_label("all partitions of the period are there")
+
+
+def _eager() -> AndAutomationCondition[dg.AssetKey]:
+    # Dagster's own looks at the newest partition only: the running period, which is never complete, and nothing late.
+    eager: AndAutomationCondition[dg.AssetKey] = dg.AutomationCondition.eager()
+    return eager.without(dg.AutomationCondition.in_latest_time_window())

@@ -39,9 +39,7 @@ class Window:
     def holds(self, key: str, grain: Grain) -> bool:
         """Tell whether a partition overlaps the span."""
         start = start_of(key, grain)
-        return (self.end is None or start < self.end) and (
-            self.start is None or start + grain.length > self.start
-        )
+        return (self.end is None or start < self.end) and (self.start is None or start + grain.length > self.start)
 
 
 class Pipeline:
@@ -95,14 +93,13 @@ class Pipeline:
         keys = [key_of(dataset) for dataset in datasets]
         grain = phase.grain
         if grain is None:
-            if select or window is not None or phase.partitions(self._settings.landing, self._events):
+            again = window is not None and phase.known(self._settings.landing, self._events)
+            if select or again or phase.partitions(self._settings.landing, self._events):
                 self._execute(instance, keys, {}, label, outcome)
             return
         for span in contiguous(self._partitions(phase, grain, window, forced=bool(select)), grain):
             tags = {ASSET_PARTITION_RANGE_START_TAG: span.first, ASSET_PARTITION_RANGE_END_TAG: span.last}
-            self._execute(
-                instance, keys, tags, f"{label} {span.first} … {span.last} ({len(span.keys)})", outcome
-            )
+            self._execute(instance, keys, tags, f"{label} {span.first} … {span.last} ({len(span.keys)})", outcome)
             if not outcome.ok:
                 return
 
@@ -126,7 +123,10 @@ class Pipeline:
         assert job is not None
         subset = job.get_subset(asset_selection=selection)
         run = instance.create_run_for_job(
-            job_def=subset, tags={**tags, "blogdata/trigger": "blogdata run"}, asset_selection=selection, run_config=QUIET
+            job_def=subset,
+            tags={**tags, "blogdata/trigger": "blogdata run"},
+            asset_selection=selection,
+            run_config=QUIET,
         )
         outcome.runs += 1
         progress = RunProgress(label, outcome, shown=not self._quiet)

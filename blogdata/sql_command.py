@@ -30,7 +30,7 @@ class QueryFailed(PlatformError):
 
 def sql(
     query: Annotated[
-        str, typer.Argument(help="For instance: SELECT page, views FROM gold.page_stats LIMIT 10")
+        str, typer.Argument(help="For instance: SELECT page, events FROM gold.page_stats LIMIT 10")
     ],
     as_of: Annotated[
         str | None,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import dagster as dg
 
-from assets.plan import landed
+from assets.plan import landed, misnamed
 from patterns.core.partitions import Grain
 from patterns.ingestion.log_splitter import pending
 from patterns.ingestion.readiness_marker import LandedPartition, late_files
@@ -34,7 +35,7 @@ def hour_is_ready(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg
             context.log.warning(f"hour {hour.key} changed after it was complete: {names}")
         if hour.empty:
             context.log.warning(f"hour {hour.key} is flagged as complete and has no data")
-    return _requests(fresh, seen)
+    return _requests(fresh, seen, _report_misnamed(context, lake, "visits", Grain.HOUR, seen))
 
 
 @dg.sensor(
@@ -46,7 +47,8 @@ def hour_is_ready(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg
 def users_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Ask for one run per complete delivery and content."""
     seen = _cursor(context)
-    return _requests(_changed(landed(lake.landing_path, "users", Grain.DAY), seen), seen)
+    fresh = _changed(landed(lake.landing_path, "users", Grain.DAY), seen)
+    return _requests(fresh, seen, _report_misnamed(context, lake, "users", Grain.DAY, seen))
 
 
 @dg.sensor(
@@ -61,7 +63,8 @@ def devices_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
     newest = landed(lake.landing_path, "devices", Grain.DAY)[-1:]
     fresh = _changed(newest, seen)
     requests = [dg.RunRequest(run_key=f"{day.key}/{day.fingerprint}") for day in fresh]
-    return dg.SensorResult(run_requests=requests, cursor=_with(seen, fresh))
+    strange = _report_misnamed(context, lake, "devices", Grain.DAY, seen)
+    return dg.SensorResult(run_requests=requests, cursor=_with(seen, [*fresh, *strange]))
 
 
 @dg.sensor(
@@ -87,13 +90,30 @@ def _changed(ready: Sequence[LandedPartition], seen: Mapping[str, str]) -> list[
     ]
 
 
-def _requests(fresh: Sequence[LandedPartition], seen: Mapping[str, str]) -> dg.SensorResult:
+def _report_misnamed(
+    context: dg.SensorEvaluationContext, lake: LakeResource, table: str, grain: Grain, seen: Mapping[str, str]
+) -> list[LandedPartition]:
+    # Asking for a partition that does not exist would fail the tick, and with it every other partition, for ever.
+    found = misnamed(lake.landing_path, table, grain)
+    # Kept under another name: what lies in the future today is run when its time has come.
+    strange = _changed([replace(partition, key=f"misnamed {partition.key}") for partition in found], seen)
+    for partition in strange:
+        context.log.warning(
+            f"{table}: {partition.key} is flagged as complete, and is no {grain.value} that can be run: not a time, "
+            "in the future, or before the first partition"
+        )
+    return strange
+
+
+def _requests(
+    fresh: Sequence[LandedPartition], seen: Mapping[str, str], strange: Sequence[LandedPartition]
+) -> dg.SensorResult:
     # The run key makes a tick that died before its cursor was kept ask for the same run again, not for a second one.
     requests = [
         dg.RunRequest(run_key=f"{partition.key}/{partition.fingerprint}", partition_key=partition.key)
         for partition in fresh
     ]
-    return dg.SensorResult(run_requests=requests, cursor=_with(seen, fresh))
+    return dg.SensorResult(run_requests=requests, cursor=_with(seen, [*fresh, *strange]))
 
 
 def _with(seen: Mapping[str, str], fresh: Sequence[LandedPartition]) -> str:

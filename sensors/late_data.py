@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import dagster as dg
+from dagster._core.storage.tags import (
+    ASSET_PARTITION_RANGE_END_TAG,
+    ASSET_PARTITION_RANGE_START_TAG,
+    PARTITION_NAME_TAG,
+)
 
 from assets.plan import stale_event_hours
+from orchestration.dataset import key_of
+from patterns.core.partitions import Grain, between
 from resources.lake import LakeResource
 from sensors import jobs
 from sensors.landing import MOST_AT_ONCE
+
+VISITS = key_of("silver.visits")
 
 
 @dg.sensor(
@@ -40,9 +51,20 @@ def _running(instance: dg.DagsterInstance) -> set[str]:
         dg.DagsterRunStatus.STARTING,
         dg.DagsterRunStatus.STARTED,
     ]
-    under_way = [
-        run
-        for job in (jobs.hour_of_arrival, jobs.event_hour)
-        for run in instance.get_runs(dg.RunsFilter(job_name=job.name, statuses=statuses))
-    ]
-    return {run.tags["dagster/partition"] for run in under_way if "dagster/partition" in run.tags}
+    under_way = instance.get_runs(dg.RunsFilter(statuses=statuses))
+    return {hour for run in under_way if _writes_visits(run) for hour in _hours(run.tags)}
+
+
+def _writes_visits(run: dg.DagsterRun) -> bool:
+    # A run of a whole job names no assets; a backfill, or a run a person started, does.
+    if run.asset_selection is None:
+        return run.job_name in (jobs.hour_of_arrival.name, jobs.event_hour.name)
+    return VISITS in run.asset_selection
+
+
+def _hours(tags: Mapping[str, str]) -> Sequence[str]:
+    if PARTITION_NAME_TAG in tags:
+        return [tags[PARTITION_NAME_TAG]]
+    if ASSET_PARTITION_RANGE_START_TAG in tags:
+        return between(tags[ASSET_PARTITION_RANGE_START_TAG], tags[ASSET_PARTITION_RANGE_END_TAG], Grain.HOUR)
+    return []

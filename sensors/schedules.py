@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import dagster as dg
 
+from patterns.core.partitions import Grain, key_of
 from sensors import jobs
 
-daily_at_two = dg.build_schedule_from_partitioned_job(
-    jobs.daily, name="daily_at_two", hour_of_day=2, description="The gold datasets of yesterday"
-)
-weekly_on_monday = dg.build_schedule_from_partitioned_job(
-    jobs.weekly,
-    name="weekly_on_monday",
-    hour_of_day=3,
-    day_of_week=1,
-    description="The gold datasets of last week",
-)
-data_docs_at_four = dg.ScheduleDefinition(
-    name="data_docs_at_four",
-    job=jobs.data_docs,
-    cron_schedule="0 4 * * *",
-    description="The Data Docs of the day",
-)
-SCHEDULES = (daily_at_two, weekly_on_monday, data_docs_at_four)
+# Not `build_schedule_from_partitioned_job`: it runs the newest partition, and here that is the one still running.
+
+
+@dg.schedule(cron_schedule="0 2 * * *", job=jobs.daily, description="The gold datasets of yesterday")
+def daily_at_two(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+    """Ask for the day that has ended."""
+    return _last(context, Grain.DAY)
+
+
+@dg.schedule(cron_schedule="0 3 * * 1", job=jobs.weekly, description="The gold datasets of last week")
+def weekly_on_monday(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+    """Ask for the week that has ended."""
+    return _last(context, Grain.WEEK)
+
+
+def _last(context: dg.ScheduleEvaluationContext, grain: Grain) -> dg.RunRequest:
+    key = key_of(context.scheduled_execution_time - grain.length, grain)
+    return dg.RunRequest(run_key=key, partition_key=key)
+
+
+SCHEDULES = (daily_at_two, weekly_on_monday)

@@ -8,7 +8,6 @@ from assets.policy import blog_dataset, newly_updated
 from orchestration import accounts
 from orchestration.step import Step
 from patterns.core.commit import Account, Commit
-from patterns.error_management import dead_letter
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
 
 

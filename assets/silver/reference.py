@@ -3,7 +3,7 @@
 from pyspark.sql import functions as F
 
 from assets import bronze
-from assets.policy import blog_dataset, newly_updated
+from assets.policy import blog_dataset, delivered, newly_updated
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from orchestration import accounts
@@ -11,7 +11,7 @@ from orchestration.step import Step
 from patterns.core.commit import Commit
 
 
-@blog_dataset("silver.users", deps=[bronze.users], automation=newly_updated())
+@blog_dataset("silver.users", deps=[bronze.users], automation=delivered())
 def users(step: Step) -> Commit:
     """Derive the history of the users from all deliveries: a function of bronze, whatever the order of loads."""
     snapshots = step.read("bronze.users").where(F.size("reasons") == 0)

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from assets import bronze
 from assets.partitions import HOURS
 from assets.policy import blog_dataset, newly_updated
-from assets.transforms import visit_events
 from assets.silver.log_visits import log_events
+from assets.transforms import visit_events
 from orchestration import accounts
 from orchestration.step import Step
 from patterns.core.commit import Account, Commit, Entry

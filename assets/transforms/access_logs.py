@@ -160,9 +160,7 @@ def sessionize(page_views: DataFrame, gap: timedelta = GAP) -> DataFrame:
     begins = silence.isNull() | (silence > F.lit(gap // timedelta(microseconds=1)))
     until_here = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     marked = page_views.withColumn("_begin", F.when(begins, F.col("event_time")))
-    return marked.withColumn("visit_start", F.last("_begin", ignorenulls=True).over(until_here)).drop(
-        "_begin"
-    )
+    return marked.withColumn("visit_start", F.last("_begin", ignorenulls=True).over(until_here)).drop("_begin")
 
 
 def _begun(target: DataFrame, lookback: DataFrame, columns: Sequence[str], gap: timedelta) -> DataFrame:

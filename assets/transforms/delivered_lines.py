@@ -67,9 +67,10 @@ def _is_csv() -> Column:
 def _csv_values(lines: DataFrame, fields: Sequence[str]) -> DataFrame:
     """Add the values of CSV lines, and where each field is among them by the header of the line's file."""
     first = lines.where(F.col("_csv") & (F.col("source_offset") == 0))
-    names = F.transform(_tokens(F.regexp_replace("_text", "^\ufeff", "")), F.trim)
-    headers = first.select(
-        F.col("source_file").alias("_file"), names.alias("_names"), _csv_seal().alias("_end")
+    headers = _with_tokens(first, F.regexp_replace("_text", "^\ufeff", "")).select(
+        F.col("source_file").alias("_file"),
+        F.transform("_tokens", F.trim).alias("_names"),
+        _csv_seal().alias("_end"),
     )
     headers = headers.select(
         "_file",
@@ -78,19 +79,22 @@ def _csv_values(lines: DataFrame, fields: Sequence[str]) -> DataFrame:
     )
     # One row per CSV file: two files of one table may order their columns in two ways.
     known = lines.join(F.broadcast(headers), F.col("source_file") == F.col("_file"), "left")
-    return known.withColumn("_tokens", _tokens(F.col("_text")))
+    return _with_tokens(known, F.col("_text"))
 
 
 def _csv_seal() -> Column:
     return F.concat(F.lit(_END), F.col("_seal"))
 
 
-def _tokens(text: Column) -> Column:
-    """Parse a CSV line into its values and the seal; not one with more separators than any header."""
+def _with_tokens(lines: DataFrame, text: Column) -> DataFrame:
+    """Parse CSV lines into their values and the seal; not those with more separators than any header."""
     separators = F.length(text) - F.length(F.replace(text, F.lit(";"), F.lit("")))
     sealed = F.concat(F.regexp_replace(text, r"\r$", ""), F.lit(';"'), _csv_seal(), F.lit('"'))
     row = F.from_csv(F.when(F.col("_csv") & (separators < _WIDEST), sealed), _CSV_SCHEMA, _CSV_OPTIONS)
-    return F.array(*[row[f"c{number}"] for number in range(_WIDEST + 1)])
+    # A column of its own: fields taken directly from the parse would each parse the line again.
+    parsed = lines.withColumn("_values", row)
+    tokens = F.array(*[F.col("_values")[f"c{number}"] for number in range(_WIDEST + 1)])
+    return parsed.withColumn("_tokens", tokens).drop("_values")
 
 
 def _json_values(lines: DataFrame, fields: Sequence[str], strings: Sequence[str]) -> DataFrame:
@@ -102,9 +106,7 @@ def _json_values(lines: DataFrame, fields: Sequence[str], strings: Sequence[str]
     one = (F.size("_look") == 2) & F.get("_look", F.lit(0)).isNotNull() & ends
     looked = lines.withColumn("_look", look).withColumn("_json", F.when(one, F.get("_look", F.lit(0))))
     doubtful = [F.col("_json")[field].rlike(r"^\s*[{\[]") for field in fields if field not in strings]
-    again = (
-        F.when(F.coalesce(reduce(Column.__or__, doubtful), F.lit(False)), sealed) if doubtful else F.lit(None)
-    )
+    again = F.when(F.coalesce(reduce(Column.__or__, doubtful), F.lit(False)), sealed) if doubtful else F.lit(None)
     second = F.get(_parsed(again.cast("string"), dict.fromkeys(fields, "variant")), F.lit(0))
     return looked.withColumn("_second", second)
 

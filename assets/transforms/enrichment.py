@@ -32,12 +32,14 @@ def enrich(events: DataFrame, *, users: DataFrame | None, devices: DataFrame | N
         valid_from="valid_from",
         valid_to="valid_to",
         known="user_known",
+        disjoint=True,
     )
     with_device = static_joiner.join_current(
         with_user,
         reference.select("device_type", "device_version", "full_name"),
         on=("device_type", "device_version"),
         known="device_known",
+        unique=True,
     )
     host = F.regexp_extract(F.col("referral"), r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1)
     return with_device.withColumns(

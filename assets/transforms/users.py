@@ -97,9 +97,7 @@ def history(snapshots: DataFrame) -> DataFrame:
         .groupBy("id", "_version")
         .agg(
             *(F.max_by(name, "load_date").alias(name) for name in (*TRACKED, *TIMES)),
-            F.least(_midnight(F.min("load_date")), F.min(F.when(F.col("_first"), F.col(TIMES[0])))).alias(
-                "valid_from"
-            ),
+            F.least(_midnight(F.min("load_date")), F.min(F.when(F.col("_first"), F.col(TIMES[0])))).alias("valid_from"),
             _midnight(F.max_by("_next", "load_date")).alias("valid_to"),
             F.sum("_rows").alias("snapshots"),
         )

@@ -88,9 +88,7 @@ def parse(rows: DataFrame, formats: Set[str] = FORMATS, key: str | None = None) 
             where="parse(key=...)",
             next_step="pass the key of the deployment; the same key gives the same ids",
         )
-    return _by_format(
-        events, formats, _parsed_json, lambda logs: access_logs.parsed(logs, key or "").select(*PARSED)
-    )
+    return _by_format(events, formats, _parsed_json, lambda logs: access_logs.parsed(logs, key or "").select(*PARSED))
 
 
 def _by_format(

@@ -66,9 +66,7 @@ def judged(lines: DataFrame) -> DataFrame:
     verdict = F.when(F.col("_again")["object"], dead_letter.reasons(_field_rules(text))).otherwise(
         F.array(_shape(text))
     )
-    read = read.withColumn(
-        "reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict)
-    )
+    read = read.withColumn("reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict))
     return read.select(*(name for name in lines.columns if name != "event_time"), "event_time", "reasons")
 
 
@@ -190,9 +188,7 @@ def _field_rules(text: Column) -> list[Rule]:
         _present("context.user", read=event["context"]["user"], plain=third["user"]),
         _present("context.technical", read=event["context"]["technical"], plain=third["technical"]),
         Rule(name="invalid_time:event_time", condition=_is_text(second["event_time"]) & time.isNull()),
-        dead_letter.unreadable(
-            "invalid_time:context.user.connected_since", source=since, result=iso_time(since)
-        ),
+        dead_letter.unreadable("invalid_time:context.user.connected_since", source=since, result=iso_time(since)),
         Rule(name="impossible_time", condition=impossible(time, F.col("arrival_hour"))),
     ]
 

@@ -21,7 +21,8 @@ COMPLETE = "complete"
 
 def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
     """Give the checks of a dataset: its contract and its ledger, both blocking what is downstream."""
-    rules = [f"{rule.name}: {rule.description}" for rule in (*contract.rules, *contract.audits)]
+    rules = [f"{rule.name}: {rule.description}" for rule in contract.rules]
+    rules += [f"{audit.name}: {audit.description}" for audit in contract.audits]
     specs = [
         dg.AssetCheckSpec(
             CONTRACT,

@@ -125,7 +125,7 @@ def _materialize(
 
 def _run(context: dg.AssetExecutionContext, version: str) -> RunContext:
     return RunContext(
-        run_id=context.run_id,
+        run_id=context.run.run_id,
         job=context.job_name,
         code_version=version,
         trigger=_trigger(context.run.tags),

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from core.toy import CONTRACT, HOURS, accounts, clicks, target
-
 from patterns.core import ledger
 from patterns.core.commit import Entry
 from patterns.core.events import EventLog

@@ -1,4 +1,7 @@
-"""The one way to write: what it publishes, what it refuses, and what it leaves behind."""
+"""The one way to write: what it publishes, what it refuses, and what it leaves behind.
+
+Patterns: Audit-Write-Audit-Publish, Data Overwrite.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.toy import CONTRACT, HOURS, WHOLE, accounts, clicks, table, target
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
+from core.toy import CONTRACT, HOURS, WHOLE, accounts, clicks, table, target
 from patterns.core.commit import Account
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake

@@ -86,18 +86,14 @@ def test_a_column_may_be_both_a_group_and_a_measure(spark: Any) -> None:
 
 def brute_counts(rows: list[tuple[Any, ...]]) -> dict[Any, tuple[Any, ...]]:
     people = {row[2] for row in rows}
-    return {
-        (who,): (sum(row[2] == who for row in rows), 0, 0, 0, 0, 0 if who is None else 1) for who in people
-    }
+    return {(who,): (sum(row[2] == who for row in rows), 0, 0, 0, 0, 0 if who is None else 1) for who in people}
 
 
 def test_salting_shuffles_by_the_salt_before_it_shuffles_by_the_group(spark: Any) -> None:
     frame = spark.range(100).selectExpr("'hot' AS a", "id AS amount")
     measures = (Measure(name="n"),)
     plain = distributed_aggregator.aggregate(frame, ("a",), measures)._explain_string("simple")
-    salted = distributed_aggregator.salted(frame, ("a",), measures, spread=("amount",))._explain_string(
-        "simple"
-    )
+    salted = distributed_aggregator.salted(frame, ("a",), measures, spread=("amount",))._explain_string("simple")
     assert plain.count("Exchange hashpartitioning") == 1
     assert salted.count("Exchange hashpartitioning") == 2
     assert "xxhash64" in salted

@@ -58,11 +58,7 @@ def test_a_fact_on_the_boundary_gets_the_version_that_begins(spark: Any, disjoin
 
 def test_ranges_closed_at_both_ends_would_double_that_fact(spark: Any) -> None:
     history = versions(spark, ("old", 1, 5), ("new", 5, None))
-    naive = (
-        facts(spark, 5)
-        .join(history, "user_id")
-        .where("at >= valid_from AND (valid_to IS NULL OR at <= valid_to)")
-    )
+    naive = facts(spark, 5).join(history, "user_id").where("at >= valid_from AND (valid_to IS NULL OR at <= valid_to)")
     assert naive.count() == 2
 
 
@@ -96,9 +92,7 @@ def test_open_ends_hold_for_ever(spark: Any) -> None:
         ([("a", 1, None), ("empty", 5, 5)], ["a", "a", "a"]),
     ],
 )
-def test_overlapping_versions_never_double_a_fact(
-    spark: Any, ranges: Any, expected: list[str] | None
-) -> None:
+def test_overlapping_versions_never_double_a_fact(spark: Any, ranges: Any, expected: list[str] | None) -> None:
     rows = joined(facts(spark, 2, 6, 9), versions(spark, *ranges))
     assert len(rows) == 3
     assert all(row.known for row in rows)
@@ -107,27 +101,21 @@ def test_overlapping_versions_never_double_a_fact(
 
 
 def test_a_fact_for_which_two_versions_held_is_marked(spark: Any) -> None:
-    rows = joined(
-        facts(spark, 2, 6, 9), versions(spark, ("old", 1, 7), ("new", 5, 20)), ambiguous="ambiguous"
-    )
+    rows = joined(facts(spark, 2, 6, 9), versions(spark, ("old", 1, 7), ("new", 5, 20)), ambiguous="ambiguous")
     assert [row.ambiguous for row in rows] == [False, True, False]
 
 
 def test_overlapping_versions_are_listed_and_refused(spark: Any) -> None:
     history = versions(spark, ("old", 1, 7), ("new", 5, 20), ("last", 20, None))
     ends = {"valid_from": "valid_from", "valid_to": "valid_to"}
-    assert [row.login for row in static_joiner.overlapping(history, ("user_id",), **ends).collect()] == [
-        "new"
-    ]
+    assert [row.login for row in static_joiner.overlapping(history, ("user_id",), **ends).collect()] == ["new"]
     with pytest.raises(OverlappingVersions, match="for u"):
         static_joiner.check(history, ("user_id",), **ends, where="silver.users")
 
 
 def test_versions_that_touch_are_accepted(spark: Any) -> None:
     history = versions(spark, ("old", 1, 5), ("new", 5, None))
-    static_joiner.check(
-        history, ("user_id",), valid_from="valid_from", valid_to="valid_to", where="silver.users"
-    )
+    static_joiner.check(history, ("user_id",), valid_from="valid_from", valid_to="valid_to", where="silver.users")
 
 
 def test_facts_keep_their_columns_and_order(spark: Any) -> None:

@@ -76,9 +76,7 @@ def test_two_rules_of_one_name_are_refused(spark: SparkSession) -> None:
 
 
 def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:
-    fault = dead_letter.exceeds(
-        rejected_rows=11, rows=100, max_share=0.1, where="bronze.visits 2026-01-31T05"
-    )
+    fault = dead_letter.exceeds(rejected_rows=11, rows=100, max_share=0.1, where="bronze.visits 2026-01-31T05")
     assert isinstance(fault, TooManyDeadLetters)
     assert "11 of 100 rows" in str(fault)
 

@@ -29,9 +29,7 @@ def at(text: str) -> datetime:
 
 
 def reading(hour: str, time: str | None, source: str = "") -> PartitionReading:
-    return PartitionReading(
-        key=f"2026-01-31T{hour}", max_event_time=at(time) if time else None, source=source
-    )
+    return PartitionReading(key=f"2026-01-31T{hour}", max_event_time=at(time) if time else None, source=source)
 
 
 def test_the_seeds_table_of_watermarks_is_reproduced_row_by_row() -> None:
@@ -138,9 +136,7 @@ def test_watermarks_never_go_back_and_depend_on_the_past_only(
     believed = [one for one in readings if one not in found.ignored and one.max_event_time is not None]
     if strategy is Strategy.MAX:
         for key, mark in found.watermarks.items():
-            past = [
-                one.max_event_time for one in believed if one.key < key and one.max_event_time is not None
-            ]
+            past = [one.max_event_time for one in believed if one.key < key and one.max_event_time is not None]
             assert mark == (max(past) - ALLOWED if past else None)
 
 
@@ -175,8 +171,6 @@ def test_late_rows_are_counted_for_every_partition_asked_about(spark: SparkSessi
 
 
 def test_nothing_is_late_without_watermarks(spark: SparkSession) -> None:
-    frame = spark.createDataFrame(
-        [("2026-01-31T05", at("00:00"))], "arrival_hour string, event_time timestamp"
-    )
+    frame = spark.createDataFrame([("2026-01-31T05", at("00:00"))], "arrival_hour string, event_time timestamp")
     assert late(frame, {"2026-01-31T05": None}).collect() == []
     assert late(frame, {}).columns == ["arrival_hour", "event_time", "watermark", "lateness_seconds"]

@@ -132,9 +132,7 @@ def test_the_rows_are_not_read_when_no_winner_has_a_conflict(spark: SparkSession
             F.lit("x").alias("page"),
             F.lit("h").alias("arrival_hour"),
             F.lit(1).cast("bigint").alias("source_offset"),
-            F.raise_error(F.concat(F.lit("was read "), F.col("id").cast("string")))
-            .cast("binary")
-            .alias("raw"),
+            F.raise_error(F.concat(F.lit("was read "), F.col("id").cast("string"))).cast("binary").alias("raw"),
         )
     )
     assert conflicting(bomb, winners, key=KEY, order=ORDER, payload=F.col("raw")).collect() == []

@@ -53,10 +53,7 @@ class Lines:
     def conflicts(self) -> list[Line]:
         """Lines that lost to another payload."""
         return [
-            line
-            for identity, lines in self.losers.items()
-            for line in lines
-            if line.raw != self.winners[identity].raw
+            line for identity, lines in self.losers.items() for line in lines if line.raw != self.winners[identity].raw
         ]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from lineage.deployment import Deployment
 
+from lineage.deployment import Deployment
 from services.spark_connect import SparkServer
 
 Deploy = Callable[[str], Deployment]

@@ -134,16 +134,12 @@ class Deployment:
 
     def ledger(self) -> list[LedgerLine]:
         """Audit every account, as `blogdata ledger` does."""
-        return [
-            line for contract in CONTRACTS.values() for line in ledger.audit(self.lake, self.events, contract)
-        ]
+        return [line for contract in CONTRACTS.values() for line in ledger.audit(self.lake, self.events, contract)]
 
     def problems(self) -> list[str]:
         """Give what does not add up."""
         return [
-            f"{line.entry.dataset} {line.entry.partition}: {line.problem}"
-            for line in self.ledger()
-            if line.problem
+            f"{line.entry.dataset} {line.entry.partition}: {line.problem}" for line in self.ledger() if line.problem
         ]
 
 

@@ -6,15 +6,15 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 
-import oracle
 import pytest
+
+import oracle
+from blogdata.progress import Outcome
 from lineage import brute_force
 from lineage.brute_force import Lines
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from oracle import OracleTruth
-
-from blogdata.progress import Outcome
 from simulator.faults import LINE_FAULTS, FaultRates
 from simulator.spec import SimulationSpec
 from simulator.truth import Truth

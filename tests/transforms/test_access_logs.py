@@ -137,9 +137,7 @@ def test_a_megabyte_of_escapes_does_not_exhaust_the_stack(spark: SparkSession) -
 def test_page_views_have_their_columns(spark: SparkSession) -> None:
     row = parsed(spark, [line(agent=IPHONE, referrer="https://Search.Example.org:8080/find?q=1")])[0]
     assert tuple(row.asDict()) == visit_events.PARSED
-    known = {
-        name: row[name] for name in ("page", "referral", "ip", "keep_private", "browser", "browser_version")
-    }
+    known = {name: row[name] for name in ("page", "referral", "ip", "keep_private", "browser", "browser_version")}
     assert known == {
         "page": "/blog/a",
         "referral": "search.example.org",
@@ -170,14 +168,8 @@ def test_a_desktop_names_its_system_for_a_device(spark: SparkSession) -> None:
         ("http://user:secret@example.org/", "example.org"),
     ],
 )
-def test_the_referring_host_is_read_without_anything_else(
-    spark: SparkSession, referrer: str, host: str | None
-) -> None:
-    row = (
-        spark.createDataFrame([(referrer,)], "r string")
-        .select(access_logs.referring_host(F.col("r")))
-        .first()
-    )
+def test_the_referring_host_is_read_without_anything_else(spark: SparkSession, referrer: str, host: str | None) -> None:
+    row = spark.createDataFrame([(referrer,)], "r string").select(access_logs.referring_host(F.col("r"))).first()
     assert row is not None
     assert row[0] == host
 
@@ -195,9 +187,7 @@ def test_users_are_told_apart_by_address_and_agent_and_key(spark: SparkSession) 
 
 
 def test_the_keyed_hash_is_hmac(spark: SparkSession) -> None:
-    row = (
-        spark.createDataFrame([("mésage",)], "m string").select(keyed_hash(F.col("m"), "secret", "p")).first()
-    )
+    row = spark.createDataFrame([("mésage",)], "m string").select(keyed_hash(F.col("m"), "secret", "p")).first()
     assert row is not None
     assert row[0] == hmac.new(derived_key("secret", "p"), "mésage".encode(), hashlib.sha256).hexdigest()
 
@@ -253,9 +243,7 @@ def test_a_visit_ends_after_more_than_thirty_minutes_of_silence(spark: SparkSess
 
 def test_a_visit_over_an_hours_edge_keeps_the_id_it_had(spark: SparkSession) -> None:
     whole = [("a", -20.0), ("a", 5.0), ("a", 20.0), ("b", 50.0)]
-    at_once = dict(
-        zip(whole, ids(access_logs.with_visit_ids(views(spark, whole), views(spark, []), "k")), strict=True)
-    )
+    at_once = dict(zip(whole, ids(access_logs.with_visit_ids(views(spark, whole), views(spark, []), "k")), strict=True))
     target, before = views(spark, whole[1:]), views(spark, whole[:1])
     assert ids(access_logs.with_visit_ids(target, before, "k")) == [at_once[one] for one in whole[1:]]
     alone = ids(access_logs.with_visit_ids(target, before.limit(0), "k"))

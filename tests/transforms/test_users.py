@@ -51,15 +51,11 @@ def judged(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/u
     return in_utc(users.judge(deliver(spark, *lines, file=file)).orderBy("source_offset").collect())
 
 
-def reasons(
-    spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json"
-) -> list[list[str]]:
+def reasons(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> list[list[str]]:
     return [row.reasons for row in judged(spark, *lines, file=file)]
 
 
-def snapshot(
-    day: int, user: str, login: str = "l", email: str = "e", offset: int = 0, last: int | None = None
-) -> Any:
+def snapshot(day: int, user: str, login: str = "l", email: str = "e", offset: int = 0, last: int | None = None) -> Any:
     registered = utc(2020, 5, 5)
     connected = None if last is None else utc(2026, 1, last)
     return (f"2026-01-{day:02}", "f", offset, user, login, email, registered, None, connected)
@@ -239,9 +235,7 @@ def test_any_history_equals_the_one_derived_day_by_day(spark: Any) -> None:
     draw.shuffle(rows)
     found = versions(spark, *rows)
     assert sum(row.snapshots for row in found) == len(rows)
-    assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in found} == by_hand(
-        rows
-    )
+    assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in found} == by_hand(rows)
 
 
 def by_hand(rows: list[Any]) -> set[Any]:

@@ -1,8 +1,8 @@
 """The one event log: what happened to the datasets, as rows of one Delta table (`ops.events`).
 
 A publication is first a commit of its table, with everything about it in the commit's metadata; the event is
-a projection of that commit. A process that dies between the two loses nothing: the next reader or writer finds the commit without
-its event and adds it. Events are appended without a JVM, in tens of milliseconds.
+a projection of that commit. A process that dies between the two loses nothing: the next reader or writer finds
+the commit without its event and adds it. Events are appended without a JVM, in tens of milliseconds.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def start_of(key: str, grain: Grain) -> datetime:
     try:
         return datetime.strptime(key, grain.key_format).replace(tzinfo=timezone.utc)
     except ValueError as error:
-        example = datetime(2026, 1, 5, 3).strftime(grain.key_format)
+        example = datetime(2026, 1, 5, 3, tzinfo=timezone.utc).strftime(grain.key_format)
         raise ConfigurationError(
             what=f"'{key}' is not the name of a {grain.value}",
             where="partition",

@@ -151,11 +151,7 @@ def salted(
     keys: list[Column] = [F.col(column).alias(_DISTINCT + column) for column in counted]
     if spread:
         keys.append(F.pmod(F.xxhash64(*spread), F.lit(salts)).alias(_SALT))
-    parts = [
-        _partial(measure).alias(_PART + measure.name)
-        for measure in measures
-        if measure.how is not How.DISTINCT
-    ]
+    parts = [_partial(measure).alias(_PART + measure.name) for measure in measures if measure.how is not How.DISTINCT]
     # At least one aggregate, or grouping by the distinct columns alone would have nothing to compute.
     partial = frame.groupBy(*by, *keys).agg(F.count(F.lit(1)).alias(_PART), *parts)
     return partial.groupBy(*by).agg(*[_merged(measure).alias(measure.name) for measure in measures])
@@ -176,17 +172,13 @@ def _whole(measure: Measure) -> Column:
     if measure.how is How.DISTINCT:
         return F.count_distinct(column)
     if measure.how is How.APPROXIMATE:
-        return F.coalesce(
-            F.hll_sketch_estimate(F.hll_sketch_agg(column, measure.lg_k)), F.lit(0).cast("bigint")
-        )
+        return F.coalesce(F.hll_sketch_estimate(F.hll_sketch_agg(column, measure.lg_k)), F.lit(0).cast("bigint"))
     return _simple(measure, column)
 
 
 def _partial(measure: Measure) -> Column:
     column = F.lit(1) if measure.column is None else F.col(measure.column)
-    return (
-        F.hll_sketch_agg(column, measure.lg_k) if measure.how is How.APPROXIMATE else _simple(measure, column)
-    )
+    return F.hll_sketch_agg(column, measure.lg_k) if measure.how is How.APPROXIMATE else _simple(measure, column)
 
 
 def _merged(measure: Measure) -> Column:

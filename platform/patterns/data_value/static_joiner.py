@@ -87,9 +87,7 @@ def join_as_of(
     )
 
 
-def _ranges(
-    versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: str, disjoint: bool
-) -> DataFrame:
+def _ranges(versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: str, disjoint: bool) -> DataFrame:
     """Give every version the range for which it is taken, and until when an earlier one held."""
     start = F.coalesce(F.col(valid_from), F.lit(_ALWAYS).cast("timestamp"))
     end = F.coalesce(F.col(valid_to), F.lit(_NEVER).cast("timestamp"))
@@ -163,17 +161,12 @@ def check(versions: DataFrame, on: Sequence[str], *, valid_from: str, valid_to: 
         OverlappingVersions: At least one key has overlapping versions.
     """
     found = (
-        overlapping(versions, on, valid_from=valid_from, valid_to=valid_to)
-        .select(*on)
-        .distinct()
-        .limit(5)
-        .collect()
+        overlapping(versions, on, valid_from=valid_from, valid_to=valid_to).select(*on).distinct().limit(5).collect()
     )
     if found:
         keys = "; ".join(", ".join(str(value) for value in row) for row in found)
         raise OverlappingVersions(
-            what=f"two versions of a key hold at one time, for {keys}"
-            + (" and maybe more" if len(found) == 5 else ""),
+            what=f"two versions of a key hold at one time, for {keys}" + (" and maybe more" if len(found) == 5 else ""),
             where=where,
             next_step=f"let each version end ({valid_to}) where the next one begins ({valid_from})",
         )

@@ -114,12 +114,8 @@ def _require(computed: Mapping[str, Column], layout: Layout, raw: Sequence[str],
     }[layout]
     absent = [name for name in key if name not in raw]
     if not computed or taken:
-        problem = (
-            f"{', '.join(sorted(taken))} would be both raw and computed" if taken else "nothing is computed"
-        )
-        next_step = (
-            "give each computed column a name of its own" if taken else "pass at least one computed column"
-        )
+        problem = f"{', '.join(sorted(taken))} would be both raw and computed" if taken else "nothing is computed"
+        next_step = "give each computed column a name of its own" if taken else "pass at least one computed column"
     elif layout is Layout.SEPARATE and (not key or absent):
         problem = f"the key {', '.join(key) or '(none)'} does not identify raw rows"
         next_step = f"name key columns among: {', '.join(raw)}"

@@ -4,12 +4,13 @@ Problem: a fixed lookback runs days again that nothing changed, and misses the r
 
 How it works: every publication of the receiving dataset keeps, in its commit, how many rows it has for each event
 partition; every publication of the integrating dataset keeps which version of the receiving one it has read. An event
-partition is behind when some arrival that touches it is newer than that version, or when the rows do not add up any more.
-There is no other state: nothing to claim, nothing to clean up after a crash, and a run that fails leaves its partition behind,
-so that it is found again.
+partition is behind when some arrival that touches it is newer than that version, or when the rows do not add
+up any more.
+There is no other state: nothing to claim, nothing to clean up after a crash, and a run that fails leaves its
+partition behind, so that it is found again.
 
-The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended after it has
-not seen it; the version it read says so.
+The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended
+after it has not seen it; the version it read says so.
 
 When not to use it: when integrating costs so much that a few late rows are not worth it; then bound the lookback
 (Static Late Data Integrator).

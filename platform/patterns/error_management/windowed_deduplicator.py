@@ -46,9 +46,7 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     _require(frame, [*key, *order])
     together = Window.partitionBy(*key)
     in_order = together.orderBy(*order)
-    ranked = frame.withColumns(
-        {"_rank": F.row_number().over(in_order), "_winner": F.first(payload).over(in_order)}
-    )
+    ranked = frame.withColumns({"_rank": F.row_number().over(in_order), "_winner": F.first(payload).over(in_order)})
     counted = ranked.withColumns(
         {
             "occurrences": F.count(F.lit(1)).over(together),

@@ -2,7 +2,8 @@
 
 Problem: a figure is doubted, and nobody can say which fields of which source went into it.
 
-How it works: while a write's transaction is open, the engine walks Spark's analysed plan and follows every output column
+How it works: while a write's transaction is open, the engine walks Spark's analysed plan and follows every
+output column
 through projections, aggregates, joins, unions and generators down to the columns of the tables and files
 that were read. What was computed is what is recorded: nothing is typed by hand, so nothing goes stale.
 For rows: a partition is published whole by one commit, so partition and dataset lead to the run and its code.

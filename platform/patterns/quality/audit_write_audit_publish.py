@@ -13,7 +13,8 @@ and states what the layer above recorded for it.
 The trap: the audited files must be the published ones. Auditing the frame instead evaluates it a second time, and
 a frame that is not deterministic then publishes rows that nobody looked at.
 
-When not to use it: never bypass it. Where Spark cannot load the engine's jar, ``Engine.CHECKPOINT`` writes a checkpoint of
+When not to use it: never bypass it. Where Spark cannot load the engine's jar, ``Engine.CHECKPOINT`` writes a
+checkpoint of
 the frame after auditing that checkpoint: the same guarantees for 1.6 times the cost, without column lineage.
 
 Source: Data Engineering Design Patterns, ch. 9.

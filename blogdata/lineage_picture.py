@@ -1,0 +1,31 @@
+"""The lineage as a Mermaid picture, drawn from the definitions."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+LAYERS = ("landing", "bronze", "silver", "gold")
+"""From left to right; groups that are not listed look at the datasets and are no part of the flow."""
+
+
+def render(definitions: dg.Definitions) -> str:
+    """Draw the assets by layer, with an arrow from each to what is computed from it."""
+    graph = definitions.resolve_asset_graph()
+    nodes = {key: graph.get(key) for key in sorted(graph.get_all_asset_keys())}
+    lines = ["```mermaid", "flowchart LR"]
+    for layer in LAYERS:
+        lines.append(f"  subgraph {layer}")
+        for key, node in nodes.items():
+            if node.group_name == layer:
+                label = ("/" if layer == "landing" else ".").join(key.path)
+                shape = f"[/{label}/]" if node.is_external else f"[{label}]"
+                lines.append(f"    {_name(key)}{shape}")
+        lines.append("  end")
+    for key, node in nodes.items():
+        if node.group_name in LAYERS:
+            lines += [f"  {_name(parent)} --> {_name(key)}" for parent in sorted(node.parent_keys)]
+    return "\n".join([*lines, "```"])
+
+
+def _name(key: dg.AssetKey) -> str:
+    return "_".join(key.path)

@@ -1,0 +1,120 @@
+"""A real blog's access log: each of its 4,525 lines becomes a page view, is filtered by name, or is a dead letter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import oracle
+from blogdata.main import app
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from oracle import OracleTruth
+
+pytestmark = pytest.mark.shared
+
+LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
+LINES = 4525
+FILTERED = {"asset": 2259, "crawler": 708, "feed": 482, "status": 205, "method": 18}
+VIEWS, UNIQUE, DUPLICATES, CONFLICTS, VISITS = 853, 851, 2, 1, 520
+
+
+@dataclass(frozen=True)
+class Blog:
+    """The log, through the platform."""
+
+    deployment: Deployment
+    counted: OracleTruth
+    problems: list[str]
+
+
+@pytest.fixture(scope="module")
+def blog(deploy: Deploy) -> Blog:
+    deployment = deploy("log")
+    home = {"BLOGDATA_HOME": str(deployment.settings.home)}
+    landed = CliRunner().invoke(app, ["land", "logs", str(LOG)], env=home)
+    assert landed.exit_code == 0, landed.output
+    outcome = deployment.run()
+    return Blog(deployment=deployment, counted=oracle.count(deployment.landing), problems=outcome.problems)
+
+
+def total(blog: Blog, dataset: str, reason: str) -> int:
+    return sum(entry.reasons.get(reason, 0) for entry in blog.deployment.published(dataset).values())
+
+
+def test_the_run_succeeds_and_the_ledger_adds_up(blog: Blog) -> None:
+    assert blog.problems == []
+    assert blog.deployment.problems() == []
+
+
+def test_every_line_is_in_bronze_byte_for_byte(blog: Blog) -> None:
+    raw = blog.deployment.rows("bronze.visits", "raw")
+    assert len(raw) == LINES
+    assert Counter(raw) == Counter(LOG.read_bytes().removesuffix(b"\n").split(b"\n"))
+    assert set(blog.deployment.rows("bronze.visits", "format")) == {"combined"}
+
+
+def test_every_line_is_a_page_view_or_filtered_by_name_or_dead(blog: Blog) -> None:
+    rows = blog.deployment.rows("bronze.visits", "reasons", "filtered_by")
+    dead = [reasons for reasons, _ in rows if reasons]
+    filtered = Counter(name for reasons, name in rows if name is not None)
+    assert filtered == blog.counted.filtered() == Counter(FILTERED)
+    assert Counter(reason for reasons in dead for reason in reasons) == blog.counted.reasons()
+    assert len(rows) - len(dead) - sum(filtered.values()) == VIEWS
+    assert sum(arrival.events for arrival in blog.counted.arrivals.values()) == VIEWS
+
+
+def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
+    assert {name: total(blog, "silver.visits", f"filtered.{name}") for name in FILTERED} == FILTERED
+    assert total(blog, "silver.visits", "duplicates") == DUPLICATES
+    entries = blog.deployment.published("silver.visits").values()
+    assert sum(entry.rows_in for entry in entries) == VIEWS + sum(FILTERED.values())
+    assert sum(entry.rows_out for entry in entries) == UNIQUE
+
+
+def test_page_views_are_unique_by_event_hour_as_the_oracle_says(blog: Blog) -> None:
+    hours = Counter(blog.deployment.rows("silver.visits", "event_hour"))
+    assert hours == Counter({key: hour.unique for key, hour in blog.counted.event_hours.items()})
+    assert sum(hours.values()) == UNIQUE
+    assert len(blog.deployment.rows("silver.visit_conflicts", "raw")) == CONFLICTS
+
+
+def test_a_visit_is_one_browser_until_it_was_silent_for_half_an_hour_also_across_hours(blog: Blog) -> None:
+    rows = blog.deployment.rows("silver.visits", "visit_id", "user_id", "event_time", "event_hour")
+    assert None not in {visit for visit, *_ in rows}
+    assert len({visit for visit, *_ in rows}) == VISITS == blog.counted.log_visits
+    hours: dict[str, set[str]] = {}
+    for visit, _, _, hour in rows:
+        hours.setdefault(visit, set()).add(hour)
+    assert max(len(touched) for touched in hours.values()) > 1
+    assert all(len({user for visit, user, *_ in rows if visit == one}) == 1 for one in list(hours)[:50])
+
+
+def test_nobody_is_named_beyond_the_columns_that_are_classified_as_personal(blog: Blog) -> None:
+    addresses = set(blog.deployment.rows("silver.visits", "ip"))
+    assert None not in addresses
+    for visit, user, private in blog.deployment.rows("silver.visits_enriched", "visit_id", "user_id", "keep_private"):
+        assert visit not in addresses
+        assert user not in addresses
+        assert private is True
+
+
+def test_running_any_one_hour_again_gives_its_page_views_the_same_visits(blog: Blog) -> None:
+    before, versions = blog.deployment.contents(), blog.deployment.versions()
+    hour = "2015-05-18T00"
+    datasets = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched")
+    assert blog.deployment.run(hours=(hour, hour), select=datasets).problems == []
+    assert blog.deployment.versions()["silver.visits"] > versions["silver.visits"]
+    assert blog.deployment.contents() == before
+
+
+def test_the_same_log_landed_again_is_nothing_to_do(blog: Blog) -> None:
+    home = {"BLOGDATA_HOME": str(blog.deployment.settings.home)}
+    assert CliRunner().invoke(app, ["land", "logs", str(LOG)], env=home).exit_code == 0
+    before = blog.deployment.versions()
+    assert blog.deployment.run().runs == 0
+    assert blog.deployment.versions() == before

@@ -1,0 +1,180 @@
+"""Rows that vanish, double or change on their way, or from a table: the ledger says so, and nothing is published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from typer.testing import CliRunner
+
+from blogdata.main import app
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, module
+from orchestration.landing import Landed
+from orchestration.step import Step
+from quality.contracts import CONTRACTS
+from simulator.faults import FaultRates
+from simulator.spec import SimulationSpec
+
+HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02")
+FAULTS = FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, null_field=0.1, late=0.2)
+Spoil = Callable[[DataFrame], DataFrame]
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """Three hours with dead letters, duplicates, conflicts and late events, published."""
+    world = deploy("world")
+    world.simulate(SimulationSpec(days=1, visits_per_day=1000, seed=5, faults=FAULTS))
+    made = deploy("defects")
+    made.copy_hours(world, HOURS)
+    outcome = made.run()
+    assert outcome.problems == []
+    return made
+
+
+def without_one(frame: DataFrame) -> DataFrame:
+    """Lose one row."""
+    digest = F.xxhash64(*frame.columns)
+    victim = frame.agg(F.min(digest)).collect()[0][0]
+    assert victim is not None, "there is no row to lose"
+    return frame.where(digest != victim)
+
+
+def with_one_twice(frame: DataFrame) -> DataFrame:
+    """Double one row."""
+    return frame.unionByName(frame.limit(1))
+
+
+def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
+    """Let a step compute the right rows, and have them spoiled on their way to the table."""
+    overwrite = Step.overwrite
+
+    def spoiled(step: Step, frame: DataFrame, **accounts: Any) -> Any:
+        if step.contract.dataset != dataset:
+            return overwrite(step, frame, **accounts)
+        names = [column.name for column in step.contract.columns]
+        return overwrite(step, spoil(frame.select(*names)), **accounts)
+
+    patch.setattr(Step, "overwrite", spoiled)
+
+
+def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted") -> str:
+    """Run a dataset again, see that it is refused and that nobody can tell from the lake; gives the problem."""
+    before = (deployment.versions(), deployment.contents()[dataset])
+    outcome = deployment.run(select=[dataset], hours=("2026-01-04", "2026-01-06"))
+    asset = dataset.replace(".", "/")
+    assert [problem for problem in outcome.problems if problem.startswith(f"check {asset}:ledger failed")]
+    assert [problem for problem in outcome.problems if rule in problem]
+    assert (deployment.versions(), deployment.contents()[dataset]) == before
+    return "\n".join(outcome.problems)
+
+
+def test_the_hours_have_what_can_vanish(deployment: Deployment) -> None:
+    assert all(deployment.contents()[dataset] for dataset in CONTRACTS)
+    assert deployment.problems() == []
+
+
+@pytest.mark.parametrize("dataset", CONTRACTS)
+def test_a_row_that_vanishes_on_its_way_to_a_table_stops_the_publication(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, dataset: str
+) -> None:
+    spoil_writes(monkeypatch, dataset, without_one)
+    refused(deployment, dataset)
+
+
+@pytest.mark.parametrize("dataset", ["bronze.visits", "silver.late_visits"])
+def test_a_row_that_comes_twice_stops_the_publication_as_well(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, dataset: str
+) -> None:
+    spoil_writes(monkeypatch, dataset, with_one_twice)
+    refused(deployment, dataset)
+
+
+def test_a_line_that_lost_a_byte_is_as_wrong_as_a_lost_line(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = Landed.lines
+
+    def shortened(landed: Landed) -> DataFrame:
+        raw = F.when(F.col("source_offset") == 0, F.expr("substring(raw, 2)")).otherwise(F.col("raw"))
+        return lines(landed).withColumn("raw", raw)
+
+    monkeypatch.setattr(Landed, "lines", shortened)
+    refused(deployment, "bronze.visits", rule="account.bytes")
+
+
+def test_a_line_that_the_reader_skips_is_missed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = Landed.lines
+    monkeypatch.setattr(Landed, "lines", lambda landed: lines(landed).where("source_offset > 0"))
+    refused(deployment, "bronze.visits")
+
+
+def test_a_late_event_that_the_detector_overlooks_is_missed(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    detector = module("patterns.error_management.late_data_detector")
+    late = detector.late
+    monkeypatch.setattr(detector, "late", lambda *given, **named: without_one(late(*given, **named)))
+    refused(deployment, "silver.late_visits")
+
+
+def test_a_join_that_drops_what_it_does_not_know_is_noticed(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enriched = module("assets.silver.enriched")
+    enrich = enriched.enrich
+    monkeypatch.setattr(enriched, "enrich", lambda *given, **named: enrich(*given, **named).where("device_known"))
+    refused(deployment, "silver.visits_enriched")
+
+
+def test_a_deduplicator_that_forgets_what_its_winner_stands_for_is_noticed(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deduplicator = module("patterns.error_management.windowed_deduplicator")
+    deduplicate = deduplicator.deduplicate
+
+    def forgetful(*given: Any, **named: Any) -> DataFrame:
+        once = F.col("occurrences") - (F.col("occurrences") > 1).cast("bigint")
+        return deduplicate(*given, **named).withColumns({"occurrences": once, "conflicts": F.lit(0).cast("bigint")})
+
+    monkeypatch.setattr(deduplicator, "deduplicate", forgetful)
+    refused(deployment, "silver.visits")
+
+
+def test_a_group_that_gold_leaves_out_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    cubes = module("assets.transforms.cubes")
+    stats = cubes.referral_stats
+    monkeypatch.setattr(cubes, "referral_stats", lambda visits: stats(visits).where("referral_host <> 'direct'"))
+    refused(deployment, "gold.referral_stats")
+
+
+def test_rows_deleted_behind_the_platforms_back_are_reported_for_every_table(
+    deployment: Deployment, spark: Any, deploy: Deploy
+) -> None:
+    healthy = CliRunner().invoke(app, ["ledger", "--json"], env={"BLOGDATA_HOME": str(deployment.settings.home)})
+    assert healthy.exit_code == 0, healthy.output
+    for dataset, contract in CONTRACTS.items():
+        path = deployment.lake.path(dataset)
+        digest = f"xxhash64({', '.join(column.name for column in contract.columns)})"
+        victim = spark.sql(f"SELECT min({digest}) FROM delta.`{path}`").collect()[0][0]
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE {digest} = {victim}")
+    problems = deployment.problems()
+    assert sorted(problem.split(" ", 1)[0] for problem in problems) == sorted(CONTRACTS)
+    assert all("were published but" in problem for problem in problems)
+    broken = CliRunner().invoke(app, ["ledger", "--json"], env={"BLOGDATA_HOME": str(deployment.settings.home)})
+    assert broken.exit_code == 1
+    found = {line["dataset"] for line in json.loads(broken.stdout) if not line["balanced"]}
+    assert found == set(CONTRACTS)
+
+
+def test_running_a_damaged_table_again_mends_it(deployment: Deployment) -> None:
+    # The test before deleted a row of every table.
+    broken = {problem.split(" ", 1)[0] for problem in deployment.problems()}
+    assert "gold.page_stats" in broken
+    assert deployment.run(select=["gold.page_stats"]).problems == []
+    assert {problem.split(" ", 1)[0] for problem in deployment.problems()} == broken - {"gold.page_stats"}

@@ -1,0 +1,170 @@
+"""What `blogdata run` finds to do: all of what has changed, and nothing else; in whatever order things come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+import oracle
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+
+HOURS = ("2026-01-05T10", "2026-01-05T11", "2026-01-05T12")
+HOURLY = (
+    "bronze.visits", "bronze.dead_letters", "silver.late_visits", "silver.visits", "silver.visit_conflicts",
+    "silver.visits_enriched",
+)  # fmt: skip
+# Hour of arrival: what arrives, as (time, page). In 11 and 12 there are events behind the watermarks 10:40 and 11:40.
+ARRIVALS = {
+    "2026-01-05T10": [("10:05", "/a"), ("10:20", "/b"), ("10:55", "/c"), ("10:55", "/c")],
+    "2026-01-05T11": [("11:10", "/a"), ("10:30", "/late"), ("11:55", "/b")],
+    "2026-01-05T12": [("12:01", "/a"), ("10:45", "/later"), ("11:50", "/b"), ("11:55", "/b")],
+}
+BROKEN = (b"", b"{........", b'{"visit_id": "v"', b"\xff\xfe", b"{}", b"[1]")
+
+
+def event(time: str, page: str, **more: object) -> bytes:
+    """A visit event of the day; what it says of its visitor follows from its page."""
+    fields = {
+        "visit_id": f"visit-{page}",
+        "event_time": f"2026-01-05T{time}:00Z",
+        "user_id": f"user-{page}",
+        "keep_private": False,
+        "page": page,
+        "context": {"technical": {"browser": "Firefox", "device_type": "PC"}},
+    }
+    return json.dumps({**fields, **more}).encode()
+
+
+def land(deployment: Deployment, *hours: str) -> None:
+    for hour in hours:
+        deployment.land(hour, [*(event(*given) for given in ARRIVALS[hour]), BROKEN[1]])
+
+
+def late_rows(deployment: Deployment) -> list[tuple[str, str]]:
+    return sorted(
+        (hour, json.loads(raw)["page"]) for hour, raw in deployment.rows("silver.late_visits", "arrival_hour", "raw")
+    )
+
+
+@pytest.fixture(scope="module")
+def straight(deploy: Deploy) -> Iterator[Deployment]:
+    """All hours landed, in one run."""
+    deployment = deploy("straight")
+    land(deployment, *HOURS)
+    assert deployment.run().problems == []
+    return deployment
+
+
+def test_late_events_are_those_behind_the_watermark_of_their_hour_of_arrival(straight: Deployment) -> None:
+    assert late_rows(straight) == [("2026-01-05T11", "/late"), ("2026-01-05T12", "/later")]
+    counted = oracle.count(straight.landing)
+    assert [arrival.late for arrival in counted.arrivals.values()] == [0, 1, 1]
+
+
+def test_without_users_or_devices_visits_are_published_as_unknown(straight: Deployment) -> None:
+    assert set(straight.rows("silver.visits_enriched", "user_known", "device_known")) == {(False, False)}
+
+
+def test_hours_run_out_of_order_end_in_the_same_tables(straight: Deployment, deploy: Deploy) -> None:
+    shuffled = deploy("shuffled")
+    for hour in (HOURS[2], HOURS[0], HOURS[1]):
+        land(shuffled, hour)
+        assert shuffled.run(hours=(hour, hour), select=HOURLY).problems == []
+    # Each of these runs saw its own hour only; this one finds what the others left behind.
+    assert shuffled.run().problems == []
+    assert late_rows(shuffled) == late_rows(straight)
+    assert shuffled.contents() == straight.contents()
+    assert shuffled.problems() == []
+    assert shuffled.run().runs == 0
+
+
+def test_a_file_that_came_after_the_flag_is_integrated_and_only_what_it_touches_runs(straight: Deployment) -> None:
+    before = {dataset: straight.published(dataset) for dataset in straight.contents()}
+    # It arrives in 11, with an event of 11 and one of 10; no watermark moves.
+    straight.land(HOURS[1], [event("11:20", "/new"), event("10:10", "/very-late"), BROKEN[0]], name="visits-2.json")
+    outcome = straight.run()
+    assert outcome.problems == []
+    touched = {
+        dataset: {
+            key for key, entry in straight.published(dataset).items()
+            if key not in entries or entries[key].version != entry.version
+        }
+        for dataset, entries in before.items()
+    }  # fmt: skip
+    hours, day = {HOURS[0], HOURS[1]}, {"2026-01-05"}
+    assert touched == {
+        "bronze.visits": {HOURS[1]},
+        "bronze.dead_letters": {HOURS[1]},
+        "silver.late_visits": {HOURS[1]},
+        "silver.visits": hours,
+        "silver.visit_conflicts": hours,
+        "silver.visits_enriched": hours,
+        "gold.visits_cube_daily": day,
+        "gold.visits_cube_weekly": day,
+        "gold.page_stats": day,
+        "gold.referral_stats": day,
+    }
+    assert ("2026-01-05T11", "/very-late") in late_rows(straight)
+    assert {"/new", "/very-late"} <= set(straight.rows("silver.visits", "page"))
+    counted = oracle.count(straight.landing)
+    assert {key: entry.rows_out for key, entry in straight.published("silver.visits").items()} == {
+        key: events.unique for key, events in counted.event_hours.items()
+    }
+    assert straight.problems() == []
+    assert straight.run().runs == 0
+
+
+def test_a_late_file_that_moves_the_watermark_changes_what_is_late_in_later_hours(straight: Deployment) -> None:
+    # 11:59 in the hour of 11 moves the watermark of 12 from 11:40 to 11:44: still no more rows are late; then an
+    # event of 12:04 (a browser's clock runs ahead) moves it to 11:49, and one of 11:50 stays in time.
+    straight.land(HOURS[1], [event("12:04", "/ahead"), event("11:20", "/new")], name="visits-2.json")
+    straight.land(HOURS[2], [event("11:45", "/now-late")], name="visits-2.json")
+    assert straight.run().problems == []
+    counted = oracle.count(straight.landing)
+    assert {key: entry.rows_out for key, entry in straight.published("silver.late_visits").items()} == {
+        key: arrival.late for key, arrival in counted.arrivals.items()
+    }
+    assert ("2026-01-05T12", "/now-late") in late_rows(straight)
+    straight.land(HOURS[1], [event("11:20", "/new")], name="visits-2.json")
+    assert straight.run().problems == []
+    # The line that moved the watermark is gone, and with it the lateness of a row in an hour that nobody touched.
+    assert ("2026-01-05T12", "/now-late") not in late_rows(straight)
+    assert straight.problems() == []
+
+
+def test_a_landing_zone_in_which_every_line_is_bad_is_all_dead_letters(deploy: Deploy) -> None:
+    bad = deploy("bad")
+    for hour in HOURS[:2]:
+        bad.land(hour, BROKEN)
+    outcome = bad.run()
+    assert outcome.problems == []
+    counted = oracle.count(bad.landing)
+    assert sorted(reason for reasons in bad.rows("bronze.dead_letters", "reasons") for reason in reasons) == sorted(
+        counted.reasons().elements()
+    )
+    assert len(bad.rows("bronze.dead_letters", "raw")) == 2 * len(BROKEN)
+    assert bad.rows("silver.visits", "page") == bad.rows("gold.page_stats", "page") == []
+    assert bad.problems() == []
+    assert bad.run().runs == 0
+
+
+def test_an_hour_without_its_flag_is_left_alone(deploy: Deploy) -> None:
+    waiting = deploy("waiting")
+    land(waiting, HOURS[0])
+    (waiting.folder(HOURS[0]) / "_SUCCESS").unlink()
+    assert (waiting.run().runs, waiting.versions()) == (0, {})
+
+
+def test_a_span_can_run_again_where_no_users_or_devices_were_ever_delivered(straight: Deployment) -> None:
+    before = straight.contents()
+    outcome = straight.run(hours=(HOURS[0], HOURS[0]))
+    assert outcome.problems == []
+    assert {step["dataset"] for step in outcome.steps} >= {*HOURLY, "gold.page_stats"}
+    assert straight.contents() == before
+
+
+def test_a_span_in_which_nothing_landed_runs_nothing(straight: Deployment) -> None:
+    assert straight.run(hours=("2027-01-04", "2027-01-04")).runs == 0

@@ -1,0 +1,84 @@
+"""Publications without Spark: real Delta commits that say about themselves what the platform's commits say."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, write_deltalake
+
+from patterns.core.lake import Lake
+from patterns.ingestion.whole_files import write_whole
+from resources.lake import LakeResource
+
+
+def deployment(home: Path) -> LakeResource:
+    """Give the lake resource of an empty deployment."""
+    (home / "landing").mkdir(parents=True)
+    (home / "lake").mkdir()
+    return LakeResource(root=str(home / "lake"), landing=str(home / "landing"))
+
+
+def land(lake: LakeResource, table: str, key: str, files: Mapping[str, str], *, flag: bool = True) -> Path:
+    """Put files into a partition of the landing zone, and then its flag."""
+    folder = lake.landing_path / table / f"date={key[:10]}"
+    if len(key) > 10:
+        folder /= f"hour={key[11:]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_whole(folder / name, content.encode())
+    if flag:
+        write_whole(folder / "_SUCCESS", b"")
+    return folder
+
+
+def bronze(lake: Lake, arrivals: Mapping[str, Mapping[str, int]]) -> int:
+    """Publish hours of bronze.visits: hour of arrival to its rows by event hour; returns the table's version."""
+    rows = {arrival: sum(hours.values()) for arrival, hours in arrivals.items()}
+    breakdown = [
+        [arrival, hour, None, "json", count] for arrival, hours in arrivals.items() for hour, count in hours.items()
+    ]
+    return _publish(lake, "bronze.visits", "arrival_hour", rows, breakdowns={"event_hours": breakdown})
+
+
+def silver(lake: Lake, hours: Mapping[str, int], *, read: int) -> int:
+    """Publish hours of silver.visits that saw one version of bronze: hour to the rows it got."""
+    return _publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read})
+
+
+def _publish(
+    lake: Lake,
+    dataset: str,
+    column: str,
+    rows: Mapping[str, int],
+    *,
+    inputs: Mapping[str, int] | None = None,
+    breakdowns: Mapping[str, Sequence[Any]] | None = None,
+) -> int:
+    info = {
+        "commit_id": str(uuid.uuid4()),
+        "started_at": 0.0,
+        "partition_column": column,
+        "measures": {key: {"rows": count, "accounted": count} for key, count in rows.items()},
+        "accounts": {},
+        "reasons": [],
+        "own_measures": [],
+        "breakdowns": breakdowns or {},
+        "inputs": inputs or {},
+        "landed": {},
+        "run": {"run_id": str(uuid.uuid4()), "code_version": "test"},
+    }
+    write_deltalake(
+        lake.path(dataset),
+        pa.table({column: pa.array(list(rows), pa.string()), "rows": pa.array(list(rows.values()), pa.int64())}),
+        mode="append",
+        partition_by=[column],
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": json.dumps(info)}),
+    )
+    version = lake.version(dataset)
+    assert version is not None
+    return version

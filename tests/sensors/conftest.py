@@ -1,0 +1,49 @@
+"""A deployment without Spark, and a look at one tick of a sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from published import deployment
+
+import definitions
+from resources.lake import LakeResource
+from services.config import Settings
+
+Tick = Callable[..., Any]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LakeResource:
+    """The lake of an empty deployment."""
+    return deployment(tmp_path / "home")
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    """An instance in memory."""
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+@pytest.fixture(scope="session")
+def defs(settings: Settings) -> dg.Definitions:
+    """The whole platform; no service is started for it."""
+    return definitions.build(settings)
+
+
+@pytest.fixture
+def tick(lake: LakeResource, instance: dg.DagsterInstance, defs: dg.Definitions) -> Tick:
+    """Evaluate one tick as the daemon does, with the requested partitions resolved against the job's."""
+
+    def evaluate(sensor: dg.SensorDefinition, cursor: str | None = None) -> Any:
+        context = dg.build_sensor_context(
+            instance=instance, cursor=cursor, definitions=defs, resources={"lake": lake}
+        )
+        return sensor.evaluate_tick(context)
+
+    return evaluate

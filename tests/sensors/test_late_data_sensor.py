@@ -1,0 +1,153 @@
+"""The late data sensor: exactly the event hours that late rows touched, and none that is on its way already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from published import bronze, silver
+
+from resources.lake import LakeResource
+from sensors import jobs, late_data
+from sensors.landing import MOST_AT_ONCE
+
+RUNNING = (
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+)
+SILVER = frozenset({dg.AssetKey(["silver", "visits"])})
+
+
+def hours(data: Any) -> list[str]:
+    return [request.tags["dagster/partition"] for request in data.run_requests or ()]
+
+
+def under_way(
+    instance: dg.DagsterInstance,
+    status: dg.DagsterRunStatus,
+    tags: dict[str, str],
+    *,
+    job: str = jobs.event_hour.name,
+    assets: frozenset[dg.AssetKey] | None = None,
+) -> None:
+    place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("blogdata"), "blogdata")
+    instance.add_run(
+        dg.DagsterRun(
+            job_name=job,
+            status=status,
+            tags=tags,
+            asset_selection=assets,
+            remote_job_origin=RemoteJobOrigin(place, job),
+        )
+    )
+
+
+@pytest.fixture
+def settled(lake: LakeResource) -> LakeResource:
+    """Three hours on time, all integrated."""
+    read = bronze(lake.lake, {f"2026-01-05T0{hour}": {f"2026-01-05T0{hour}": 10} for hour in (1, 2, 3)})
+    silver(lake.lake, {f"2026-01-05T0{hour}": 10 for hour in (1, 2, 3)}, read=read)
+    return lake
+
+
+def test_an_empty_lake_asks_for_nothing(lake: LakeResource, tick: Any) -> None:
+    assert tick(late_data).skip_message == "nothing has been published yet"
+
+
+def test_settled_hours_ask_for_nothing(settled: LakeResource, tick: Any) -> None:
+    assert tick(late_data).skip_message == "every event hour has seen all of its rows"
+
+
+def test_late_rows_ask_for_exactly_the_hours_they_touched(settled: LakeResource, tick: Any) -> None:
+    read = bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1, "2025-12-31T23": 1}})
+    silver(settled.lake, {"2026-01-05T04": 8}, read=read)
+    assert hours(tick(late_data)) == ["2025-12-31T23", "2026-01-05T02"]
+
+
+def test_an_hour_that_has_seen_its_late_rows_is_not_asked_for_again(settled: LakeResource, tick: Any) -> None:
+    read = bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1, "2026-01-05T03": 1}})
+    silver(settled.lake, {"2026-01-05T04": 8, "2026-01-05T02": 11}, read=read)
+    assert hours(tick(late_data)) == ["2026-01-05T03"]
+
+
+def test_a_run_that_read_bronze_before_the_late_rows_has_not_seen_them(settled: LakeResource, tick: Any) -> None:
+    before = settled.lake.version("bronze.visits")
+    assert before is not None
+    bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T02": 1}})
+    # It is published after the late rows, and yet has only what it read: times would not have told.
+    silver(settled.lake, {"2026-01-05T02": 10, "2026-01-05T04": 0}, read=before)
+    assert "2026-01-05T02" in hours(tick(late_data))
+
+
+def test_a_late_row_that_was_taken_back_runs_its_hour_again(settled: LakeResource, tick: Any) -> None:
+    first = bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1}})
+    silver(settled.lake, {"2026-01-05T04": 8, "2026-01-05T02": 11}, read=first)
+    second = bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T04": 8}})
+    silver(settled.lake, {"2026-01-05T04": 8}, read=second)
+    assert hours(tick(late_data)) == ["2026-01-05T02"]
+
+
+@pytest.mark.parametrize("status", RUNNING, ids=lambda status: status.value)
+def test_an_hour_that_is_under_way_is_left_alone(
+    settled: LakeResource, tick: Any, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
+) -> None:
+    bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1}})
+    under_way(instance, status, {"dagster/partition": "2026-01-05T04"}, job=jobs.hour_of_arrival.name)
+    assert hours(tick(late_data)) == ["2026-01-05T02"]
+
+
+def test_hours_of_a_range_that_is_under_way_are_left_alone(
+    settled: LakeResource, tick: Any, instance: dg.DagsterInstance
+) -> None:
+    bronze(settled.lake, {"2026-01-05T04": {f"2026-01-05T0{hour}": 1 for hour in (1, 2, 3, 4)}})
+    span = {
+        "dagster/asset_partition_range_start": "2026-01-05T02",
+        "dagster/asset_partition_range_end": "2026-01-05T03",
+    }
+    under_way(instance, dg.DagsterRunStatus.STARTED, span, job="__ASSET_JOB", assets=SILVER)
+    assert hours(tick(late_data)) == ["2026-01-05T01", "2026-01-05T04"]
+
+
+def test_a_running_hour_of_another_dataset_holds_nothing_up(
+    settled: LakeResource, tick: Any, instance: dg.DagsterInstance
+) -> None:
+    bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T02": 1}})
+    other = frozenset({dg.AssetKey(["silver", "late_visits"])})
+    tags = {"dagster/partition": "2026-01-05T02"}
+    under_way(instance, dg.DagsterRunStatus.STARTED, tags, job="__ASSET_JOB", assets=other)
+    assert "2026-01-05T02" in hours(tick(late_data))
+
+
+def test_a_run_that_has_ended_holds_nothing_up(
+    settled: LakeResource, tick: Any, instance: dg.DagsterInstance
+) -> None:
+    bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T02": 1}})
+    under_way(instance, dg.DagsterRunStatus.FAILURE, {"dagster/partition": "2026-01-05T02"})
+    assert "2026-01-05T02" in hours(tick(late_data))
+
+
+def test_two_ticks_before_anything_ran_ask_for_the_same_run(settled: LakeResource, tick: Any) -> None:
+    bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T02": 1}})
+    first = [request.run_key for request in tick(late_data).run_requests]
+    assert first == [request.run_key for request in tick(late_data).run_requests]
+
+
+def test_more_late_rows_after_a_failed_run_ask_for_the_hour_under_a_new_key(settled: LakeResource, tick: Any) -> None:
+    bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T02": 1}})
+    first = {request.run_key for request in tick(late_data).run_requests}
+    bronze(settled.lake, {"2026-01-05T05": {"2026-01-05T02": 1}})
+    assert first.isdisjoint(request.run_key for request in tick(late_data).run_requests)
+
+
+def test_a_long_history_is_integrated_in_slices(lake: LakeResource, tick: Any) -> None:
+    bronze(lake.lake, {"2026-01-07T00": {f"2026-01-0{day}T{hour:02d}": 1 for day in (5, 6) for hour in range(24)}})
+    assert len(hours(tick(late_data))) == MOST_AT_ONCE
+
+
+def test_the_oldest_event_that_is_not_rejected_has_its_partition(settled: LakeResource, tick: Any) -> None:
+    bronze(settled.lake, {"2026-01-05T04": {"2000-01-01T00": 1, "2026-01-05T02": 1}})
+    assert hours(tick(late_data)) == ["2000-01-01T00", "2026-01-05T02", "2026-01-05T04"]
