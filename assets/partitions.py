@@ -7,7 +7,7 @@ import dagster as dg
 from patterns.core.partitions import Grain
 
 FIRST_DAY = "2000-01-01"
-"""Partitions begin here: an event that claims an earlier time is rejected, so every event that is kept has its partition."""
+"""Partitions begin here: an event that claims an earlier time is rejected, so every kept event has its partition."""
 
 # One partition beyond the last full one: what has arrived of the running hour, day and week can be looked at.
 HOURS = dg.HourlyPartitionsDefinition(start_date=f"{FIRST_DAY}T00", fmt=Grain.HOUR.key_format, end_offset=1)

@@ -58,7 +58,7 @@ def delivered() -> dg.AutomationCondition[dg.AssetKey]:
 
 
 def all_hours_there() -> dg.AutomationCondition[dg.AssetKey]:
-    """Run a period when all the partitions within it are there, and again when one of them is replaced (Aligned Fan-In)."""
+    """Run a period when all partitions within it are there, and again when one is replaced (Aligned Fan-In)."""
     return _eager().with_label("all partitions of the period are there")
 
 

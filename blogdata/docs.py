@@ -46,7 +46,9 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
 def main(arguments: Sequence[str]) -> int:
     """Write what changed, or with `--check` only name it; the exit code is 1 when something is not current."""
     stale = {
-        file: text for file, text in generated().items() if not file.is_file() or file.read_text(encoding="utf-8") != text
+        file: text
+        for file, text in generated().items()
+        if not file.is_file() or file.read_text(encoding="utf-8") != text
     }
     check = "--check" in arguments
     for file, text in stale.items():

@@ -91,13 +91,40 @@ def logs(
     for file in files:
         landed = land(file, target / LOGS)
         size = landed.replica.bytes if landed.replica else None
-        results.append(
-            {"file": str(file), "landed": str(landed.path), "outcome": landed.outcome, "bytes": size}
-        )
+        results.append({"file": str(file), "landed": str(landed.path), "outcome": landed.outcome, "bytes": size})
         if not as_json:
             typer.echo(f"{file}: {said[landed.outcome]} ({landed.path})")
     if as_json:
         typer.echo(json.dumps(results, indent=2))
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(help="JSON Lines: source_file, source_offset (of the dead letter), payload.")],
+    as_json: Json = False,
+) -> None:
+    """Land corrected dead letters in the hours they belong to; `blogdata run` then publishes what they touch."""
+    from patterns.core.lake import Lake
+    from patterns.error_management import dead_letter_replay
+    from services.config import load
+
+    if not file.is_file():
+        raise ConfigurationError(what="there is no such file", where=str(file), next_step="name a file of corrections")
+    settings = load()
+    with file.open(encoding="utf-8") as lines:
+        corrections = dead_letter_replay.read(lines, str(file))
+    hours = sorted({correction.arrival_hour for correction in corrections})
+    table = Lake(root=str(settings.lake)).table("bronze.dead_letters")
+    columns = ["source_file", "source_offset"]
+    dead = [] if table is None else table.to_pyarrow_table([("arrival_hour", "in", hours)], columns).to_pylist()
+    result = dead_letter_replay.land(
+        corrections, [(row["source_file"], row["source_offset"]) for row in dead], settings.landing
+    )
+    if as_json:
+        print(json.dumps({"files": result.files, "stale": result.hours}, indent=2))  # noqa: T201
+        return
+    typer.echo(f"{len(result.files)} correction(s) landed; stale now: bronze.visits {', '.join(result.hours)}")
+    typer.echo("publish them and everything downstream: blogdata run")
 
 
 def _landing(given: Path | None) -> Path:

@@ -14,6 +14,7 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PART
 
 from assets.plan import PHASES, Phase
 from blogdata.progress import Outcome, RunProgress
+from orchestration import dead_runs
 from orchestration.dataset import key_of
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
@@ -23,9 +24,11 @@ from patterns.ingestion.log_splitter import pending
 from quality.contracts import CONTRACTS
 from services import dagster_home
 from services.config import Settings
+from services.files import locked
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """The run's log is in Dagster's storage; on the terminal it would drown the progress."""
+_OPENING_SECONDS = 120.0
 HOURLY_LOGS = dg.AssetKey(["landing", "hourly_access_logs"])
 
 
@@ -67,7 +70,8 @@ class Pipeline:
         _known(select)
         started = time.monotonic()
         outcome = Outcome()
-        with dg.DagsterInstance.from_config(str(dagster_home.render(self._settings))) as instance:
+        with self._instance() as instance:
+            dead_runs.settle(instance)
             if not select and pending(self._settings.landing):
                 self._execute(instance, [HOURLY_LOGS], {}, "access logs", outcome)
             for number, phase in enumerate(PHASES, start=1):
@@ -76,6 +80,12 @@ class Pipeline:
                 self._phase(instance, phase, number, window, select, outcome)
         outcome.seconds = time.monotonic() - started
         return outcome
+
+    def _instance(self) -> dg.DagsterInstance:
+        home = dagster_home.render(self._settings)
+        # Two that open Dagster's storage for the first time at once would both create its tables.
+        with locked(home / "lock", seconds=_OPENING_SECONDS):
+            return dg.DagsterInstance.from_config(str(home))
 
     def _phase(
         self,

@@ -123,4 +123,5 @@ def _what_failed(event: dg.DagsterEvent) -> str:
     error = data.error
     while error is not None and error.cause is not None:
         error = error.cause
-    return f"{_dataset(event)}: {error.message.strip() if error else 'failed'} (details: blogdata ui, run {event.step_key})"
+    message = error.message.strip() if error else "failed"
+    return f"{_dataset(event)}: {message} (the run's log is in the UI: blogdata ui)"

@@ -29,9 +29,7 @@ class QueryFailed(PlatformError):
 
 
 def sql(
-    query: Annotated[
-        str, typer.Argument(help="For instance: SELECT page, events FROM gold.page_stats LIMIT 10")
-    ],
+    query: Annotated[str, typer.Argument(help="For instance: SELECT page, events FROM gold.page_stats LIMIT 10")],
     as_of: Annotated[
         str | None,
         typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)"),
@@ -74,8 +72,7 @@ def _query(spark: SparkSession, lake: Lake, query: str, moment: datetime | None)
     parts = LITERALS.split(query)
     names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
     rewritten = "".join(
-        part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part)
-        for index, part in enumerate(parts)
+        part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part) for index, part in enumerate(parts)
     )
     try:
         for name in sorted(names):
@@ -100,14 +97,35 @@ def _table(spark: SparkSession, lake: Lake, name: str, moment: datetime | None) 
     dataset, condition = VIEWS.get(name, (name, None))
     if lake.table(dataset) is None:
         there = ", ".join(sorted(_datasets(lake))) or "none yet; run: blogdata run"
-        raise ConfigurationError(
-            what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}"
-        )
-    reader = spark.read.format("delta")
-    if moment is not None:
-        reader = reader.option("timestampAsOf", moment.strftime("%Y-%m-%d %H:%M:%S"))
-    frame = reader.load(lake.path(dataset))
+        raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}")
+    version = None if moment is None else version_at(lake, dataset, moment)
+    frame = lake.read(spark, dataset, version)
     return frame.where(condition) if condition else frame
+
+
+def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
+    """Give the version a table had at a time; the newest one when nothing was published since.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`; it has a table.
+        moment: The time.
+
+    Raises:
+        ConfigurationError: The table did not exist yet.
+    """
+    table = lake.table(dataset)
+    history = table.history() if table else []
+    milliseconds = moment.timestamp() * 1000
+    versions = [int(entry["version"]) for entry in history if entry["timestamp"] <= milliseconds]
+    if not versions:
+        first = datetime.fromtimestamp(min(entry["timestamp"] for entry in history) / 1000, tz=timezone.utc)
+        raise ConfigurationError(
+            what=f"{dataset} did not exist at {moment:%Y-%m-%d %H:%M:%S} (UTC)",
+            where="--as-of",
+            next_step=f"give a time from {first:%Y-%m-%dT%H:%M:%S} on",
+        )
+    return max(versions)
 
 
 def _datasets(lake: Lake) -> list[str]:
@@ -125,7 +143,7 @@ def _moment(text: str) -> datetime:
             where="--as-of",
             next_step="write it like 2026-01-05T03:00:00 (UTC)",
         ) from error
-    return moment if moment.tzinfo is None else moment.astimezone(timezone.utc)
+    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
 
 
 def _cell(value: Any) -> str:

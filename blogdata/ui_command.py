@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,18 +27,36 @@ def ui(
     settings = load()
     home = dagster_home.render(settings)
     if settings.spark.mode == "local":
-        console.print(f"Spark is ready at {spark_probe.without_token(spark_connect.ensure(settings).url)}", markup=False)
+        server = spark_connect.ensure(settings)
+        console.print(f"Spark is ready at {spark_probe.without_token(server.url)}", markup=False)
+    _settle(home)
     console.print(f"open http://{host}:{port}", markup=False)
-    command = [sys.executable, "-m", "dagster", "dev", "-m", "definitions", "-h", host, "-p", str(port)]
+    # Dagster's own developers' command is what a deployment of one machine needs; that it has a successor is no news.
+    quiet = ["-W", "ignore:Function `dev_command` is superseded"]
+    command = [sys.executable, *quiet, "-m", "dagster", "dev", "-m", "definitions", "-h", host, "-p", str(port)]
     environment = {**os.environ, "DAGSTER_HOME": str(home), "BLOGDATA_HOME": str(settings.home)}
-    served = subprocess.Popen(command, env=environment)
+    # Also when a shell that started this in the background has it ignore interrupts: its children would inherit that.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    # In a session of its own the server hears of an interrupt from here, once, whoever sent it and however.
+    served = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
         code = served.wait()
     except KeyboardInterrupt:
-        # The interrupt reaches the server too; it ends its own children before it goes.
+        served.send_signal(signal.SIGINT)
         code = 0 if served.wait() in (0, 130, -2) else 1
         console.print("stopped; Spark stays warm until: blogdata down")
     raise typer.Exit(code)
+
+
+def _settle(home: Path) -> None:
+    # Dagster takes seconds to import, and the other commands answer at once.
+    import dagster as dg
+
+    from orchestration import dead_runs
+
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        dead_runs.settle(instance)
 
 
 def _free(host: str, port: int) -> None:

@@ -27,4 +27,10 @@ def _last(context: dg.ScheduleEvaluationContext, grain: Grain) -> dg.RunRequest:
     return dg.RunRequest(run_key=key, partition_key=key)
 
 
-SCHEDULES = (daily_at_two, weekly_on_monday)
+data_docs_at_four = dg.ScheduleDefinition(
+    name="data_docs_at_four",
+    job=jobs.data_docs,
+    cron_schedule="0 4 * * *",
+    description="The Data Docs of the day",
+)
+SCHEDULES = (daily_at_two, weekly_on_monday, data_docs_at_four)

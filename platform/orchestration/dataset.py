@@ -11,7 +11,7 @@ from dagster_shared.utils.warnings import BetaWarning
 
 from orchestration.checks import check_specs, failed_checks, passed_checks
 from orchestration.concurrent_runner import pool_of
-from orchestration.lineage import column_lineage, column_schema
+from orchestration.lineage import as_table, column_lineage, column_schema
 from orchestration.step import Step
 from patterns.core.commit import Commit
 from patterns.core.contract import Contract
@@ -113,7 +113,10 @@ def _materialize(
     for partition in step.partitions:
         context.add_asset_metadata(commit.metadata(partition), partition_key=partition)
     metadata: dict[str, Any] = {} if step.partitions else dict(commit.metadata())
-    metadata["dagster/column_lineage"] = column_lineage(step.lake, str(step.landing), commit)
+    columns = column_lineage(step.lake, str(step.landing), commit)
+    metadata["dagster/column_lineage"] = columns
+    if columns.deps_by_column:
+        metadata["columns"] = as_table(columns)
     metadata["run_publishes"] = f"{commit.dataset} version {commit.version}" + (
         " (already published by this run)" if commit.repeated else ""
     )
@@ -147,7 +150,7 @@ def _trigger(tags: Mapping[str, str]) -> str:
 
 
 def failure(context: dg.AssetExecutionContext, error: PlatformError) -> Exception:
-    """Tell a fault that may pass by itself, which is retried with growing, jittered waits, from one a person must mend."""
+    """Retry a fault that may pass by itself, with growing, jittered waits; stop at one a person must mend."""
     if error.transient and context.retry_number < MAX_RETRIES:
         # Jitter keeps two steps that collided from colliding again.
         wait = 2**context.retry_number * random.uniform(0.5, 1.5)

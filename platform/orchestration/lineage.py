@@ -40,5 +40,20 @@ def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLi
     )
 
 
+def as_table(lineage: dg.TableColumnLineage) -> dg.TableMetadataValue:
+    """Show the same as a table: Dagster's own web page keeps column lineage, and draws it in the hosted version only."""
+    return dg.MetadataValue.table(
+        records=[
+            dg.TableRecord(
+                {
+                    "column": column,
+                    "computed_from": ", ".join(f"{'.'.join(dep.asset_key.path)}.{dep.column_name}" for dep in deps),
+                }
+            )
+            for column, deps in lineage.deps_by_column.items()
+        ]
+    )
+
+
 def _key(source: ColumnSource) -> dg.AssetKey:
     return dg.AssetKey(source.dataset.split(".", 1))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from blogdata.main import app
 from lineage.conftest import Deploy
-from lineage.deployment import Deployment, module
+from lineage.deployment import Deployment, event, module
 from orchestration.landing import Landed
 from orchestration.step import Step
 from quality.contracts import CONTRACTS
@@ -32,6 +32,8 @@ def deployment(deploy: Deploy) -> Deployment:
     world.simulate(SimulationSpec(days=1, visits_per_day=1000, seed=5, faults=FAULTS))
     made = deploy("defects")
     made.copy_hours(world, HOURS)
+    # Two late ones, from a device that nobody has delivered.
+    made.land(HOURS[2], [event("00:10", "/late"), event("00:20", "/late")], name="visits-more.json")
     outcome = made.run()
     assert outcome.problems == []
     return made

@@ -9,7 +9,7 @@ import pytest
 
 import oracle
 from lineage.conftest import Deploy
-from lineage.deployment import Deployment
+from lineage.deployment import Deployment, event
 
 HOURS = ("2026-01-05T10", "2026-01-05T11", "2026-01-05T12")
 HOURLY = (
@@ -23,19 +23,6 @@ ARRIVALS = {
     "2026-01-05T12": [("12:01", "/a"), ("10:45", "/later"), ("11:50", "/b"), ("11:55", "/b")],
 }
 BROKEN = (b"", b"{........", b'{"visit_id": "v"', b"\xff\xfe", b"{}", b"[1]")
-
-
-def event(time: str, page: str, **more: object) -> bytes:
-    """A visit event of the day; what it says of its visitor follows from its page."""
-    fields = {
-        "visit_id": f"visit-{page}",
-        "event_time": f"2026-01-05T{time}:00Z",
-        "user_id": f"user-{page}",
-        "keep_private": False,
-        "page": page,
-        "context": {"technical": {"browser": "Firefox", "device_type": "PC"}},
-    }
-    return json.dumps({**fields, **more}).encode()
 
 
 def land(deployment: Deployment, *hours: str) -> None:

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets.partitions import DAYS
-from sensors.schedules import daily_at_two, weekly_on_monday
+from sensors.schedules import SCHEDULES, daily_at_two, weekly_on_monday
 
 
 def asked(schedule: dg.ScheduleDefinition, defs: dg.Definitions, moment: datetime) -> list[str]:
@@ -26,11 +26,13 @@ def test_on_monday_last_week_is_computed(defs: dg.Definitions) -> None:
     assert asked(weekly_on_monday, defs, datetime(2026, 1, 12, 3, tzinfo=timezone.utc)) == ["2026-01-05"]
 
 
-@pytest.mark.parametrize(
-    ("schedule", "cron"), [(daily_at_two, "0 2 * * *"), (weekly_on_monday, "0 3 * * 1")], ids=["daily", "weekly"]
-)
-def test_the_clock_ticks_in_utc(schedule: dg.ScheduleDefinition, cron: str) -> None:
-    assert (schedule.cron_schedule, schedule.execution_timezone or "UTC") == (cron, "UTC")
+def test_the_clock_starts_days_weeks_and_the_data_docs_in_utc() -> None:
+    assert {schedule.name: schedule.cron_schedule for schedule in SCHEDULES} == {
+        "daily_at_two": "0 2 * * *",
+        "weekly_on_monday": "0 3 * * 1",
+        "data_docs_at_four": "0 4 * * *",
+    }
+    assert {schedule.execution_timezone or "UTC" for schedule in SCHEDULES} == {"UTC"}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -1,0 +1,62 @@
+"""The project's pages and the code in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    *(f"docs/{file.name}" for file in (ROOT / "docs").glob("*.md")),
+)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^# file: (\S+)\n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One fenced block of a page."""
+
+    page: str
+    language: str
+    text: str
+
+
+def text(page: str) -> str:
+    """Read a page."""
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str) -> list[Block]:
+    """Give a page's blocks in one language."""
+    return [
+        Block(page=page, language=match[1], text=match[2])
+        for match in FENCE.finditer(text(page))
+        if match[1] == language
+    ]
+
+
+def files(page: str) -> dict[str, str]:
+    """Give the blocks that are the contents of files, by the file they name."""
+    found = {}
+    for block in blocks(page, "python"):
+        match = FILE.match(block.text)
+        if match:
+            found[match[1]] = block.text[match.end() :]
+    return found
+
+
+def commands(page: str) -> list[str]:
+    """Give the lines of a page's shell blocks, without comments and continued lines joined."""
+    lines = []
+    for block in blocks(page, "sh"):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            # A comment stands after two spaces, so that quotes need no parsing here.
+            bare = re.split(r"(?:^|\s{2,})# ", line)[0].strip()
+            if bare:
+                lines.append(bare)
+    return lines

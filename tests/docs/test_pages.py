@@ -1,0 +1,128 @@
+"""What the pages say can be done can be done: commands, options, targets, settings, links."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from blogdata.docs import generated
+from blogdata.main import app
+from blogdata.sql_command import READS, TABLE, VIEWS
+from docs.pages import PAGES, ROOT, blocks, commands, text
+from quality.contracts import CONTRACTS
+from services import config
+
+COMMANDS = sorted({line for page in PAGES for line in commands(page)})
+USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+"""What typer raises for arguments it does not know; it has no public name of its own."""
+LINK = re.compile(r"\]\(([^)#\s]+)?(#[^)\s]+)?\)")
+
+
+def test_the_generated_pages_are_current() -> None:
+    stale = [
+        str(file.relative_to(ROOT))
+        for file, wanted in generated().items()
+        if not file.is_file() or file.read_text(encoding="utf-8") != wanted
+    ]
+    assert not stale, f"run make docs: {stale}"
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("blogdata ")])
+def test_a_command_of_the_pages_has_the_arguments_it_is_shown_with(line: str) -> None:
+    _parse(shlex.split(line)[1:])
+
+
+@pytest.mark.parametrize("wrong", ["blogdata land everything", "blogdata run --since 2026-01-05", "blogdata sql"])
+def test_a_command_that_does_not_exist_would_be_found(wrong: str) -> None:
+    with pytest.raises(USAGE_ERROR):
+        _parse(shlex.split(wrong)[1:])
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("blogdata sql")])
+def test_a_query_of_the_pages_names_tables_that_exist(line: str) -> None:
+    query = shlex.split(line)[2]
+    assert READS.match(query)
+    names = {match.group(0) for match in TABLE.finditer(query)}
+    assert names
+    assert names <= {*CONTRACTS, *VIEWS, "ops.events"}
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("make ")])
+def test_a_make_target_of_the_pages_exists(line: str) -> None:
+    makefile = text("Makefile")
+    words = shlex.split(line)[1:]
+    assert re.search(rf"^{re.escape(words[0])}:", makefile, re.MULTILINE), f"no target {words[0]}"
+    for variable in (word.split("=")[0] for word in words[1:]):
+        assert re.search(rf"^{re.escape(variable)} \?=", makefile, re.MULTILINE), f"no variable {variable}"
+
+
+def test_every_command_of_the_command_line_is_shown() -> None:
+    shown = {tuple(shlex.split(line)[1:3]) for line in COMMANDS if line.startswith("blogdata ")}
+    words = {word for pair in shown for word in pair} | set(
+        re.findall(r"`blogdata (\w+)", text("README.md") + text("docs/operations.md"))
+    )
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    assert set(root.commands) <= words
+
+
+def test_the_configuration_table_has_every_setting_and_no_other() -> None:
+    page = text("docs/operations.md")
+    table = page[page.index("| environment |") : page.index("```toml")]
+    documented = set(re.findall(r"^\| `([A-Z_]+)`", table, re.MULTILINE))
+    assert documented == {"BLOGDATA_HOME", *config._ENVIRONMENT}
+    for section, keys in config._FILE_KEYS.items():
+        for key in keys:
+            assert f"`[{section}] {key}`" in table or f"`[{section}.{key}]`" in table
+
+
+def test_the_settings_file_of_the_page_is_accepted(tmp_path: Path) -> None:
+    (example,) = blocks("docs/operations.md", "toml")
+    (tmp_path / "blogdata.toml").write_text(example.text, encoding="utf-8")
+    settings = config.load({"BLOGDATA_HOME": str(tmp_path)})
+    assert settings.landing == Path("/data/landing")
+    assert (settings.spark.heap, settings.spark.conf) == ("4g", (("spark.sql.shuffle.partitions", "16"),))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    dead = []
+    for target, anchor in LINK.findall(text(page)):
+        if target.startswith(("http://", "https://")):
+            continue
+        file = (ROOT / page).parent / target if target else ROOT / page
+        if not file.exists():
+            dead.append(target)
+        elif anchor and anchor[1:] not in _anchors(file):
+            dead.append(target + anchor)
+    assert not dead
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_named_in_a_page_exist(page: str) -> None:
+    named = re.findall(r"`((?:platform|assets|quality|sensors|tests|blogdata)/[\w/.]+\.\w+)`", text(page))
+    planned = {"tests/data_value/test_tail_folder.py"}
+    assert not [name for name in named if not (ROOT / name).exists() and name not in planned]
+
+
+def _parse(arguments: list[str]) -> None:
+    """Let every level of the command line parse its arguments, and run nothing."""
+    command: Any = typer.main.get_command(app)
+    parent: Any = None
+    while True:
+        context = command.make_context(command.name, list(arguments), parent=parent)
+        if not isinstance(command, TyperGroup):
+            return
+        _, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+        parent = context
+
+
+def _anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

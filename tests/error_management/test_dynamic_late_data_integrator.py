@@ -1,0 +1,100 @@
+"""Exactly the event partitions that have not seen all of their rows run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patterns.core.commit import Entry
+from patterns.error_management.dynamic_late_data_integrator import behind, rows_by_event_partition
+
+SOURCE = "bronze.visits"
+H0, H1, H2 = "2026-01-05T00", "2026-01-05T01", "2026-01-05T02"
+
+
+def arrival(key: str, version: int, rows: Mapping[str | None, int]) -> Entry:
+    total = sum(rows.values())
+    return Entry(
+        dataset=SOURCE,
+        partition=key,
+        version=version,
+        rows_in=total,
+        rows_out=total,
+        reasons={},
+        breakdowns={"event_hours": {(hour,): count for hour, count in rows.items()}},
+    )
+
+
+def integrated(key: str, rows: int, read: int) -> Entry:
+    return Entry(
+        dataset="silver.visits",
+        partition=key,
+        version=0,
+        rows_in=rows,
+        rows_out=rows,
+        reasons={},
+        inputs={SOURCE: read},
+    )
+
+
+def found(arrivals: Mapping[str, Entry], done: Mapping[str, Entry]) -> list[str]:
+    return behind(arrivals, done, source=SOURCE, breakdown="event_hours")
+
+
+def test_an_hour_that_was_never_integrated_is_behind() -> None:
+    assert found({H0: arrival(H0, 1, {H0: 5})}, {}) == [H0]
+
+
+def test_an_hour_that_has_seen_all_of_its_rows_is_not() -> None:
+    assert found({H0: arrival(H0, 1, {H0: 5})}, {H0: integrated(H0, 5, read=1)}) == []
+
+
+def test_a_late_row_makes_its_own_hour_behind_and_no_other() -> None:
+    arrivals = {
+        H0: arrival(H0, 1, {H0: 5}),
+        H1: arrival(H1, 2, {H1: 4}),
+        H2: arrival(H2, 3, {H2: 6, H0: 1}),
+    }
+    done = {
+        H0: integrated(H0, 5, read=2),
+        H1: integrated(H1, 4, read=2),
+        H2: integrated(H2, 6, read=3),
+    }
+    assert found(arrivals, done) == [H0]
+
+
+def test_a_run_that_began_before_the_arrival_and_ended_after_it_has_not_seen_it() -> None:
+    """Its end is later than the arrival, so comparing times would call the hour integrated."""
+    arrivals = {H0: arrival(H0, 1, {H0: 5}), H1: arrival(H1, 2, {H1: 1, H0: 0})}
+    assert found(arrivals, {H0: integrated(H0, 5, read=1), H1: integrated(H1, 1, read=2)}) == [H0]
+
+
+def test_rows_that_are_gone_from_the_source_make_the_hour_behind() -> None:
+    """The arrival was published again without its late row: no version touches the old hour any more."""
+    arrivals = {H0: arrival(H0, 1, {H0: 5}), H1: arrival(H1, 3, {H1: 4})}
+    done = {H0: integrated(H0, 6, read=2), H1: integrated(H1, 4, read=3)}
+    assert found(arrivals, done) == [H0]
+
+
+def test_rejected_rows_belong_to_no_event_hour() -> None:
+    arrivals = {H0: arrival(H0, 1, {H0: 5, None: 3})}
+    assert rows_by_event_partition(arrivals, "event_hours") == {H0: 5}
+    assert found(arrivals, {H0: integrated(H0, 5, read=1)}) == []
+
+
+def test_an_hour_that_arrived_empty_is_integrated_as_empty_not_left_missing() -> None:
+    arrivals = {H0: arrival(H0, 1, {})}
+    assert found(arrivals, {}) == [H0]
+    assert found(arrivals, {H0: integrated(H0, 0, read=1)}) == []
+
+
+@given(st.lists(st.dictionaries(st.sampled_from([H0, H1, H2]), st.integers(1, 9)), min_size=1, max_size=6))
+def test_integrating_what_is_behind_leaves_nothing_behind(deliveries: list[dict[str, int]]) -> None:
+    arrivals = {f"2026-01-06T{at:02}": arrival(f"2026-01-06T{at:02}", at, rows) for at, rows in enumerate(deliveries)}
+    rows = rows_by_event_partition(arrivals, "event_hours")
+    newest = len(deliveries) - 1
+    done = {key: integrated(key, rows.get(key, 0), read=newest) for key in found(arrivals, {})}
+    assert set(rows) <= set(done)
+    assert found(arrivals, done) == []

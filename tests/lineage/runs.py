@@ -1,0 +1,75 @@
+"""Runs in the background, and what Dagster has noted of them."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+import dagster as dg
+
+from blogdata.progress import Outcome
+from lineage.deployment import Deployment
+from orchestration import dead_runs
+from services import dagster_home
+
+
+class Background:
+    """A run in a thread of its own; what it raises is raised where its outcome is asked for."""
+
+    def __init__(self, deployment: Deployment, select: tuple[str, ...] = (), day: str | None = None) -> None:
+        self._deployment = deployment
+        self._select = select
+        self._day = day
+        self._outcome: Outcome | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=f"run of {select or 'all'}")
+
+    def __enter__(self) -> Background:
+        """Start it."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for its end."""
+        self._thread.join()
+
+    @property
+    def working(self) -> bool:
+        """Whether it still runs."""
+        return self._thread.is_alive()
+
+    def outcome(self) -> Outcome:
+        """Wait for its end, and give what came of it."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        assert self._outcome is not None
+        return self._outcome
+
+    def _run(self) -> None:
+        try:
+            hours = None if self._day is None else (self._day, self._day)
+            self._outcome = self._deployment.run(select=self._select, hours=hours)
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the outcome
+            self._error = error
+
+
+def retries(deployment: Deployment, dataset: str) -> list[str]:
+    """Give what made steps of a dataset run again in any run so far: the typed errors' names, oldest first."""
+    found = []
+    with dg.DagsterInstance.from_config(str(dagster_home.render(deployment.settings))) as instance:
+        for record in reversed(instance.get_run_records()):
+            for entry in instance.all_logs(record.dagster_run.run_id, of_type=dg.DagsterEventType.STEP_UP_FOR_RETRY):
+                event = entry.get_dagster_event()
+                if event.step_key == dataset.replace(".", "__"):
+                    error = event.step_retry_data.error
+                    found.append(str(error.cause.cls_name) if error and error.cause else "untyped")
+    return found
+
+
+def under_way(deployment: Deployment) -> list[str]:
+    """Give the runs that Dagster takes to be under way."""
+    with dg.DagsterInstance.from_config(str(dagster_home.render(deployment.settings))) as instance:
+        return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=list(dead_runs.UNDER_WAY)))]

@@ -1,0 +1,100 @@
+"""Two runs that want the same partitions at once: one clean result, whoever comes second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import oracle
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, module
+from lineage.phases import Hold
+from lineage.runs import Background, retries
+from simulator.faults import FaultRates
+from simulator.spec import SimulationSpec
+
+DAY = "2026-01-05"
+HOURS = ("2026-01-05T00", "2026-01-05T01")
+SPEC = SimulationSpec(
+    days=1, visits_per_day=800, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
+)
+
+
+@pytest.fixture(scope="module")
+def world(deploy: Deploy) -> Deployment:
+    """A simulated day that nobody runs."""
+    made = deploy("world")
+    made.simulate(SPEC)
+    return made
+
+
+@pytest.fixture(scope="module")
+def deployment(world: Deployment, deploy: Deploy) -> Deployment:
+    """Two hours that two runs have published at once, into a lake that did not exist."""
+    made = deploy("twice")
+    made.copy_hours(world, HOURS)
+    with Background(made) as one, Background(made) as other:
+        problems = (one.outcome().problems, other.outcome().problems)
+    assert problems == ([], [])
+    return made
+
+
+def test_two_runs_that_both_find_an_empty_lake_end_in_one_right_one(deployment: Deployment) -> None:
+    counted = oracle.count(deployment.landing)
+    assert {key: entry.rows_out for key, entry in deployment.published("silver.visits").items()} == {
+        key: events.unique for key, events in counted.event_hours.items()
+    }
+    assert len(deployment.rows("bronze.visits", "raw")) == sum(hour.lines for hour in counted.arrivals.values())
+    assert deployment.problems() == []
+    assert deployment.run().runs == 0
+
+
+@pytest.mark.parametrize(
+    ("dataset", "phase"), [("bronze.visits", "opened"), ("silver.visits", "written"), ("gold.page_stats", "audited")]
+)
+def test_the_run_that_comes_second_is_retried_and_both_end_well(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, phase: str
+) -> None:
+    before, version = deployment.contents(), deployment.versions()[dataset]
+    hold = Hold(tmp_path / "hold", dataset, phase).prepare().install(monkeypatch)
+    known = retries(deployment, dataset)
+    with Background(deployment, (dataset,), DAY) as slow:
+        hold.reached(phase, lambda: slow.working)
+        assert deployment.run(select=[dataset], hours=(DAY, DAY)).problems == []
+        hold.release()
+        assert slow.outcome().problems == []
+    assert retries(deployment, dataset)[len(known) :] == ["ConcurrentWrite"]
+    # Each of them has published once, one after the other.
+    assert deployment.versions()[dataset] == version + 2
+    assert deployment.contents() == before
+    assert deployment.problems() == []
+
+
+def test_a_run_that_loses_again_and_again_fails_with_one_clear_error_and_the_winners_rows_stay(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module("orchestration.dataset"), "MAX_RETRIES", 0)
+    before, version = deployment.contents(), deployment.versions()["silver.visits"]
+    hold = Hold(tmp_path / "hold", "silver.visits", "audited").prepare().install(monkeypatch)
+    with Background(deployment, ("silver.visits",), DAY) as slow:
+        hold.reached("audited", lambda: slow.working)
+        assert deployment.run(select=["silver.visits"], hours=(DAY, DAY)).problems == []
+        hold.release()
+        (problem,) = slow.outcome().problems
+    assert "another run published the same partitions" in problem
+    assert "nothing of this run was published" in problem
+    assert deployment.versions()["silver.visits"] == version + 1
+    assert deployment.contents() == before
+    assert deployment.problems() == []
+
+
+def test_two_runs_of_everything_at_once_leave_what_one_leaves(deployment: Deployment) -> None:
+    before = deployment.contents()
+    with Background(deployment, day=DAY) as one, Background(deployment, day=DAY) as other:
+        problems = (one.outcome().problems, other.outcome().problems)
+    assert problems == ([], [])
+    assert deployment.contents() == before
+    assert deployment.problems() == []
+    assert deployment.run().problems == []
+    assert deployment.contents() == before

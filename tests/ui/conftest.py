@@ -1,0 +1,76 @@
+"""The UI of a deployment with two simulated days, and a headless Chromium that looks at it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ui.served import Served, environment
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless=new",
+    # Inside a container the user is root, and Chromium has no sandbox for it.
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--window-size=1400,1043",
+)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of the browser; the tests are skipped where it, its driver or selenium is missing."""
+    pytest.importorskip("selenium", reason="needs selenium: make setup-ui")
+    found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
+    if found is None or shutil.which("chromedriver") is None:
+        pytest.skip("needs Chromium and its driver (Debian: apt-get install chromium chromium-driver)")
+    return found
+
+
+@pytest.fixture(scope="session")
+def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A deployment whose first day is published and whose second day has not been flagged yet."""
+    home = tmp_path_factory.mktemp("served")
+    deployment = Served(home=home, environ=environment(home))
+    try:
+        deployment.run("land", "simulate", "--days", "2", "--visits-per-day", "4800", "--seed", "7")
+        for flag in (home / "landing/visits/date=2026-01-06").glob("hour=*/_SUCCESS"):
+            flag.unlink()
+        deployment.run("run")
+        deployment.start()
+        yield deployment
+    finally:
+        if deployment.process is not None:
+            deployment.stop()
+        deployment.run("down")
+
+
+@pytest.fixture
+def browser(served: Served, chromium: str, tmp_path: Path) -> Iterator[object]:
+    """A fresh browser; its pictures go to the folder that UI_PICTURES names, or with the test's files."""
+    from selenium.webdriver import Chrome, ChromeOptions
+    from selenium.webdriver.chrome.service import Service
+    from ui.browser import Browser
+
+    options = ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
+        options.add_argument(flag)
+    driver = Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver.set_page_load_timeout(120)
+    pictures = Path(os.environ.get("UI_PICTURES") or tmp_path)
+    pictures.mkdir(parents=True, exist_ok=True)
+    try:
+        yield Browser(driver, served.url, pictures)
+    finally:
+        driver.quit()

@@ -1,0 +1,102 @@
+"""A deployment whose UI runs: started by the command a person uses, asked over its own interface."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from services.processes import free_port
+
+COMMAND = str(Path(sys.executable).with_name("blogdata"))
+RUNS = "query($f: RunsFilter) { runsOrError(filter: $f) { ... on Runs { results { runId status tags { key value } } } } }"
+
+
+@dataclass(kw_only=True)
+class Served:
+    """A deployment of a test's own.
+
+    Args:
+        home: Its folder.
+        environ: The environment of its commands.
+        url: Where its UI is, once it is started.
+    """
+
+    home: Path
+    environ: Mapping[str, str]
+    url: str = ""
+    process: subprocess.Popen[bytes] | None = None
+
+    def run(self, *arguments: str) -> str:
+        """Run one command of the platform; its output."""
+        done = subprocess.run([COMMAND, *arguments], env=dict(self.environ), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    def start(self, seconds: float = 240) -> None:
+        """Start the UI, and wait until it has loaded the definitions."""
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        with (self.home / "ui.log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [COMMAND, "ui", "--port", str(port)],
+                env=dict(self.environ),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        deadline = time.monotonic() + seconds
+        while not self._answers():
+            said = (self.home / "ui.log").read_text()
+            assert self.process.poll() is None, said
+            assert time.monotonic() < deadline, said
+            time.sleep(1)
+
+    def stop(self) -> int:
+        """End the UI as Ctrl-C does; its exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=120)
+
+    def ask(self, query: str, **variables: Any) -> Any:
+        """Ask the UI's own interface."""
+        request = urllib.request.Request(
+            f"{self.url}/graphql",
+            data=json.dumps({"query": query, "variables": variables}).encode(),
+            headers={"content-type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            found = json.load(answer)
+        assert "errors" not in found, found
+        return found["data"]
+
+    def runs(self, **having: str) -> list[tuple[str, dict[str, str]]]:
+        """Runs that have all these tags (`_` for `/`), the newest first: status and tags."""
+        tags = [{"key": key.replace("__", "/"), "value": value} for key, value in having.items()]
+        found = self.ask(RUNS, f={"tags": tags})["runsOrError"]["results"]
+        return [(run["status"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in found]
+
+    def _answers(self) -> bool:
+        try:
+            entries = self.ask(
+                "{ workspaceOrError { ... on Workspace { locationEntries { locationOrLoadError { __typename } } } } }"
+            )["workspaceOrError"]["locationEntries"]
+        except OSError:
+            return False
+        return [(entry["locationOrLoadError"] or {}).get("__typename") for entry in entries] == ["RepositoryLocation"]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The environment of a deployment of its own; of the user's deployment only the jars are shared."""
+    kept = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
+    own = ("BLOGDATA_", "SPARK_", "DAGSTER_")
+    environ = {name: value for name, value in os.environ.items() if name in kept or not name.startswith(own)}
+    return {**environ, "BLOGDATA_HOME": str(home), "BLOGDATA_SPARK_HEAP": "1g"}
