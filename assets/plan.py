@@ -40,12 +40,12 @@ def _exists(key: str, grain: Grain) -> bool:
 
 def stale_arrivals(landing: Path, events: EventLog) -> list[str]:
     """Give the hours of arrival whose landed files are not those that were published."""
-    return _not_published(landed(landing, "visits", Grain.HOUR), events.publications("bronze.visits"))
+    return not_published(landed(landing, "visits", Grain.HOUR), events.publications("bronze.visits"))
 
 
 def stale_user_days(landing: Path, events: EventLog) -> list[str]:
     """Give the days whose delivery of users is not the one that was published."""
-    return _not_published(landed(landing, "users", Grain.DAY), events.publications("bronze.users"))
+    return not_published(landed(landing, "users", Grain.DAY), events.publications("bronze.users"))
 
 
 def devices_are_stale(landing: Path, events: EventLog) -> bool:
@@ -101,7 +101,8 @@ def _is_behind(published: Entry | None, above: str, entries: Iterable[Entry]) ->
     return published is None or any(entry.version > published.inputs.get(above, -1) for entry in entries)
 
 
-def _not_published(ready: Sequence[LandedPartition], published: Mapping[str, Entry]) -> list[str]:
+def not_published(ready: Sequence[LandedPartition], published: Mapping[str, Entry]) -> list[str]:
+    """Give the landed partitions whose files are not those that were published."""
     return [
         partition.key
         for partition in ready

@@ -84,9 +84,7 @@ def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
     for found in lines.values():
         for line in found:
             if line.problem:
-                console.print(
-                    f"{line.entry.dataset} {line.entry.partition}: {line.problem}", style="red", markup=False
-                )
+                console.print(f"{line.entry.dataset} {line.entry.partition}: {line.problem}", style="red", markup=False)
 
 
 def _row(table: Table, dataset: str, partition: str, lines: Sequence[LedgerLine]) -> None:

@@ -88,14 +88,10 @@ class RunProgress:
     def _published(self, event: dg.DagsterEvent) -> None:
         seconds = time.monotonic() - self._started
         self._outcome.rows += self._rows
-        self._outcome.steps.append(
-            {"dataset": _dataset(event), "rows": self._rows, "seconds": round(seconds, 2)}
-        )
+        self._outcome.steps.append({"dataset": _dataset(event), "rows": self._rows, "seconds": round(seconds, 2)})
         if self._shown:
             rate = f"{self._rows / seconds:>10,.0f} rows/s" if self._rows else ""
-            console.print(
-                f"  {_dataset(event):<26} {self._rows:>12,} rows {seconds:>7.1f} s {rate}", markup=False
-            )
+            console.print(f"  {_dataset(event):<26} {self._rows:>12,} rows {seconds:>7.1f} s {rate}", markup=False)
 
     def _check(self, event: dg.DagsterEvent) -> None:
         evaluation = event.asset_check_evaluation_data

@@ -104,9 +104,7 @@ def summary(validation: Validation) -> str:
     """Say in one line what became of a dataset's promises."""
     total = len(validation.results)
     broken = ", ".join(f"{item.rule} ({item.found})" for item in validation.failed)
-    return f"{total - len(validation.failed)} of {total} promises kept" + (
-        f"; broken: {broken}" if broken else ""
-    )
+    return f"{total - len(validation.failed)} of {total} promises kept" + (f"; broken: {broken}" if broken else "")
 
 
 def _check(dataset: str, validation: Validation | None) -> dg.AssetCheckResult:
@@ -122,9 +120,6 @@ def _check(dataset: str, validation: Validation | None) -> dg.AssetCheckResult:
         description=summary(validation),
         metadata={
             "promises": len(validation.results),
-            "broken": {
-                item.rule: item.error or f"{item.found} (rows, groups or values)"
-                for item in validation.failed
-            },
+            "broken": {item.rule: item.error or f"{item.found} (rows, groups or values)" for item in validation.failed},
         },
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import dagster as dg
 
-from assets.plan import landed, misnamed
+from assets.plan import devices_are_stale, landed, misnamed, not_published
 from patterns.core.partitions import Grain
 from patterns.ingestion.log_splitter import pending
 from patterns.ingestion.readiness_marker import LandedPartition, late_files
@@ -28,14 +28,15 @@ MOST_AT_ONCE = 24
 def hour_is_ready(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Ask for one run per complete hour and content."""
     seen = _cursor(context)
-    fresh = _changed(landed(lake.landing_path, "visits", Grain.HOUR), seen)
+    fresh, known = _news(landed(lake.landing_path, "visits", Grain.HOUR), seen, lake, "bronze.visits")
     for hour in fresh:
         if hour.key in seen:
             names = ", ".join(file.name for file in late_files(hour)) or "its files changed"
             context.log.warning(f"hour {hour.key} changed after it was complete: {names}")
         if hour.empty:
             context.log.warning(f"hour {hour.key} is flagged as complete and has no data")
-    return _requests(fresh, seen, _report_misnamed(context, lake, "visits", Grain.HOUR, seen))
+    strange = _report_misnamed(context, lake, "visits", Grain.HOUR, seen)
+    return _requests(fresh, seen, [*known, *strange])
 
 
 @dg.sensor(
@@ -47,8 +48,9 @@ def hour_is_ready(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg
 def users_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Ask for one run per complete delivery and content."""
     seen = _cursor(context)
-    fresh = _changed(landed(lake.landing_path, "users", Grain.DAY), seen)
-    return _requests(fresh, seen, _report_misnamed(context, lake, "users", Grain.DAY, seen))
+    fresh, known = _news(landed(lake.landing_path, "users", Grain.DAY), seen, lake, "bronze.users")
+    strange = _report_misnamed(context, lake, "users", Grain.DAY, seen)
+    return _requests(fresh, seen, [*known, *strange])
 
 
 @dg.sensor(
@@ -62,7 +64,8 @@ def devices_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
     seen = _cursor(context)
     newest = landed(lake.landing_path, "devices", Grain.DAY)[-1:]
     fresh = _changed(newest, seen)
-    requests = [dg.RunRequest(run_key=f"{day.key}/{day.fingerprint}") for day in fresh]
+    stale = fresh and devices_are_stale(lake.landing_path, lake.events)
+    requests = [dg.RunRequest(run_key=f"{day.key}/{day.fingerprint}") for day in fresh if stale]
     strange = _report_misnamed(context, lake, "devices", Grain.DAY, seen)
     return dg.SensorResult(run_requests=requests, cursor=_with(seen, [*fresh, *strange]))
 
@@ -85,9 +88,17 @@ def _cursor(context: dg.SensorEvaluationContext) -> dict[str, str]:
 
 
 def _changed(ready: Sequence[LandedPartition], seen: Mapping[str, str]) -> list[LandedPartition]:
-    return [partition for partition in ready if seen.get(partition.key) != partition.fingerprint][
-        :MOST_AT_ONCE
-    ]
+    return [partition for partition in ready if seen.get(partition.key) != partition.fingerprint]
+
+
+def _news(
+    ready: Sequence[LandedPartition], seen: Mapping[str, str], lake: LakeResource, dataset: str
+) -> tuple[list[LandedPartition], list[LandedPartition]]:
+    """Give what is to be run, the oldest first, and what a person or the command line has run already."""
+    changed = _changed(ready, seen)
+    stale = set(not_published(changed, lake.events.publications(dataset))) if changed else set()
+    fresh = [partition for partition in changed if partition.key in stale]
+    return fresh[:MOST_AT_ONCE], [partition for partition in changed if partition.key not in stale]
 
 
 def _report_misnamed(
@@ -106,17 +117,15 @@ def _report_misnamed(
 
 
 def _requests(
-    fresh: Sequence[LandedPartition], seen: Mapping[str, str], strange: Sequence[LandedPartition]
+    fresh: Sequence[LandedPartition], seen: Mapping[str, str], others: Sequence[LandedPartition]
 ) -> dg.SensorResult:
     # The run key makes a tick that died before its cursor was kept ask for the same run again, not for a second one.
     requests = [
         dg.RunRequest(run_key=f"{partition.key}/{partition.fingerprint}", partition_key=partition.key)
         for partition in fresh
     ]
-    return dg.SensorResult(run_requests=requests, cursor=_with(seen, [*fresh, *strange]))
+    return dg.SensorResult(run_requests=requests, cursor=_with(seen, [*fresh, *others]))
 
 
 def _with(seen: Mapping[str, str], fresh: Sequence[LandedPartition]) -> str:
-    return json.dumps(
-        {**seen, **{partition.key: partition.fingerprint for partition in fresh}}, sort_keys=True
-    )
+    return json.dumps({**seen, **{partition.key: partition.fingerprint for partition in fresh}}, sort_keys=True)

@@ -37,9 +37,7 @@ def late_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.Sen
     if not behind:
         return dg.SkipReason("every event hour has seen all of its rows")
     # An hour is asked for once per version of bronze: a run that is under way is not started twice.
-    requests = [
-        dg.RunRequest(run_key=f"{hour}@{version}", partition_key=hour) for hour in behind[:MOST_AT_ONCE]
-    ]
+    requests = [dg.RunRequest(run_key=f"{hour}@{version}", partition_key=hour) for hour in behind[:MOST_AT_ONCE]]
     return dg.SensorResult(run_requests=requests)
 
 

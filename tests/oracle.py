@@ -33,8 +33,7 @@ ASSETS = tuple(
 ASSET_PATHS = {"/robots.txt", "/favicon.ico", "/sitemap.xml"}
 FEED_NAMES = {"index.xml", "atom.xml", "rss.xml", "feed.xml"}
 CRAWLER_WORDS = (
-    "bot|crawl|spider|slurp|feed|reader|fetcher|monitor|curl/|wget|python-|java/|libwww|go-http-client|"
-    "http client"
+    "bot|crawl|spider|slurp|feed|reader|fetcher|monitor|curl/|wget|python-|java/|libwww|go-http-client|http client"
 ).split("|")
 
 _ISO = re.compile(

@@ -36,13 +36,13 @@ def land(lake: LakeResource, table: str, key: str, files: Mapping[str, str], *, 
     return folder
 
 
-def bronze(lake: Lake, arrivals: Mapping[str, Mapping[str, int]]) -> int:
+def bronze(lake: Lake, arrivals: Mapping[str, Mapping[str, int]], *, landed: Mapping[str, str] | None = None) -> int:
     """Publish hours of bronze.visits: hour of arrival to its rows by event hour; returns the table's version."""
     rows = {arrival: sum(hours.values()) for arrival, hours in arrivals.items()}
     breakdown = [
         [arrival, hour, None, "json", count] for arrival, hours in arrivals.items() for hour, count in hours.items()
     ]
-    return _publish(lake, "bronze.visits", "arrival_hour", rows, breakdowns={"event_hours": breakdown})
+    return _publish(lake, "bronze.visits", "arrival_hour", rows, breakdowns={"event_hours": breakdown}, landed=landed)
 
 
 def silver(lake: Lake, hours: Mapping[str, int], *, read: int) -> int:
@@ -58,6 +58,7 @@ def _publish(
     *,
     inputs: Mapping[str, int] | None = None,
     breakdowns: Mapping[str, Sequence[Any]] | None = None,
+    landed: Mapping[str, str] | None = None,
 ) -> int:
     info = {
         "commit_id": str(uuid.uuid4()),
@@ -69,7 +70,7 @@ def _publish(
         "own_measures": [],
         "breakdowns": breakdowns or {},
         "inputs": inputs or {},
-        "landed": {},
+        "landed": landed or {},
         "run": {"run_id": str(uuid.uuid4()), "code_version": "test"},
     }
     write_deltalake(

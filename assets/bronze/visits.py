@@ -17,9 +17,7 @@ def visits(step: Step) -> Commit:
     """Replicate the landed lines; what is wrong with a line is said beside it, and nothing is dropped."""
     landed = Landed.of(step, "visits", Grain.HOUR)
     is_log = F.col("source_file").rlike(r"\.log(\.gz)?$")
-    lines = landed.lines().withColumn(
-        "format", F.when(is_log, visit_events.COMBINED).otherwise(visit_events.JSON)
-    )
+    lines = landed.lines().withColumn("format", F.when(is_log, visit_events.COMBINED).otherwise(visit_events.JSON))
     return step.overwrite(
         visit_events.judge(lines.withColumnRenamed("partition", "arrival_hour"), formats=_formats(landed)),
         accounts=landed.accounts(),
@@ -30,9 +28,7 @@ def visits(step: Step) -> Commit:
 
 def _formats(landed: Landed) -> frozenset[str]:
     logs = [
-        file.name.removesuffix(".gz").endswith(".log")
-        for part in landed.partitions.values()
-        for file in part.files
+        file.name.removesuffix(".gz").endswith(".log") for part in landed.partitions.values() for file in part.files
     ]
     found = {visit_events.COMBINED if is_log else visit_events.JSON for is_log in logs}
     return frozenset(found or {visit_events.JSON})

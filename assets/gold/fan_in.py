@@ -41,8 +41,7 @@ def gather(step: Step) -> Period:
     published = accounts.entries(step, HOURLY, [hour for within in hours.values() for hour in within])
     whole = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, published)
     rows = step.read(HOURLY).where(
-        (F.col("event_hour") >= hours[step.partitions[0]][0])
-        & (F.col("event_hour") <= hours[step.partitions[-1]][-1])
+        (F.col("event_hour") >= hours[step.partitions[0]][0]) & (F.col("event_hour") <= hours[step.partitions[-1]][-1])
     )
     day = F.to_date(F.substring("event_hour", 1, 10))
     key = day if partitioning.grain is Grain.DAY else F.date_trunc("week", day).cast("date")

@@ -16,9 +16,7 @@ def page_stats(step: Step) -> Commit:
     return step.overwrite(cubes.page_stats(period.visits), accounts=period.accounts)
 
 
-@blog_dataset(
-    "gold.referral_stats", deps=[HOURS_OF_VISITS], partitions_def=DAYS, automation=all_hours_there()
-)
+@blog_dataset("gold.referral_stats", deps=[HOURS_OF_VISITS], partitions_def=DAYS, automation=all_hours_there())
 def referral_stats(step: Step) -> Commit:
     """Count the views, visits and visitors each referring host brought."""
     period = gather(step)

@@ -49,9 +49,7 @@ COMBINED = frozenset({visit_events.COMBINED})
 
 
 def _rows(step: Step, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-    rows = step.read("bronze.visits").where(
-        (F.col("format") == visit_events.COMBINED) & F.col("filtered_by").isNull()
-    )
+    rows = step.read("bronze.visits").where((F.col("format") == visit_events.COMBINED) & F.col("filtered_by").isNull())
     if since is not None and until is not None:
         first, end = key_of(since, Grain.HOUR), key_of(until, Grain.HOUR)
         rows = rows.where((F.col("event_hour") >= first) & (F.col("event_hour") < end))

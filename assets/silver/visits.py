@@ -36,9 +36,7 @@ def visits(step: Step) -> Commit:
     return step.overwrite(unique, accounts=arrived(step, above))
 
 
-@blog_dataset(
-    "silver.visit_conflicts", deps=[bronze.visits, visits], partitions_def=HOURS, automation=newly_updated()
-)
+@blog_dataset("silver.visit_conflicts", deps=[bronze.visits, visits], partitions_def=HOURS, automation=newly_updated())
 def visit_conflicts(step: Step) -> Commit:
     """Keep the events that had another payload than the one that won."""
     won = accounts.entries(step, "silver.visits", step.partitions)
@@ -54,8 +52,7 @@ def visit_conflicts(step: Step) -> Commit:
     else:
         lost = winners.limit(0)
     expected = {
-        key: Account(rows_in=duplicates[key], reasons={"identical": duplicates[key] - conflicts[key]})
-        for key in won
+        key: Account(rows_in=duplicates[key], reasons={"identical": duplicates[key] - conflicts[key]}) for key in won
     }
     return step.overwrite(lost, accounts=expected)
 

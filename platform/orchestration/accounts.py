@@ -9,9 +9,7 @@ from orchestration.step import InputChanged, Step
 from patterns.core.commit import WHOLE_TABLE, Account, Entry
 
 
-def entries(
-    step: Step, dataset: str, partitions: Iterable[str] | None = None, **bounds: Any
-) -> Mapping[str, Entry]:
+def entries(step: Step, dataset: str, partitions: Iterable[str] | None = None, **bounds: Any) -> Mapping[str, Entry]:
     """Give the ledger lines of an input at the version the step reads.
 
     Raises:

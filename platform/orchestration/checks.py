@@ -99,9 +99,7 @@ def passed_checks(
     return lines, results
 
 
-def failed_checks(
-    key: dg.AssetKey, contract: Contract, error: PlatformError
-) -> Iterator[dg.AssetCheckResult]:
+def failed_checks(key: dg.AssetKey, contract: Contract, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
     """Report the checks that a refused publication failed, with every violation; other faults are no check results."""
     if not isinstance(error, AuditFailed):
         return
@@ -117,8 +115,7 @@ def failed_checks(
                 description=f"{len(found)} violation(s); nothing was published",
                 metadata={
                     "violations": [
-                        f"{item.rule} in '{item.partition}': found {item.found} ({item.detail})"
-                        for item in found
+                        f"{item.rule} in '{item.partition}': found {item.found} ({item.detail})" for item in found
                     ]
                 },
             )

@@ -110,16 +110,18 @@ def _materialize(
         yield from failed_checks(context.asset_key, contract, error)
         raise failure(context, error) from error
     lines, results = passed_checks(context.asset_key, contract, step, commit)
-    for partition in step.partitions:
-        context.add_asset_metadata(commit.metadata(partition), partition_key=partition)
-    metadata: dict[str, Any] = {} if step.partitions else dict(commit.metadata())
     columns = column_lineage(step.lake, str(step.landing), commit)
-    metadata["dagster/column_lineage"] = columns
-    if columns.deps_by_column:
-        metadata["columns"] = as_table(columns)
-    metadata["run_publishes"] = f"{commit.dataset} version {commit.version}" + (
-        " (already published by this run)" if commit.repeated else ""
-    )
+    metadata: dict[str, Any] = {
+        "dagster/column_lineage": columns,
+        "run_publishes": f"{commit.dataset} version {commit.version}"
+        + (" (already published by this run)" if commit.repeated else ""),
+    }
+    # The figures come first on the page, the long table of the columns last.
+    shown = {"columns": as_table(columns)} if columns.deps_by_column else {}
+    if not step.partitions:
+        metadata.update(commit.metadata(), **shown)
+    for partition in step.partitions:
+        context.add_asset_metadata({**commit.metadata(partition), **shown}, partition_key=partition)
     unbalanced = [line.problem for line in lines if not line.balanced]
     if unbalanced:
         context.log.error(f"the ledger of {contract.dataset} does not add up: {unbalanced}")

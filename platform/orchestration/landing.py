@@ -53,9 +53,7 @@ class Landed:
         """
         folder = step.landing / table
         wanted = step.partitions if keys is None else keys
-        there = {
-            partition.key: partition for partition in scan(folder, grain, since=min(wanted), with_times=True)
-        }
+        there = {partition.key: partition for partition in scan(folder, grain, since=min(wanted), with_times=True)}
         absent = [key for key in wanted if key not in there or not there[key].ready]
         if absent:
             raise NotLanded(

@@ -18,9 +18,7 @@ def column_schema(contract: Contract) -> dg.TableSchema:
                 name=column.name,
                 type=column.type.lower(),
                 description=column.description,
-                constraints=dg.TableColumnConstraints(
-                    nullable=column.nullable, unique=contract.key == (column.name,)
-                ),
+                constraints=dg.TableColumnConstraints(nullable=column.nullable, unique=contract.key == (column.name,)),
                 tags={"classification": column.classification.value},
             )
             for column in contract.columns
@@ -41,7 +39,7 @@ def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLi
 
 
 def as_table(lineage: dg.TableColumnLineage) -> dg.TableMetadataValue:
-    """Show the same as a table: Dagster's own web page keeps column lineage, and draws it in the hosted version only."""
+    """Show the same as a table: the web pages keep column lineage, and draw it in the hosted version only."""
     return dg.MetadataValue.table(
         records=[
             dg.TableRecord(

@@ -167,15 +167,12 @@ def _read_file(path: Path) -> dict[str, dict[str, tuple[Any, str]]]:
     values: dict[str, dict[str, tuple[Any, str]]] = {}
     for section, content in document.items():
         known = _FILE_KEYS.get(section)
-        unknown = (
-            [section] if known is None or not isinstance(content, dict) else sorted(set(content) - known)
-        )
+        unknown = [section] if known is None or not isinstance(content, dict) else sorted(set(content) - known)
         if unknown:
             raise ConfigurationError(
                 what=f"Unknown setting {', '.join(unknown)!r}",
                 where=f"{path}, section [{section}]",
-                next_step="Known: "
-                + "; ".join(f"[{s}] {', '.join(sorted(k))}" for s, k in _FILE_KEYS.items()),
+                next_step="Known: " + "; ".join(f"[{s}] {', '.join(sorted(k))}" for s, k in _FILE_KEYS.items()),
             )
         values[section] = {key: (value, f"{path}, {section}.{key}") for key, value in content.items()}
     return values
@@ -247,9 +244,7 @@ def _choice(values: Mapping[str, tuple[Any, str]], key: str, default: str, allow
     return str(value)
 
 
-def _number(
-    values: Mapping[str, tuple[Any, str]], key: str, default: float, least: float, most: float
-) -> float:
+def _number(values: Mapping[str, tuple[Any, str]], key: str, default: float, least: float, most: float) -> float:
     value, source = values.get(key, (default, ""))
     try:
         number = float(value)

@@ -83,9 +83,7 @@ def _packages(settings: Settings) -> Iterator[Finding]:
         except PackageNotFoundError:
             absent.append(package)
     if absent:
-        yield Finding(
-            name="packages", ok=False, detail=f"missing: {', '.join(absent)}", next_step="Run make setup"
-        )
+        yield Finding(name="packages", ok=False, detail=f"missing: {', '.join(absent)}", next_step="Run make setup")
     else:
         yield Finding(name="packages", ok=True, detail=", ".join(found))
 

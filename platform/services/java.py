@@ -97,9 +97,7 @@ def launcher_home(java: Java, folder: Path) -> Path:
     script = (
         "#!/bin/sh\n"
         "# Spark's launcher asks for a module that this Java does not have, and can do without.\n"
-        'for option; do\n    shift\n    [ "$option" = "'
-        + VECTOR_OPTION
-        + '" ] || set -- "$@" "$option"\ndone\n'
+        'for option; do\n    shift\n    [ "$option" = "' + VECTOR_OPTION + '" ] || set -- "$@" "$option"\ndone\n'
         f'exec {shlex.quote(str(java.executable))} "$@"\n'
     )
     executable = shim / "bin" / "java"

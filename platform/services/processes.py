@@ -40,9 +40,7 @@ class ProcessIdentity:
     created: float
 
 
-def start(
-    command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path
-) -> ProcessIdentity:
+def start(command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path) -> ProcessIdentity:
     """Start a process that outlives this one.
 
     Args:

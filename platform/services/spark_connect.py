@@ -206,8 +206,7 @@ def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> _State 
             return state
         else:
             notices.append(
-                f"The Spark server (process {state.pid}) did not answer for {_PATIENCE_SECONDS:g} s; "
-                "it was restarted"
+                f"The Spark server (process {state.pid}) did not answer for {_PATIENCE_SECONDS:g} s; it was restarted"
             )
             processes.stop(state.identity)
         _state_file(settings).unlink(missing_ok=True)
@@ -217,9 +216,7 @@ def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> _State 
     return None
 
 
-def _start(
-    settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str
-) -> _State:
+def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str) -> _State:
     folder = settings.service_folder("spark")
     port = settings.spark.port or processes.free_port()
     if not processes.port_is_free(port):
@@ -270,9 +267,7 @@ def _serves(state: _State, seconds: float) -> bool:
     return False
 
 
-def _command(
-    settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], folder: Path
-) -> list[str]:
+def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], folder: Path) -> list[str]:
     properties = folder / "server.conf"
     lines = "".join(f"{key} {_escaped(value)}\n" for key, value in sorted(conf.items()))
     write_atomically(properties, lines.encode(), mode=0o600)

@@ -25,9 +25,7 @@ class SparkLaunchFailed(PlatformError):
     """Spark's launcher could not say how to start a process."""
 
 
-def command(
-    settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()
-) -> list[str]:
+def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
     """Build the command of a Spark process.
 
     Args:

@@ -101,8 +101,11 @@ def lost(error: BaseException, url: str) -> SparkServerLost:
     Returns:
         The error to raise instead, from it.
     """
+    lines = [line.strip() for line in _describe(error).splitlines()]
+    # A broken stream prints as a block of fields, and its first line says nothing.
+    telling = next((line for line in lines if line.startswith("details =")), lines[0])
     return SparkServerLost(
-        what=f"The Spark server went away during the work: {_describe(error).splitlines()[0][:200]}",
+        what=f"The Spark server went away during the work: {telling.removeprefix('details = ')[:200]}",
         where=without_token(url),
         next_step="Run this again: a local server is started anew by the next attach",
     )

@@ -106,14 +106,9 @@ def _missing_field(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Varian
     return _field(hour, rows, draw, None)
 
 
-def _variants(
-    hour: Hour, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str, str], ...]
-) -> _Variant:
+def _variants(hour: Hour, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str, str], ...]) -> _Variant:
     choice = draw.integers(0, len(table), len(rows))
-    changes = [
-        Change(path=path, where=choice == number, value=value)
-        for number, (path, value, _) in enumerate(table)
-    ]
+    changes = [Change(path=path, where=choice == number, value=value) for number, (path, value, _) in enumerate(table)]
     return changed_lines(hour, rows, changes), np.array([_CODE[reason] for *_, reason in table])[choice]
 
 

@@ -209,9 +209,7 @@ def _again(draw: np.random.Generator, first_ms: Ints, last_ms: int) -> Ints:
     return np.where(chosen < last_ms, chosen, first_ms + 1)
 
 
-def _dispatch(
-    spec: SimulationSpec, made: list[Lines], lands_in: Ints, waiting: dict[int, list[Lines]]
-) -> None:
+def _dispatch(spec: SimulationSpec, made: list[Lines], lands_in: Ints, waiting: dict[int, list[Lines]]) -> None:
     for lines in made:
         due = lands_in[(lines.arrival_ms - spec.start_ms) // HOUR_MS]
         for landing_hour in np.unique(due):
@@ -220,9 +218,7 @@ def _dispatch(
             waiting.setdefault(int(landing_hour), []).append(part)
 
 
-def _land(
-    spec: SimulationSpec, landing: Path, hour: int, state: str, arrived: list[Lines], counter: Counter
-) -> None:
+def _land(spec: SimulationSpec, landing: Path, hour: int, state: str, arrived: list[Lines], counter: Counter) -> None:
     day, hour_of_day = spec.day_key(hour // 24), hour % 24
     folder = landing / "visits" / f"date={day}" / f"hour={hour_of_day:02d}"
     lines = _ordered(arrived)

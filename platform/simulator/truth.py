@@ -151,8 +151,7 @@ class Counter:
                 reasons={REASONS[n]: int(per_reason[n]) for n in np.flatnonzero(per_reason) if n != VALID},
                 late=late,
                 by_event_hour={
-                    self._spec.hour_key(int(n)): int(per_event_hour[n])
-                    for n in np.flatnonzero(per_event_hour)
+                    self._spec.hour_key(int(n)): int(per_event_hour[n]) for n in np.flatnonzero(per_event_hour)
                 },
             )
         )

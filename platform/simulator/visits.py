@@ -131,9 +131,7 @@ def _sizes(draw: np.random.Generator, rows: int) -> Ints:
     return chosen
 
 
-def _event_times(
-    draw: np.random.Generator, start_ms: Ints, sizes: Ints, session: Ints, limit_ms: int
-) -> Ints:
+def _event_times(draw: np.random.Generator, start_ms: Ints, sizes: Ints, session: Ints, limit_ms: int) -> Ints:
     """Event times minutes apart; a session that would outlast the limit is a quick one instead."""
     rows = len(session)
     gaps_ms = np.exp(draw.standard_normal(rows) * 1.2 + np.log(55_000))

@@ -67,9 +67,7 @@ _SOCIAL = (
     "https://bsky.app/profile/someone/post/{:02d}",
     "https://mastodon.social/@someone/{:02d}",
 )
-_BLOGS = tuple(
-    f"https://{topic}.blogs.example.net/2025/{month:02d}/links" for topic in _TOPICS for month in (2, 9)
-)
+_BLOGS = tuple(f"https://{topic}.blogs.example.net/2025/{month:02d}/links" for topic in _TOPICS for month in (2, 9))
 
 
 def _pages() -> list[str]:
@@ -109,9 +107,7 @@ FIRST_DAY_DEVICES = 40
 def device(number: int) -> Device:
     """The device of a number; beyond the known models it is a display of its own."""
     known = _DEVICES[number] if number < len(_DEVICES) else None
-    return known or Device(
-        type="display", version=f"{number:05d}", full_name=f"Networked display {number:05d}"
-    )
+    return known or Device(type="display", version=f"{number:05d}", full_name=f"Networked display {number:05d}")
 
 
 def _interleaved() -> list[Device]:

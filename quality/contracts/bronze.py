@@ -17,9 +17,7 @@ VISITS = Contract(
         *c.SOURCE,
         c.ARRIVAL_HOUR,
         c.FORMAT,
-        Column(
-            name="event_time", type="TIMESTAMP", description="When the event happened; null when rejected"
-        ),
+        Column(name="event_time", type="TIMESTAMP", description="When the event happened; null when rejected"),
         c.optional(c.EVENT_HOUR),
         c.REASONS,
         Column(

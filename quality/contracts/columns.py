@@ -14,9 +14,7 @@ ARRIVAL_HOUR = Column(
 EVENT_HOUR = Column(
     name="event_hour", type="STRING", nullable=False, description="Hour of the event, 2026-01-31T05 (UTC)"
 )
-EVENT_DATE = Column(
-    name="event_date", type="STRING", nullable=False, description="Day of the events, 2026-01-31 (UTC)"
-)
+EVENT_DATE = Column(name="event_date", type="STRING", nullable=False, description="Day of the events, 2026-01-31 (UTC)")
 EVENT_WEEK = Column(
     name="event_week", type="STRING", nullable=False, description="Monday of the week of the events (UTC)"
 )

@@ -94,9 +94,7 @@ PAGE_STATS = Contract(
         c.EVENT_DATE,
         Column(name="page", type="STRING", nullable=False, description="Path of the page"),
         *COUNTS,
-        Column(
-            name="share", type="DOUBLE", nullable=False, description="Share of the day's page views, 0 to 1"
-        ),
+        Column(name="share", type="DOUBLE", nullable=False, description="Share of the day's page views, 0 to 1"),
     ),
     key=("event_date", "page"),
     partitioning=DAY,

@@ -17,9 +17,7 @@ NOT_EMPTY = Rule(
     expression="length(visit_id) > 0 AND length(user_id) > 0",
     description="Identifiers are not empty",
 )
-ARRIVED = Column(
-    name="arrival_hour", type="STRING", nullable=False, description="Hour in which the row arrived (UTC)"
-)
+ARRIVED = Column(name="arrival_hour", type="STRING", nullable=False, description="Hour in which the row arrived (UTC)")
 
 VISITS = observed(
     Contract(
@@ -117,12 +115,8 @@ LATE_VISITS = Contract(
         c.ARRIVAL_HOUR,
         c.EVENT_HOUR,
         Column(name="event_time", type="TIMESTAMP", nullable=False, description="When the page was opened"),
-        Column(
-            name="watermark", type="TIMESTAMP", nullable=False, description="Watermark when the row arrived"
-        ),
-        Column(
-            name="lateness_seconds", type="DOUBLE", nullable=False, description="How far behind the watermark"
-        ),
+        Column(name="watermark", type="TIMESTAMP", nullable=False, description="Watermark when the row arrived"),
+        Column(name="lateness_seconds", type="DOUBLE", nullable=False, description="How far behind the watermark"),
         c.RAW,
         *c.SOURCE,
     ),
@@ -148,12 +142,8 @@ USERS = Contract(
     columns=(
         Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
         *c.USER,
-        Column(
-            name="valid_from", type="TIMESTAMP", nullable=False, description="First instant the version holds"
-        ),
-        Column(
-            name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"
-        ),
+        Column(name="valid_from", type="TIMESTAMP", nullable=False, description="First instant the version holds"),
+        Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
         Column(name="is_current", type="BOOLEAN", nullable=False, description="The version that holds now"),
         Column(
             name="snapshots",

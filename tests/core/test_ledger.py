@@ -15,9 +15,7 @@ from patterns.quality.audit_write_audit_publish import Provenance
 
 
 def published(spark: Any, root: Path, run: str = "run-1", rows: int = 100) -> tuple[Lake, EventLog]:
-    commit = overwrite_partitions(
-        clicks(spark, rows), target(root, run), HOURS, Provenance(accounts=accounts(rows))
-    )
+    commit = overwrite_partitions(clicks(spark, rows), target(root, run), HOURS, Provenance(accounts=accounts(rows)))
     lake = Lake(root=str(root))
     events = EventLog(lake)
     events.record(commit)
@@ -55,17 +53,13 @@ def test_a_partition_nobody_published_is_found(spark: Any, lake_root: Path) -> N
 
 
 def test_an_account_that_does_not_add_up_says_by_how_much() -> None:
-    entry = Entry(
-        dataset="silver.clicks", partition="x", version=1, rows_in=10, rows_out=7, reasons={"duplicates": 2}
-    )
+    entry = Entry(dataset="silver.clicks", partition="x", version=1, rows_in=10, rows_out=7, reasons={"duplicates": 2})
     assert entry.missing == 1
 
 
 def test_a_process_that_dies_before_recording_loses_no_event(spark: Any, lake_root: Path) -> None:
     lake, events = published(spark, lake_root)
-    overwrite_partitions(
-        clicks(spark, 10), target(lake_root, "died"), HOURS, Provenance(accounts=accounts(10))
-    )
+    overwrite_partitions(clicks(spark, 10), target(lake_root, "died"), HOURS, Provenance(accounts=accounts(10)))
     # No record(): the process died here. The next reader finds the commit without its event.
     assert {entry.run_id for entry in EventLog(lake).publications(CONTRACT.dataset).values()} == {"died"}
     assert all(line.balanced for line in ledger.audit(lake, events, CONTRACT))

@@ -30,9 +30,7 @@ both_engines = pytest.mark.parametrize("engine", list(Engine))
 
 
 @both_engines
-def test_a_commit_says_what_went_in_what_came_out_and_why(
-    spark: Any, lake_root: Path, engine: Engine
-) -> None:
+def test_a_commit_says_what_went_in_what_came_out_and_why(spark: Any, lake_root: Path, engine: Engine) -> None:
     commit = overwrite_partitions(
         clicks(spark),
         target(lake_root, engine=engine),
@@ -58,9 +56,7 @@ def test_running_twice_in_one_run_publishes_once(spark: Any, lake_root: Path, en
 
 
 @both_engines
-def test_other_runs_replace_the_partition_and_its_neighbours_stay(
-    spark: Any, lake_root: Path, engine: Engine
-) -> None:
+def test_other_runs_replace_the_partition_and_its_neighbours_stay(spark: Any, lake_root: Path, engine: Engine) -> None:
     overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
     only_first = clicks(spark, rows=10).where(F.col("hour") == HOURS[0])
     for run in ("two", "three"):
@@ -85,9 +81,7 @@ def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, lake_root: 
 
 @both_engines
 def test_a_vanished_row_is_refused_before_anyone_sees_it(spark: Any, lake_root: Path, engine: Engine) -> None:
-    overwrite_partitions(
-        clicks(spark), target(lake_root, "one", engine), HOURS, Provenance(accounts=accounts())
-    )
+    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance(accounts=accounts()))
     before = table(spark, lake_root)
     with pytest.raises(AuditFailed, match=r"account\.accounted") as refused:
         overwrite_partitions(
@@ -161,9 +155,7 @@ def reached(probe: Path, phase: str) -> None:
 
 
 @pytest.mark.parametrize("phase", ["opened", "written", "audited"])
-def test_two_runs_on_one_partition_end_in_one_of_them(
-    spark: Any, lake_root: Path, tmp_path: Path, phase: str
-) -> None:
+def test_two_runs_on_one_partition_end_in_one_of_them(spark: Any, lake_root: Path, tmp_path: Path, phase: str) -> None:
     overwrite_partitions(clicks(spark), target(lake_root, "before"), HOURS, Provenance())
     probe = tmp_path / "probe"
     probe.mkdir()
@@ -172,9 +164,7 @@ def test_two_runs_on_one_partition_end_in_one_of_them(
 
     def slow() -> None:
         try:
-            overwrite_partitions(
-                clicks(spark, 20), target(lake_root, "slow", probe=str(probe)), HOURS, Provenance()
-            )
+            overwrite_partitions(clicks(spark, 20), target(lake_root, "slow", probe=str(probe)), HOURS, Provenance())
             outcome.append(None)
         except BaseException as error:  # noqa: BLE001 - looked at below
             outcome.append(error)
@@ -200,9 +190,7 @@ def test_runs_on_different_partitions_both_publish(spark: Any, lake_root: Path, 
     first = clicks(spark).where(F.col("hour") == HOURS[0])
     second = clicks(spark).where(F.col("hour") == HOURS[1])
     writer = threading.Thread(
-        target=lambda: overwrite_partitions(
-            first, target(lake_root, "a", probe=str(probe)), HOURS[:1], Provenance()
-        )
+        target=lambda: overwrite_partitions(first, target(lake_root, "a", probe=str(probe)), HOURS[:1], Provenance())
     )
     writer.start()
     reached(probe, "audited")
@@ -222,9 +210,7 @@ def test_the_columns_lineage_comes_from_the_plan(spark: Any, lake_root: Path) ->
         F.lit(1).cast("bigint").alias("stands_for"),
         "page",
     )
-    commit = overwrite_partitions(
-        frame.unionByName(source.limit(0)), target(lake_root, "two"), HOURS, Provenance()
-    )
+    commit = overwrite_partitions(frame.unionByName(source.limit(0)), target(lake_root, "two"), HOURS, Provenance())
     path = f"{lake_root}/silver/clicks"
     found = {
         column: [source.rsplit("#", 1)[1] for source in sources if path in source]

@@ -59,9 +59,7 @@ def there(spark: Any, lake: Lake, version: int | None = None) -> tuple[int, set[
         (100, 301, "301 rows, more than 3 times the last load's 100"),
     ],
 )
-def test_a_load_that_is_not_believable_is_refused_with_both_counts(
-    last: int | None, now: int, said: str
-) -> None:
+def test_a_load_that_is_not_believable_is_refused_with_both_counts(last: int | None, now: int, said: str) -> None:
     with pytest.raises(FullLoadRefused, match=said):
         guard(last, now)
 
@@ -72,9 +70,7 @@ def test_a_load_within_the_limits_passes(last: int | None, now: int) -> None:
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**7), st.floats(0.01, 1), st.floats(1, 100))
-def test_exactly_the_loads_outside_the_limits_are_refused(
-    last: int, now: int, share: float, multiple: float
-) -> None:
+def test_exactly_the_loads_outside_the_limits_are_refused(last: int, now: int, share: float, multiple: float) -> None:
     believable = now > 0 and last * share <= now <= last * multiple
     if believable:
         guard(last, now, share, multiple)
@@ -159,9 +155,7 @@ def test_a_reader_sees_the_old_rows_until_the_commit_and_then_the_new_ones(
     probe.mkdir()
     (probe / "written.hold").touch()
     (probe / "audited.hold").touch()
-    writing = threading.Thread(
-        target=load, args=(rows(spark, 120, "tuesday"), target(lake, "r2", probe), Provenance())
-    )
+    writing = threading.Thread(target=load, args=(rows(spark, 120, "tuesday"), target(lake, "r2", probe), Provenance()))
     writing.start()
     for phase in ("written", "audited"):
         wait_for(probe / f"{phase}.reached", writing.is_alive)

@@ -44,9 +44,7 @@ def found(frame: Any) -> list[tuple[int, bytes]]:
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 @pytest.mark.parametrize("engine", [True, False])
-def test_every_byte_of_every_line_is_read_at_its_place(
-    spark: Any, landing: Path, name: str, engine: bool
-) -> None:
+def test_every_byte_of_every_line_is_read_at_its_place(spark: Any, landing: Path, name: str, engine: bool) -> None:
     root = landing.parents[2]
     frame = read(spark, root, [land(landing, name, NASTY)], engine=engine)
     assert found(frame) == lines(NASTY)
@@ -81,9 +79,7 @@ def test_a_large_file_that_is_read_in_parts_has_every_line_once(spark: Any, land
 
 
 @pytest.mark.parametrize("engine", [True, False])
-def test_names_with_spaces_and_signs_are_recorded_as_they_are(
-    spark: Any, tmp_path: Path, engine: bool
-) -> None:
+def test_names_with_spaces_and_signs_are_recorded_as_they_are(spark: Any, tmp_path: Path, engine: bool) -> None:
     root = tmp_path / "my blog é+%20"
     root.mkdir()
     file = land(root, "part (1) é+%2B #.json", b"a\n")
@@ -125,10 +121,7 @@ def test_a_torn_gzip_file_is_an_error_and_no_short_file(spark: Any, landing: Pat
 
 
 @settings(deadline=None)
-@given(
-    st.binary(max_size=300)
-    | st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xff"]), max_size=40).map(b"".join)
-)
+@given(st.binary(max_size=300) | st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xff"]), max_size=40).map(b"".join))
 def test_the_independent_count_is_the_number_of_lines_and_their_bytes(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as name:
         expected = lines(content)

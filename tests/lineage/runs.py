@@ -1,4 +1,8 @@
-"""Runs in the background, and what Dagster has noted of them."""
+"""A run in the background, and what Dagster has noted of runs.
+
+Dagster sets up logging anew with every run, and two runs in threads of one process can lock each other out: only one
+may run in a process, which is how every run of the platform comes about.
+"""
 
 from __future__ import annotations
 

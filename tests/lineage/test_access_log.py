@@ -126,9 +126,7 @@ def test_running_any_one_hour_again_gives_its_page_views_the_same_visits(blog: B
     assert blog.deployment.contents() == before
 
 
-VISITOR = (
-    '192.0.2.{n} - - [05/Jan/2026:{time}:00 +0000] "GET {page} HTTP/1.1" 200 1 "-" "Mozilla/5.0 Firefox/120.0"'
-)
+VISITOR = '192.0.2.{n} - - [05/Jan/2026:{time}:00 +0000] "GET {page} HTTP/1.1" 200 1 "-" "Mozilla/5.0 Firefox/120.0"'
 
 
 def view(time: str, page: str, n: int = 1) -> bytes:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 import oracle
+from lineage import worker
 from lineage.conftest import Deploy
-from lineage.deployment import Deployment, module
+from lineage.deployment import Deployment
 from lineage.phases import Hold
-from lineage.runs import Background, retries
+from lineage.runs import retries
 from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec
 
@@ -29,14 +30,21 @@ def world(deploy: Deploy) -> Deployment:
     return made
 
 
+def two_at_once(deployment: Deployment, folder: Path, day: str = "") -> list[str]:
+    """Start two runs of the same and wait for both; gives what went wrong."""
+    folders = [folder / "one", folder / "other"]
+    for each in folders:
+        each.mkdir()
+    started = [worker.start(deployment, each, day=day) for each in folders]
+    return [found for run, each in zip(started, folders, strict=True) for found in worker.problems(run, each)]
+
+
 @pytest.fixture(scope="module")
-def deployment(world: Deployment, deploy: Deploy) -> Deployment:
+def deployment(world: Deployment, deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     """Two hours that two runs have published at once, into a lake that did not exist."""
     made = deploy("twice")
     made.copy_hours(world, HOURS)
-    with Background(made) as one, Background(made) as other:
-        problems = (one.outcome().problems, other.outcome().problems)
-    assert problems == ([], [])
+    assert two_at_once(made, tmp_path_factory.mktemp("runs")) == []
     return made
 
 
@@ -54,16 +62,18 @@ def test_two_runs_that_both_find_an_empty_lake_end_in_one_right_one(deployment: 
     ("dataset", "phase"), [("bronze.visits", "opened"), ("silver.visits", "written"), ("gold.page_stats", "audited")]
 )
 def test_the_run_that_comes_second_is_retried_and_both_end_well(
-    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, phase: str
+    deployment: Deployment, tmp_path: Path, dataset: str, phase: str
 ) -> None:
     before, version = deployment.contents(), deployment.versions()[dataset]
-    hold = Hold(tmp_path / "hold", dataset, phase).prepare().install(monkeypatch)
+    hold = Hold(tmp_path / "hold", dataset, phase).prepare()
     known = retries(deployment, dataset)
-    with Background(deployment, (dataset,), DAY) as slow:
-        hold.reached(phase, lambda: slow.working)
+    slow = worker.start(deployment, tmp_path / "hold", dataset, phase, DAY)
+    try:
+        hold.reached(phase, lambda: slow.poll() is None)
         assert deployment.run(select=[dataset], hours=(DAY, DAY)).problems == []
+    finally:
         hold.release()
-        assert slow.outcome().problems == []
+    assert worker.problems(slow, tmp_path / "hold") == []
     assert retries(deployment, dataset)[len(known) :] == ["ConcurrentWrite"]
     # Each of them has published once, one after the other.
     assert deployment.versions()[dataset] == version + 2
@@ -72,16 +82,17 @@ def test_the_run_that_comes_second_is_retried_and_both_end_well(
 
 
 def test_a_run_that_loses_again_and_again_fails_with_one_clear_error_and_the_winners_rows_stay(
-    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(module("orchestration.dataset"), "MAX_RETRIES", 0)
     before, version = deployment.contents(), deployment.versions()["silver.visits"]
-    hold = Hold(tmp_path / "hold", "silver.visits", "audited").prepare().install(monkeypatch)
-    with Background(deployment, ("silver.visits",), DAY) as slow:
-        hold.reached("audited", lambda: slow.working)
+    hold = Hold(tmp_path / "hold", "silver.visits", "audited").prepare()
+    slow = worker.start(deployment, tmp_path / "hold", "silver.visits", "audited", DAY, patient=False)
+    try:
+        hold.reached("audited", lambda: slow.poll() is None)
         assert deployment.run(select=["silver.visits"], hours=(DAY, DAY)).problems == []
+    finally:
         hold.release()
-        (problem,) = slow.outcome().problems
+    (problem,) = worker.problems(slow, tmp_path / "hold")
     assert "another run published the same partitions" in problem
     assert "nothing of this run was published" in problem
     assert deployment.versions()["silver.visits"] == version + 1
@@ -89,11 +100,9 @@ def test_a_run_that_loses_again_and_again_fails_with_one_clear_error_and_the_win
     assert deployment.problems() == []
 
 
-def test_two_runs_of_everything_at_once_leave_what_one_leaves(deployment: Deployment) -> None:
+def test_two_runs_of_everything_at_once_leave_what_one_leaves(deployment: Deployment, tmp_path: Path) -> None:
     before = deployment.contents()
-    with Background(deployment, day=DAY) as one, Background(deployment, day=DAY) as other:
-        problems = (one.outcome().problems, other.outcome().problems)
-    assert problems == ([], [])
+    assert two_at_once(deployment, tmp_path, DAY) == []
     assert deployment.contents() == before
     assert deployment.problems() == []
     assert deployment.run().problems == []

@@ -166,6 +166,7 @@ def test_a_backfill_out_of_order_is_invisible_to_readers(deployment: Deployment)
         ("silver.visits", lambda rows: rows.unionByName(rows.limit(1))),
         ("gold.page_stats", lambda rows: rows.limit(1)),
     ],
+    ids=["a line is lost", "a visit comes twice", "pages are lost"],
 )
 def test_a_run_whose_rows_are_refused_is_invisible_to_readers(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, spoil: Callable[[Any], Any]

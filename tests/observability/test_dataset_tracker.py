@@ -130,13 +130,9 @@ def test_an_input_that_is_read_no_more_is_no_edge_any_more(spark: Any, tmp_path:
     rows = spark.createDataFrame([(DAY, "/a")], "day STRING, page STRING")
     write(lake, CLEAN, rows, bronze__views=3)
     landing = str(tmp_path / "landing")
-    assert track(lake, EventLog(lake), CONTRACTS, landing=landing).upstream("silver.views") == {
-        "bronze.views"
-    }
+    assert track(lake, EventLog(lake), CONTRACTS, landing=landing).upstream("silver.views") == {"bronze.views"}
     write(lake, CLEAN, rows, replace(RUN, run_id="another"), bronze__other=1)
-    assert track(lake, EventLog(lake), CONTRACTS, landing=landing).upstream("silver.views") == {
-        "bronze.other"
-    }
+    assert track(lake, EventLog(lake), CONTRACTS, landing=landing).upstream("silver.views") == {"bronze.other"}
 
 
 def events(folder: Path, dataset: str) -> list[dict[str, Any]]:

@@ -91,9 +91,7 @@ def test_a_generated_column_is_computed_and_a_wrong_value_refused(spark: Any, la
     made = spark.sql("SELECT 1L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
     made.write.format("delta").mode("append").save(path)
     assert lake.read(spark, ORDERS.dataset).first()["day"] == "2026-01-05"
-    wrong = spark.sql(
-        "SELECT '2020-01-01' AS day, 2L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount"
-    )
+    wrong = spark.sql("SELECT '2020-01-01' AS day, 2L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
     with pytest.raises(PySparkException, match="Generated Column"):
         wrong.write.format("delta").mode("append").save(path)
     enforce(spark, lake, ORDERS, generated={"day": DAY})
@@ -106,9 +104,9 @@ def test_a_generated_column_must_be_in_the_contract(spark: Any, lake: Lake) -> N
 
 
 def test_a_column_with_another_type_is_not_mended_silently(spark: Any, lake: Lake) -> None:
-    spark.createDataFrame([("2026-01-05", "1")], "day STRING, id STRING").write.format("delta").partitionBy(
-        "day"
-    ).save(lake.path(ORDERS.dataset))
+    spark.createDataFrame([("2026-01-05", "1")], "day STRING, id STRING").write.format("delta").partitionBy("day").save(
+        lake.path(ORDERS.dataset)
+    )
     with pytest.raises(SchemaDrift, match="other type: \\['id'\\]"):
         enforce(spark, lake, ORDERS)
 
@@ -139,9 +137,7 @@ def test_all_violations_of_a_batch_are_listed_at_once(spark: Any) -> None:
 
 def test_delta_alone_names_only_one_of_them(spark: Any, lake: Lake) -> None:
     enforce(spark, lake, ORDERS)
-    rows = spark.createDataFrame([("2026-01-05", 1, None, -1), ("2026-01-05", 2, None, 5000)], ROWS).coalesce(
-        1
-    )
+    rows = spark.createDataFrame([("2026-01-05", 1, None, -1), ("2026-01-05", 2, None, 5000)], ROWS).coalesce(1)
     with pytest.raises(PySparkException) as refused:
         rows.write.format("delta").mode("append").save(lake.path(ORDERS.dataset))
     assert ("positive" in str(refused.value)) != ("small" in str(refused.value))
@@ -158,9 +154,7 @@ def test_a_row_of_a_partition_that_was_not_declared_is_a_violation(spark: Any) -
 
 
 def test_facts_that_point_to_nothing_are_found_and_nulls_are_not(spark: Any) -> None:
-    facts = spark.createDataFrame(
-        [(1, "a", 1), (2, "a", 2), (3, "x", 1), (4, None, 1)], "n INT, t STRING, v INT"
-    )
+    facts = spark.createDataFrame([(1, "a", 1), (2, "a", 2), (3, "x", 1), (4, None, 1)], "n INT, t STRING, v INT")
     dimension = spark.createDataFrame([("a", 1), ("a", 1), ("b", 2)], "type STRING, version INT")
     on = {"t": "type", "v": "version"}
     assert sorted(row["n"] for row in orphans(facts, dimension, on).collect()) == [2, 3]

@@ -96,17 +96,13 @@ def test_a_doubled_row_of_any_partition_is_a_warning_and_stops_nothing(spark: An
     assert not any("canary" in page.read_text() for page in index.parent.rglob("*.html"))
 
 
-def test_only_the_newest_partitions_are_looked_at_when_asked_so(
-    spark: Any, home: Path, tmp_path: Path
-) -> None:
+def test_only_the_newest_partitions_are_looked_at_when_asked_so(spark: Any, home: Path, tmp_path: Path) -> None:
     result = run_docs(Server(spark), home, newest=1, folder=str(tmp_path / "docs"))
     assert checks(result)[check_name(LATE.dataset)].passed
     assert (tmp_path / "docs" / "index.html").is_file()
 
 
-def test_every_dataset_has_a_check_and_one_without_a_table_passes(
-    spark: Any, home: Path, tmp_path: Path
-) -> None:
+def test_every_dataset_has_a_check_and_one_without_a_table_passes(spark: Any, home: Path, tmp_path: Path) -> None:
     found = checks(run_docs(Server(spark), home, newest=1, folder=str(tmp_path / "docs")))
     assert set(found) == {check_name(name) for name in CONTRACTS}
     assert found["gold_page_stats"].passed

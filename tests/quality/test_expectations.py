@@ -39,9 +39,7 @@ ACCOUNTS = Contract(
             description="An address has an at sign",
         ),
     ),
-    audits=(
-        Audit(name="adds_up", expression="abs(sum(share) - 1) < 0.001", description="The shares add up"),
-    ),
+    audits=(Audit(name="adds_up", expression="abs(sum(share) - 1) < 0.001", description="The shares add up"),),
 )
 ROWS = "day STRING, id BIGINT, email STRING, share DOUBLE, tags ARRAY<STRING>"
 GOOD = [
@@ -144,9 +142,7 @@ def test_the_pages_name_the_broken_rules_and_no_persons(broken: tuple[Validation
 
 
 def test_the_pages_fetch_nothing_from_elsewhere(broken: tuple[Validation, Path]) -> None:
-    loads = re.compile(
-        r"<(?:script|link|img|iframe)\b[^>]*https?://|url\(\s*['\"]?https?://|<script", re.IGNORECASE
-    )
+    loads = re.compile(r"<(?:script|link|img|iframe)\b[^>]*https?://|url\(\s*['\"]?https?://|<script", re.IGNORECASE)
     for page in [*broken[1].rglob("*.html"), *broken[1].rglob("*.css")]:
         assert not loads.search(page.read_text()), page
 
@@ -157,9 +153,7 @@ def test_every_link_of_the_first_page_leads_somewhere(broken: tuple[Validation, 
     assert all((broken[1] / link).is_file() for link in links)
 
 
-def test_rendering_again_replaces_the_pages_and_leaves_nothing_beside_them(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_rendering_again_replaces_the_pages_and_leaves_nothing_beside_them(spark: Any, tmp_path: Path) -> None:
     for rows in (BAD, GOOD):
         validate(spark.createDataFrame(rows, ROWS), ACCOUNTS, tmp_path / "docs")
     assert [item.name for item in tmp_path.iterdir()] == ["docs"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from published import deployment
 
 import definitions
+from published import deployment
 from resources.lake import LakeResource
 from services.config import Settings
 
@@ -41,9 +41,7 @@ def tick(lake: LakeResource, instance: dg.DagsterInstance, defs: dg.Definitions)
     """Evaluate one tick as the daemon does, with the requested partitions resolved against the job's."""
 
     def evaluate(sensor: dg.SensorDefinition, cursor: str | None = None) -> Any:
-        context = dg.build_sensor_context(
-            instance=instance, cursor=cursor, definitions=defs, resources={"lake": lake}
-        )
+        context = dg.build_sensor_context(instance=instance, cursor=cursor, definitions=defs, resources={"lake": lake})
         return sensor.evaluate_tick(context)
 
     return evaluate

@@ -37,11 +37,10 @@ class Automation:
             defs=self._defs, instance=self._instance, asset_selection=BELOW, cursor=self._cursor, evaluation_time=NOW
         )
         self._cursor = result.cursor
-        asked = {
+        return {
             requested.to_user_string(): result.get_requested_partitions(requested)
             for requested in sorted({one.key for one in result.results if one.true_subset.size})
         }
-        return asked
 
 
 @pytest.fixture

@@ -9,10 +9,12 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from published import land
 
+from assets.plan import landed
+from patterns.core.partitions import Grain
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.log_splitter import split_by_hour
+from published import bronze, land
 from resources.lake import LakeResource
 from sensors import access_logs_landed, devices_landed, hour_is_ready, users_landed
 from sensors.landing import MOST_AT_ONCE
@@ -111,9 +113,19 @@ def test_a_flag_written_again_changes_nothing(lake: LakeResource, tick: Any) -> 
     assert partitions(tick(hour_is_ready, first.cursor)) == []
 
 
-def test_an_empty_hour_runs_and_is_reported(
-    lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_hour_that_the_command_line_has_run_is_not_run_again(lake: LakeResource, tick: Any) -> None:
+    folder = land(lake, "visits", HOUR, {"a.json": "{}\n"})
+    land(lake, "visits", "2026-01-05T04", {"a.json": "{}\n"})
+    there = {hour.key: hour.fingerprint for hour in landed(lake.landing_path, "visits", Grain.HOUR)}
+    bronze(lake.lake, {HOUR: {HOUR: 1}}, landed={HOUR: there[HOUR]})
+    first = tick(hour_is_ready)
+    assert partitions(first) == ["2026-01-05T04"]
+    assert partitions(tick(hour_is_ready, first.cursor)) == []
+    (folder / "straggler.json").write_text("{}\n")
+    assert partitions(tick(hour_is_ready, first.cursor)) == [HOUR]
+
+
+def test_an_empty_hour_runs_and_is_reported(lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]) -> None:
     land(lake, "visits", HOUR, {})
     data = tick(hour_is_ready)
     assert partitions(data) == [HOUR]
@@ -151,7 +163,9 @@ def test_an_hour_of_the_future_runs_when_its_time_has_come(
 ) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
     with monkeypatch.context() as earlier:
-        until_then = dg.HourlyPartitionsDefinition(start_date="2026-01-01T00", end_date="2026-01-05T03", fmt="%Y-%m-%dT%H")
+        until_then = dg.HourlyPartitionsDefinition(
+            start_date="2026-01-01T00", end_date="2026-01-05T03", fmt="%Y-%m-%dT%H"
+        )
         earlier.setattr("assets.plan.HOURS", until_then)
         before = tick(hour_is_ready)
     assert partitions(before) == []

@@ -7,8 +7,8 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
-from published import bronze, silver
 
+from published import bronze, silver
 from resources.lake import LakeResource
 from sensors import jobs, late_data
 from sensors.landing import MOST_AT_ONCE
@@ -122,9 +122,7 @@ def test_a_running_hour_of_another_dataset_holds_nothing_up(
     assert "2026-01-05T02" in hours(tick(late_data))
 
 
-def test_a_run_that_has_ended_holds_nothing_up(
-    settled: LakeResource, tick: Any, instance: dg.DagsterInstance
-) -> None:
+def test_a_run_that_has_ended_holds_nothing_up(settled: LakeResource, tick: Any, instance: dg.DagsterInstance) -> None:
     bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T02": 1}})
     under_way(instance, dg.DagsterRunStatus.FAILURE, {"dagster/partition": "2026-01-05T02"})
     assert "2026-01-05T02" in hours(tick(late_data))

@@ -12,9 +12,7 @@ from sensors.schedules import SCHEDULES, daily_at_two, weekly_on_monday
 
 
 def asked(schedule: dg.ScheduleDefinition, defs: dg.Definitions, moment: datetime) -> list[str]:
-    context = dg.build_schedule_context(
-        scheduled_execution_time=moment, repository_def=defs.get_repository_def()
-    )
+    context = dg.build_schedule_context(scheduled_execution_time=moment, repository_def=defs.get_repository_def())
     return [request.tags["dagster/partition"] for request in schedule.evaluate_tick(context).run_requests or ()]
 
 

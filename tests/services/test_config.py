@@ -25,8 +25,7 @@ def test_without_settings_everything_lies_under_the_home(tmp_path: Path) -> None
 
 def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
     (tmp_path / "blogdata.toml").write_text(
-        '[spark]\nheap = "3g"\nport = 15002\nconf = {"spark.sql.ansi.enabled" = false}\n'
-        '[paths]\nlake = "tables"\n'
+        '[spark]\nheap = "3g"\nport = 15002\nconf = {"spark.sql.ansi.enabled" = false}\n[paths]\nlake = "tables"\n'
     )
     settings = load(tmp_path, BLOGDATA_SPARK_HEAP="4G")
     assert settings.spark.heap == "4g"
@@ -73,9 +72,7 @@ def test_an_address_that_is_none_is_refused_with_an_example(tmp_path: Path, addr
         ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),
     ],
 )
-def test_a_value_that_cannot_be_used_is_refused_naming_its_variable(
-    tmp_path: Path, variable: str, value: str
-) -> None:
+def test_a_value_that_cannot_be_used_is_refused_naming_its_variable(tmp_path: Path, variable: str, value: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, **{variable: value})
     assert caught.value.where == variable

@@ -25,9 +25,7 @@ def test_dagster_takes_the_rendered_file_and_its_policies_hold(settings: Setting
     assert (folder / "runs.db").is_file() or list(folder.rglob("*.db"))
 
 
-def test_an_unchanged_file_is_left_alone_and_a_changed_one_is_put_right(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_an_unchanged_file_is_left_alone_and_a_changed_one_is_put_right(settings: Settings, tmp_path: Path) -> None:
     mine = replace(settings, home=tmp_path)
     file = dagster_home.render(mine) / "dagster.yaml"
     content, written = file.read_text(), file.stat().st_mtime_ns

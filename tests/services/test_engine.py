@@ -61,9 +61,7 @@ def test_a_changed_source_makes_another_jar_and_an_unchanged_one_none(
 def test_a_source_that_does_not_compile_is_named_with_the_compilers_words_and_leaves_nothing(
     settings: Settings, pinned: Jars, sources: Path
 ) -> None:
-    (sources / "java" / "Hello.java").write_text(
-        "package io.blogdata.engine; public class Hello { Nothing n; }"
-    )
+    (sources / "java" / "Hello.java").write_text("package io.blogdata.engine; public class Hello { Nothing n; }")
     with pytest.raises(engine.EngineBuildFailed, match="Nothing cannot be resolved"):
         engine.ensure(pinned, java.find(settings), sources)
     assert list(pinned.folder.glob("blogdata-engine-*")) == []

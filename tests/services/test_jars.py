@@ -45,9 +45,7 @@ def lock(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def test_a_jar_is_fetched_once_from_the_mirror(
-    mirror: Settings, runtime: Java, lock: Callable[..., Path]
-) -> None:
+def test_a_jar_is_fetched_once_from_the_mirror(mirror: Settings, runtime: Java, lock: Callable[..., Path]) -> None:
     fetched = jars.ensure(mirror, runtime, lock())
     assert [path.read_bytes() for path in fetched.files("spark")] == [CONTENT]
     gone = replace(mirror, maven_mirror="file:///nowhere")
@@ -119,9 +117,7 @@ def test_a_java_reads_the_trust_store_made_of_a_bundle(settings: Settings, tmp_p
     options = trust.java_options(settings.ca_file, tmp_path)
     keytool = java.find(replace(settings, java="bundled")).home / "bin" / "keytool"
     command = [str(keytool), "-list", "-keystore", str(tmp_path / "trust.jks"), "-storepass", trust.PASSWORD]
-    listed = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}
-    )
+    listed = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"})
     certificates = settings.ca_file.read_text(errors="replace").count("BEGIN CERTIFICATE")
     assert f"contains {certificates} entr" in listed.stdout
     assert any("trustStore=" in option for option in options)

@@ -45,9 +45,7 @@ def test_when_only_the_machines_java_may_be_used_and_there_is_none_the_error_say
     assert str(tmp_path) in caught.value.where
 
 
-def test_the_shim_drops_the_module_the_bundled_java_lacks_and_nothing_else(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_the_shim_drops_the_module_the_bundled_java_lacks_and_nothing_else(settings: Settings, tmp_path: Path) -> None:
     found = java.find(replace(settings, java="bundled"))
     home = java.launcher_home(found, tmp_path)
     options = [java.VECTOR_OPTION, "-Dname=two words", "-version"]

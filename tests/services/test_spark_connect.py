@@ -73,9 +73,7 @@ def test_only_who_has_the_token_is_served_and_it_is_not_shown(own: Settings) -> 
     assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
 
 
-def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(
-    own: Settings, kill: Kill
-) -> None:
+def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own: Settings, kill: Kill) -> None:
     server = spark_connect.ensure(own)
     session = spark_session.attach(server.url)
     assert session.range(3).count() == 3
@@ -128,9 +126,7 @@ def test_a_changed_configuration_restarts_it_and_says_so(own: Settings) -> None:
     changed = replace(own, spark=replace(own.spark, conf=(("spark.sql.shuffle.partitions", "3"),)))
     again = spark_connect.ensure(changed)
     assert again.pid != server.pid
-    assert again.notices == (
-        f"The configuration changed; the Spark server (process {server.pid}) was restarted",
-    )
+    assert again.notices == (f"The configuration changed; the Spark server (process {server.pid}) was restarted",)
     session = spark_session.attach(again.url)
     assert session.conf.get("spark.sql.shuffle.partitions") == "3"
     spark_session.release(session)
@@ -186,9 +182,7 @@ def test_a_server_that_cannot_start_is_an_error_with_its_last_words_and_leaves_n
     assert processes.with_argument(f"-Dblogdata.home={fresh.home}") == []
 
 
-def test_somebody_elses_server_is_used_and_never_started_or_stopped(
-    fresh: Settings, spark_server: SparkServer
-) -> None:
+def test_somebody_elses_server_is_used_and_never_started_or_stopped(fresh: Settings, spark_server: SparkServer) -> None:
     theirs = replace(fresh, spark=replace(fresh.spark, mode="remote", remote=spark_server.url))
     assert spark_connect.ensure(theirs) == SparkServer(url=spark_server.url, process=None)
     assert not spark_connect.stop(theirs)

@@ -48,20 +48,14 @@ def test_the_steps_of_a_run_share_one_session_on_the_warm_server(resource: Spark
     assert seen[0] is resource.spark_session
 
 
-def test_configuration_of_the_resource_is_laid_over_the_servers(
-    own: Settings, resource: SparkResource
-) -> None:
+def test_configuration_of_the_resource_is_laid_over_the_servers(own: Settings, resource: SparkResource) -> None:
     spark_resources.drop(resource.settings)
-    configured = SparkResource(
-        home=str(own.home), mode="local", spark_config={"spark.sql.shuffle.partitions": "7"}
-    )
+    configured = SparkResource(home=str(own.home), mode="local", spark_config={"spark.sql.shuffle.partitions": "7"})
     assert configured.spark_session.conf.get("spark.sql.shuffle.partitions") == "7"
     spark_resources.drop(configured.settings)
 
 
-def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(
-    resource: SparkResource, kill: Kill
-) -> None:
+def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(resource: SparkResource, kill: Kill) -> None:
     before = resource.spark_session
     kill(spark_connect.ensure(resource.settings).process)
     after = resource.spark_session
@@ -89,9 +83,7 @@ def test_a_fault_of_the_work_passes_the_guard_as_it_is_and_keeps_the_session(res
     assert resource.spark_session is session
 
 
-def test_a_session_the_server_forgot_is_replaced(
-    resource: SparkResource, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_the_server_forgot_is_replaced(resource: SparkResource, monkeypatch: pytest.MonkeyPatch) -> None:
     before = resource.spark_session
     before.client.release_session()
     monkeypatch.setattr(spark_resources, "_UNCHECKED_SECONDS", 0.0)
@@ -101,9 +93,7 @@ def test_a_session_the_server_forgot_is_replaced(
 
 
 @pytest.mark.slow
-def test_a_classic_session_of_dagster_pyspark_reads_and_writes_the_same_tables(
-    own: Settings, tmp_path: Path
-) -> None:
+def test_a_classic_session_of_dagster_pyspark_reads_and_writes_the_same_tables(own: Settings, tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from resources.spark import SparkResource\n"
@@ -121,9 +111,7 @@ def test_a_classic_session_of_dagster_pyspark_reads_and_writes_the_same_tables(
     assert done.stdout.split() == ["pyspark.sql.session", "4"]
 
 
-def test_nothing_is_read_or_started_before_the_first_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_read_or_started_before_the_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "load", lambda *_, **__: pytest.fail("settings were read"))
     SparkResource(home=str(tmp_path / "absent"))
     assert not (tmp_path / "absent").exists()

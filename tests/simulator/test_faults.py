@@ -17,9 +17,7 @@ from simulator.spec import SimulationSpec
     "text",
     ["duplicate = 0.25\nlate = 0 # none\n", '{"duplicate": 0.25, "late": 0}', "# only this\nduplicate=0.25"],
 )
-def test_a_faults_file_is_toml_or_json_and_what_it_does_not_name_does_not_occur(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_faults_file_is_toml_or_json_and_what_it_does_not_name_does_not_occur(tmp_path: Path, text: str) -> None:
     (tmp_path / "faults").write_text(text)
     assert load_faults(tmp_path / "faults") == FaultRates.none(duplicate=0.25)
 

@@ -224,9 +224,7 @@ def test_users_are_full_daily_snapshots_that_hold_every_user_who_came(faulty: tu
 
 
 def test_events_name_devices_of_the_catalogue_and_the_catalogue_changes(tmp_path: Path) -> None:
-    spec = SimulationSpec(
-        days=4, visits_per_day=500, seed=6, faults=FaultRates.none(), start=date(2026, 3, 2)
-    )
+    spec = SimulationSpec(days=4, visits_per_day=500, seed=6, faults=FaultRates.none(), start=date(2026, 3, 2))
     truth = simulate(spec, tmp_path)
     days = [path.read_text().splitlines() for path in sorted(tmp_path.glob("devices/date=*/devices.csv"))]
     assert all(day[0] == "type;full_name;version" for day in days)

@@ -28,9 +28,7 @@ def read(spark: Any, path: str) -> Any:
     return spark.read.format("delta").load(path)
 
 
-def test_a_predicate_on_the_partition_column_is_a_partition_filter_of_the_plan(
-    spark: Any, table: str
-) -> None:
+def test_a_predicate_on_the_partition_column_is_a_partition_filter_of_the_plan(spark: Any, table: str) -> None:
     query = read(spark, table).where("day = '2026-01-02' and user > 10")
     (filters,) = pruned_partitions(query)
     assert "day = 2026-01-02" in filters
@@ -48,9 +46,7 @@ def test_a_predicate_on_another_column_prunes_nothing(spark: Any, table: str) ->
     assert pruned_partitions(read(spark, table).where("user = 7")) == ()
 
 
-def test_a_predicate_that_mixes_both_columns_prunes_nothing_though_it_looks_like_it(
-    spark: Any, table: str
-) -> None:
+def test_a_predicate_that_mixes_both_columns_prunes_nothing_though_it_looks_like_it(spark: Any, table: str) -> None:
     query = read(spark, table).where("day = '2026-01-02' or user = 7")
     assert pruned_partitions(query) == ()
 
@@ -88,9 +84,7 @@ def test_null_is_a_partition_too(spark: Any) -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1), st.integers(1, 1000), max_size=20), st.integers(1, 20))
-def test_counts_are_refused_exactly_when_there_are_more_than_allowed(
-    counts: dict[str, int], limit: int
-) -> None:
+def test_counts_are_refused_exactly_when_there_are_more_than_allowed(counts: dict[str, int], limit: int) -> None:
     if len(counts) > limit:
         with pytest.raises(PartitionKeyRefused):
             check_key(counts, "key", limit)

@@ -80,9 +80,7 @@ def test_a_column_without_statistics_skips_nothing(spark: Any, lake: Lake) -> No
     assert files_spark_reads(spark, lake, "page = '/nowhere'") == 10
 
 
-def test_statistics_of_a_spread_column_skip_nothing_before_the_rows_are_sorted(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_statistics_of_a_spread_column_skip_nothing_before_the_rows_are_sorted(spark: Any, tmp_path: Path) -> None:
     spread = Lake(root=str(tmp_path))
     tables.ensure(spark, spread, VISITS)
     rows = spark.range(1000).selectExpr("'2026-01-05' AS day", "(id * 379) % 1000 AS user")

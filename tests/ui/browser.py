@@ -104,5 +104,5 @@ class Browser:
                     raise
             if time.monotonic() > deadline:
                 self.picture("failed")
-                raise AssertionError(f"no {what} within {seconds:.0f} s; the page says: {self.text()[:2000]}")
+                raise AssertionError(f"no {what} within {seconds:.0f} s; the page says: {self.text()[:600]}")
             time.sleep(0.5)

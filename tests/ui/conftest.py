@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+
 from ui.served import Served, environment
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -41,10 +43,13 @@ def chromium() -> str:
 def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A deployment whose first day is published and whose second day has not been flagged yet."""
     home = tmp_path_factory.mktemp("served")
-    deployment = Served(home=home, environ=environment(home))
+    # Pages show the latest partitions; the simulated days are those that have just ended.
+    first, second = ((datetime.now(timezone.utc) - timedelta(days=ago)).strftime("%Y-%m-%d") for ago in (2, 1))
+    deployment = Served(home=home, environ=environment(home), first=first, second=second)
     try:
-        deployment.run("land", "simulate", "--days", "2", "--visits-per-day", "4800", "--seed", "7")
-        for flag in (home / "landing/visits/date=2026-01-06").glob("hour=*/_SUCCESS"):
+        volume = ("--days", "2", "--visits-per-day", "4800", "--seed", "7")
+        deployment.run("land", "simulate", *volume, "--start", first)
+        for flag in (home / f"landing/visits/date={second}").glob("hour=*/_SUCCESS"):
             flag.unlink()
         deployment.run("run")
         deployment.start()
@@ -60,6 +65,7 @@ def browser(served: Served, chromium: str, tmp_path: Path) -> Iterator[object]:
     """A fresh browser; its pictures go to the folder that UI_PICTURES names, or with the test's files."""
     from selenium.webdriver import Chrome, ChromeOptions
     from selenium.webdriver.chrome.service import Service
+
     from ui.browser import Browser
 
     options = ChromeOptions()

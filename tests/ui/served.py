@@ -17,7 +17,9 @@ from typing import Any
 from services.processes import free_port
 
 COMMAND = str(Path(sys.executable).with_name("blogdata"))
-RUNS = "query($f: RunsFilter) { runsOrError(filter: $f) { ... on Runs { results { runId status tags { key value } } } } }"
+RUNS = (
+    "query($f: RunsFilter) { runsOrError(filter: $f) { ... on Runs { results { runId status tags { key value } } } } }"
+)
 
 
 @dataclass(kw_only=True)
@@ -27,17 +29,23 @@ class Served:
     Args:
         home: Its folder.
         environ: The environment of its commands.
+        first: Its first day.
+        second: Its second day, yesterday.
         url: Where its UI is, once it is started.
     """
 
     home: Path
     environ: Mapping[str, str]
+    first: str
+    second: str
     url: str = ""
     process: subprocess.Popen[bytes] | None = None
 
     def run(self, *arguments: str) -> str:
         """Run one command of the platform; its output."""
-        done = subprocess.run([COMMAND, *arguments], env=dict(self.environ), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [COMMAND, *arguments], env=dict(self.environ), capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 

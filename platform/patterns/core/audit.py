@@ -69,9 +69,7 @@ def specify(
         for column in contract.columns
         if not column.nullable
     }
-    violations.update(
-        {rule.name: f"count_if(not coalesce({rule.expression}, false))" for rule in contract.rules}
-    )
+    violations.update({rule.name: f"count_if(not coalesce({rule.expression}, false))" for rule in contract.rules})
     audits = {audit.name: audit.expression for audit in contract.audits}
     if contract.key:
         key = ", ".join(f"`{column}`" for column in contract.key)
@@ -137,9 +135,7 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
         partition = str(row[column]) if column else WHOLE_TABLE
         if partition not in measures:
             detail = "rows of a partition this write did not declare"
-            wrong.append(
-                Violation(rule="partition_is_declared", partition=partition, detail=detail, found=None)
-            )
+            wrong.append(Violation(rule="partition_is_declared", partition=partition, detail=detail, found=None))
         measures[partition] = {
             name: 0 if row[name] is None and sql.startswith(("count", "sum")) else row[name]
             for name, sql in spec.measures.items()
@@ -155,15 +151,11 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
             actual = measures.get(partition, {}).get(name)
             if actual != figure:
                 detail = f"expected {figure}"
-                wrong.append(
-                    Violation(rule=f"account.{name}", partition=partition, detail=detail, found=actual)
-                )
+                wrong.append(Violation(rule=f"account.{name}", partition=partition, detail=detail, found=actual))
     breakdowns = {}
     for name, columns in spec.breakdowns.items():
         # Selected first, because a grouping key may not explode an array.
-        keys = [
-            F.expr(sql).alias(f"by{at}") for at, sql in enumerate((column, *columns) if column else columns)
-        ]
+        keys = [F.expr(sql).alias(f"by{at}") for at, sql in enumerate((column, *columns) if column else columns)]
         selected = rows.select(*keys)
         breakdowns[name] = [list(row) for row in selected.groupBy(*selected.columns).count().collect()]
     return Judgement(measures=measures, breakdowns=breakdowns, violations=wrong)

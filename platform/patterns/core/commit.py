@@ -76,9 +76,7 @@ class Commit:
         figures.update({f"rows/{reason}": rows for reason, rows in sorted(reasons.items())})
         if partition is not None:
             measures = self.entries[partition].measures.items()
-            figures.update(
-                {f"measure/{name}": value for name, value in measures if isinstance(value, int | float)}
-            )
+            figures.update({f"measure/{name}": value for name, value in measures if isinstance(value, int | float)})
         else:
             figures["files"] = int(self.info["files"])
             figures["bytes"] = int(self.info["bytes"])

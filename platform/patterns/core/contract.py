@@ -123,6 +123,5 @@ class Contract:
     def ddl(self) -> str:
         """The schema as Spark SQL column definitions."""
         return ", ".join(
-            f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'}"
-            for column in self.columns
+            f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'}" for column in self.columns
         )

@@ -160,9 +160,7 @@ class EventLog:
             info = parse(commit.get("userMetadata"))
             if info is None or int(commit["version"]) <= after:
                 continue
-            events.extend(
-                _publication_events(dataset, int(commit["version"]), int(commit["timestamp"]), info)
-            )
+            events.extend(_publication_events(dataset, int(commit["version"]), int(commit["timestamp"]), info))
         self.append(events)
         return len(events)
 
@@ -189,9 +187,7 @@ class EventLog:
         return table.to_pyarrow_dataset().to_table(filter=wanted)
 
 
-def _publication_events(
-    dataset: str, version: int, committed_at: int, info: dict[str, Any]
-) -> Iterable[Event]:
+def _publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:
     for partition, entry in entries_of(dataset, version, info).items():
         yield Event(
             kind=PUBLICATION,
@@ -208,8 +204,7 @@ def _publication_events(
                 "reasons": dict(entry.reasons),
                 "measures": dict(entry.measures),
                 "breakdowns": {
-                    name: [[*key, rows] for key, rows in counts.items()]
-                    for name, counts in entry.breakdowns.items()
+                    name: [[*key, rows] for key, rows in counts.items()] for name, counts in entry.breakdowns.items()
                 },
                 "inputs": dict(entry.inputs),
                 "landed": entry.landed,
@@ -229,8 +224,7 @@ def _entry(row: dict[str, Any]) -> Entry:
         reasons=payload["reasons"],
         measures=payload["measures"],
         breakdowns={
-            name: {tuple(cells[:-1]): cells[-1] for cells in rows}
-            for name, rows in payload["breakdowns"].items()
+            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
         },
         inputs=payload["inputs"],
         run_id=row["run_id"] or "",

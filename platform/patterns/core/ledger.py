@@ -58,9 +58,7 @@ def audit(
     if partitions is None:
         known = {line.entry.partition for line in lines}
         for key in sorted(set(there) - known):
-            stray = Entry(
-                dataset=contract.dataset, partition=key, version=-1, rows_in=0, rows_out=0, reasons={}
-            )
+            stray = Entry(dataset=contract.dataset, partition=key, version=-1, rows_in=0, rows_out=0, reasons={})
             problem = f"{there[key]} rows that no publication accounts for"
             lines.append(LedgerLine(entry=stray, rows_there=there[key], problem=problem))
     return lines

@@ -77,9 +77,7 @@ def _create(spark: SparkSession, path: str, contract: Contract) -> None:
 
     schema = StructType(
         [
-            StructField(
-                column.name, DataType.fromDDL(column.type), column.nullable, {"comment": column.description}
-            )
+            StructField(column.name, DataType.fromDDL(column.type), column.nullable, {"comment": column.description})
             for column in contract.columns
         ]
     )
@@ -91,9 +89,7 @@ def _create(spark: SparkSession, path: str, contract: Contract) -> None:
     writer = spark.range(0).write.format("contract-table").mode("append").option("schema", schema.json())
     if contract.partitioning:
         writer = writer.option("partition", contract.partitioning.column)
-    writer.option("description", contract.description).option(
-        "configuration", json.dumps(configuration)
-    ).save(path)
+    writer.option("description", contract.description).option("configuration", json.dumps(configuration)).save(path)
 
 
 def _create_statement(path: str, contract: Contract) -> str:
@@ -111,9 +107,7 @@ def _create_statement(path: str, contract: Contract) -> str:
 
 def _add_columns(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     path = lake.path(contract.dataset)
-    present = {
-        field.name: field.dataType.simpleString() for field in lake.read(spark, contract.dataset).schema
-    }
+    present = {field.name: field.dataType.simpleString() for field in lake.read(spark, contract.dataset).schema}
     wanted = {column.name: column for column in contract.columns}
     gone = sorted(set(present) - set(wanted))
     changed = sorted(

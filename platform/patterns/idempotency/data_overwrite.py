@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def overwrite_partitions(
-    frame: DataFrame, target: Target, partitions: Sequence[str], provenance: Provenance
-) -> Commit:
+def overwrite_partitions(frame: DataFrame, target: Target, partitions: Sequence[str], provenance: Provenance) -> Commit:
     """Replace some partitions by a frame, audited and in one commit.
 
     Args:
@@ -53,9 +51,7 @@ def overwrite_partitions(
         )
     keys = sorted(set(partitions))
     listed = ", ".join(f"'{key}'" for key in keys)
-    return publish(
-        frame, target, predicate=f"{column.column} IN ({listed})", partitions=keys, provenance=provenance
-    )
+    return publish(frame, target, predicate=f"{column.column} IN ({listed})", partitions=keys, provenance=provenance)
 
 
 def overwrite_table(frame: DataFrame, target: Target, provenance: Provenance) -> Commit:

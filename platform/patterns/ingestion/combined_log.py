@@ -11,9 +11,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-_STAMP = re.compile(
-    rb"\S+ \S+ [^\[\n]*\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):[0-5]\d ([+-]\d\d)([0-5]\d)\]"
-)
+_STAMP = re.compile(rb"\S+ \S+ [^\[\n]*\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):[0-5]\d ([+-]\d\d)([0-5]\d)\]")
 _MONTHS = dict(zip(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), range(1, 13), strict=True))
 
 
@@ -40,9 +38,7 @@ def _hour(stamp: bytes, minute: bytes, zone_hours: bytes, zone_minutes: bytes) -
     offset = timedelta(hours=int(zone_hours), minutes=int(zone_hours[:1] + zone_minutes))
     try:
         month = _MONTHS[stamp[3:6]]
-        local = datetime(
-            int(stamp[7:11]), month, int(stamp[:2]), int(stamp[12:14]), int(minute), tzinfo=timezone.utc
-        )
+        local = datetime(int(stamp[7:11]), month, int(stamp[:2]), int(stamp[12:14]), int(minute), tzinfo=timezone.utc)
         return (local - offset).strftime("%Y-%m-%dT%H") if local.year >= 1000 else None
     except (KeyError, ValueError, OverflowError):
         return None

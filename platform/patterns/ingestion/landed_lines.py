@@ -71,9 +71,7 @@ def read(spark: SparkSession, root: Path, files: Sequence[Path], *, engine: bool
     address = F.expr("url_decode(replace(_metadata.file_path, '+', '%2B'))")
     source = F.regexp_replace(address, f"^(file:)?/*{_literal(root)}/", "")
     if engine:
-        return (
-            spark.read.format("lines").load(paths).select("raw", "source_offset", source.alias("source_file"))
-        )
+        return spark.read.format("lines").load(paths).select("raw", "source_offset", source.alias("source_file"))
     text = (
         spark.read.option("lineSep", "\n")
         .text(paths)

@@ -136,9 +136,7 @@ def split_by_hour(
     started = progress.with_suffix(".started")
     interrupted = started.exists()
     write_whole(started, b"")
-    run = _Run(
-        log=log_file, landing=landing, hour_of=hour_of, newest=newest, hour=hour or fallback_hour or newest
-    )
+    run = _Run(log=log_file, landing=landing, hour_of=hour_of, newest=newest, hour=hour or fallback_hour or newest)
     run.split(survey)
     _remove_stale(landing, run, taken, survey.start if interrupted else None)
     empty = _flag(landing, run, longest_silence)
@@ -298,9 +296,7 @@ def _flag(landing: Path, run: _Run, longest_silence: int) -> tuple[str, ...]:
     silent: list[str] = []
     for before, after in run.passed:
         hours = between(following(before, Grain.HOUR), after, Grain.HOUR)[:-1]
-        silent += [
-            hour for hour in hours if len(hours) <= longest_silence and _is_bare(_folder(landing, hour))
-        ]
+        silent += [hour for hour in hours if len(hours) <= longest_silence and _is_bare(_folder(landing, hour))]
     for hour in silent:
         mark(_folder(landing, hour), allow_empty=True)
     for hour in dict.fromkeys(part.hour for part in run.parts):

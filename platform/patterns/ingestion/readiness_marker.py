@@ -145,9 +145,7 @@ def overdue(
     return [
         partition
         for partition in partitions
-        if partition.files
-        and not partition.ready
-        and now > start_of(partition.key, grain) + grain.length + deadline
+        if partition.files and not partition.ready and now > start_of(partition.key, grain) + grain.length + deadline
     ]
 
 

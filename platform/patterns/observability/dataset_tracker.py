@@ -149,9 +149,7 @@ def publications(lake: Lake, dataset: str) -> Iterator[Published]:
         if info is not None:
             version = int(entry["version"])
             yield Published(
-                commit=Commit(
-                    dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info
-                ),
+                commit=Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info),
                 committed_at=datetime.fromtimestamp(int(entry["timestamp"]) / 1000, tz=timezone.utc),
             )
 
@@ -193,6 +191,4 @@ def _landed(lake: Lake, landing: str, dataset: str) -> Iterable[str]:
     if newest is None:
         return ()
     found = sources(lake, landing, newest.commit).values()
-    return {
-        source.dataset for columns in found for source in columns if source.dataset.startswith("landing.")
-    }
+    return {source.dataset for columns in found for source in columns if source.dataset.startswith("landing.")}

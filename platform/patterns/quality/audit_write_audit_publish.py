@@ -107,7 +107,8 @@ def publish(
         SchemaMismatch: The frame's columns are not the contract's.
     """
     contract, lake = target.contract, target.lake
-    ensure(frame.sparkSession, lake, contract, engine=target.engine is Engine.TRANSACTION)
+    with translated(contract.dataset, partitions):
+        ensure(frame.sparkSession, lake, contract, engine=target.engine is Engine.TRANSACTION)
     commit_id = _commit_id(target, partitions)
     started = time.time()
     spec = specify(
@@ -136,9 +137,7 @@ def _commit_id(target: Target, partitions: Sequence[str]) -> str:
     return f"{target.contract.dataset}/{span}/{target.run.run_id}"
 
 
-def _info(
-    target: Target, commit_id: str, predicate: str, provenance: Provenance, started: float
-) -> dict[str, Any]:
+def _info(target: Target, commit_id: str, predicate: str, provenance: Provenance, started: float) -> dict[str, Any]:
     run = target.run
     return {
         "commit_id": commit_id,
@@ -171,13 +170,9 @@ def _write(rows: DataFrame, target: Target, spec: AuditSpec, predicate: str, com
             "files": 0,
             "bytes": 0,
         }
-        writer = (
-            kept.write.format("delta").mode("overwrite").option("userMetadata", json.dumps(info, default=str))
-        )
+        writer = kept.write.format("delta").mode("overwrite").option("userMetadata", json.dumps(info, default=str))
     else:
-        writer = (
-            rows.write.format("audited-delta").mode("overwrite").option("audit", json.dumps(spec.as_json()))
-        )
+        writer = rows.write.format("audited-delta").mode("overwrite").option("audit", json.dumps(spec.as_json()))
         if target.probe:
             writer = writer.option("probe", target.probe)
     writer.option("replaceWhere", predicate).option("txnAppId", commit_id).option("txnVersion", 1).save(path)

@@ -82,9 +82,7 @@ def constraints(contract: Contract, generated: Mapping[str, str] | None = None) 
     ]
 
 
-def enforce(
-    spark: SparkSession, lake: Lake, contract: Contract, *, generated: Mapping[str, str] | None = None
-) -> None:
+def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, generated: Mapping[str, str] | None = None) -> None:
     """Give the dataset's table the constraints of its contract, creating it when it does not exist.
 
     Args:
@@ -134,9 +132,7 @@ def missing(lake: Lake, contract: Contract) -> Sequence[Constraint]:
     return absent
 
 
-def violations(
-    frame: DataFrame, contract: Contract, partitions: Sequence[str] | None = None
-) -> Sequence[Violation]:
+def violations(frame: DataFrame, contract: Contract, partitions: Sequence[str] | None = None) -> Sequence[Violation]:
     """List everything that is wrong with a batch, in one pass over it.
 
     Args:

@@ -75,9 +75,7 @@ def _row(folder: Path, validation: Validation) -> str:
     name = html.escape(validation.dataset)
     suite = "/".join(("expectations", *parts)) + ".html"
     result = "passed" if validation.passed else "failed"
-    link = (
-        f"<a href='{html.escape(pages[-1].relative_to(folder).as_posix())}'>{result}</a>" if pages else result
-    )
+    link = f"<a href='{html.escape(pages[-1].relative_to(folder).as_posix())}'>{result}</a>" if pages else result
     kept = len(validation.results) - len(validation.failed)
     broken = "<br>".join(html.escape(f"{item.rule} ({item.found})") for item in validation.failed)
     return (

@@ -92,6 +92,12 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             where=where,
             next_step="nothing of this run was published; it is retried, or run it again",
         )
+    if "DELTA_PROTOCOL_CHANGED" in text or "DELTA_METADATA_CHANGED" in text:
+        return ConcurrentWrite(
+            what="another run created or altered the table while this one was about to write it",
+            where=where,
+            next_step="nothing of this run was published; it is retried, or run it again",
+        )
     if "EXPRESSION" in text and "REPLACE_WHERE_MISMATCH" in condition:
         return RowsOutsidePredicate(
             what="rows lie outside the partitions this write declared: " + _first_line(text),

@@ -85,10 +85,7 @@ def choose(contract: Contract, predicates: Sequence[str], limit: int = MAX_COLUM
         if column.name != partition and not column.type.upper().startswith(_UNORDERED)
     ]
     used = Counter(
-        word
-        for predicate in predicates
-        for word in set(_WORD.findall(_TEXT.sub("", predicate)))
-        if word in able
+        word for predicate in predicates for word in set(_WORD.findall(_TEXT.sub("", predicate))) if word in able
     )
     if not used:
         raise ConfigurationError(
