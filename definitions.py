@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets import bronze, gold, silver, sources
+from assets import bronze, gold, ops, silver, sources
 from quality.data_docs import data_docs
 from resources.lake import LakeResource
 from resources.secrets import SecretsResource
@@ -23,7 +23,7 @@ def build(settings: Settings) -> dg.Definitions:
         The definitions.
     """
     return dg.Definitions(
-        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS, data_docs],
+        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS, ops.lineage, data_docs],
         jobs=JOBS,
         schedules=SCHEDULES,
         sensors=SENSORS,

@@ -6,9 +6,11 @@ is read from the landing zone and the event log; no table is read and no JVM is 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from assets.partitions import DAYS, HOURS
@@ -92,6 +94,26 @@ def whole_is_stale(events: EventLog, dataset: str, above: str) -> bool:
     return bool(entries) and _is_behind(events.publications(dataset).get(WHOLE_TABLE), above, entries)
 
 
+def stale_for_users(events: EventLog) -> list[str]:
+    """Give the event hours that were enriched before a delivery of users that tells of them had come."""
+    read = {entry.version: entry.inputs.get("bronze.users", -1) for entry in events.history("silver.users")}
+    integrated = max(read.values(), default=-1)
+    deliveries = sorted(
+        (day, entry.version)
+        for day, entry in events.publications("bronze.users").items()
+        # What silver.users has not read yet cannot help an hour that runs again.
+        if entry.version <= integrated
+    )
+    days = [day for day, _ in deliveries]
+    newest = list(accumulate((version for _, version in deliveries), max))
+    stale = []
+    for hour, entry in sorted(events.publications("silver.visits_enriched").items()):
+        told = bisect_right(days, hour[:10])
+        if told and newest[told - 1] > read.get(entry.inputs.get("silver.users", -1), -1):
+            stale.append(hour)
+    return stale
+
+
 def stale_late_hours(events: EventLog) -> list[str]:
     """Give the hours of arrival whose watermark has moved since their late rows were captured."""
     return moved(events.publications("bronze.visits"), events.publications("silver.late_visits"))
@@ -158,7 +180,7 @@ def _arrivals(landing: Path, events: EventLog) -> Sequence[str]:
 
 
 def _event_hours(landing: Path, events: EventLog) -> Sequence[str]:
-    stale = set(stale_event_hours(events))
+    stale = {*stale_event_hours(events), *stale_for_users(events)}
     for dataset in ("silver.visit_conflicts", "silver.visits_enriched"):
         stale.update(stale_same_hours(events, dataset, "silver.visits"))
     return sorted(stale)

@@ -6,6 +6,7 @@ import dagster as dg
 
 LANDING_VISITS = dg.AssetSpec(
     ["landing", "visits"],
+    deps=[dg.AssetKey(["landing", "hourly_access_logs"])],
     description="Visit events and access log lines by hour of arrival, with _SUCCESS when an hour is complete",
     group_name="landing",
     kinds={"json"},

@@ -7,7 +7,15 @@ import sys
 import click
 import typer
 
-from blogdata import land_commands, ledger_command, run_command, services_commands, sql_command, ui_command
+from blogdata import (
+    land_commands,
+    ledger_command,
+    lineage_command,
+    run_command,
+    services_commands,
+    sql_command,
+    ui_command,
+)
 from blogdata.output import say_error
 from patterns.core.errors import PlatformError
 
@@ -21,6 +29,7 @@ app = typer.Typer(
 app.add_typer(land_commands.app, name="land")
 app.command("run")(run_command.run)
 app.command("ledger")(ledger_command.ledger)
+app.command("lineage")(lineage_command.lineage)
 app.command("sql")(sql_command.sql)
 app.command("ui")(ui_command.ui)
 for command in services_commands.app.registered_commands:

@@ -15,11 +15,12 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PART
 from assets.plan import PHASES, Phase
 from blogdata.progress import Outcome, RunProgress
 from orchestration import dead_runs
-from orchestration.dataset import key_of
+from orchestration.dataset import ACCEPT, key_of
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain, contiguous, start_of
+from patterns.ingestion.full_loader import SIZE
 from patterns.ingestion.log_splitter import pending
 from quality.contracts import CONTRACTS
 from services import dagster_home
@@ -51,23 +52,26 @@ class Pipeline:
     def __init__(self, settings: Settings, *, quiet: bool = False) -> None:
         self._settings = settings
         self._quiet = quiet
+        self._accepted: dict[str, str] = {}
         self._events = EventLog(Lake(root=str(settings.lake)))
         self._repository = _definitions(settings).get_repository_def()
 
-    def run(self, *, window: Window | None = None, select: Sequence[str] = ()) -> Outcome:
+    def run(self, *, window: Window | None = None, select: Sequence[str] = (), accept: str | None = None) -> Outcome:
         """Run all phases; the first that fails ends the command, because the later ones would read its output.
 
         Args:
             window: Run this span again, changed or not; None runs what is new or changed.
             select: Names of the datasets to run; empty runs all.
+            accept: Name of a guard that is lifted for these runs.
 
         Returns:
             What ran, and what failed.
 
         Raises:
-            ConfigurationError: A selected dataset does not exist.
+            ConfigurationError: A selected dataset, or the guard to lift, does not exist.
         """
         _known(select)
+        self._accepted = _accepted(accept)
         started = time.monotonic()
         outcome = Outcome()
         with self._instance() as instance:
@@ -134,7 +138,7 @@ class Pipeline:
         subset = job.get_subset(asset_selection=selection)
         run = instance.create_run_for_job(
             job_def=subset,
-            tags={**tags, "blogdata/trigger": "blogdata run"},
+            tags={**tags, **self._accepted, "blogdata/trigger": "blogdata run"},
             asset_selection=selection,
             run_config=QUIET,
         )
@@ -153,6 +157,14 @@ def _known(select: Sequence[str]) -> None:
             where="--select",
             next_step=f"choose from: {', '.join(CONTRACTS)}",
         )
+
+
+def _accepted(guard: str | None) -> dict[str, str]:
+    if guard is None:
+        return {}
+    if guard != SIZE:
+        raise ConfigurationError(what=f"no guard is called {guard}", where="--accept", next_step=f"choose: {SIZE}")
+    return {ACCEPT: guard}
 
 
 def _definitions(settings: Settings) -> dg.Definitions:

@@ -25,6 +25,10 @@ def run(
         str | None,
         typer.Option(help="Only these datasets, separated by commas, like silver.visits,gold.page_stats"),
     ] = None,
+    accept: Annotated[
+        str | None,
+        typer.Option(help="Lift a guard for this run: size (a full load has far fewer or more rows than the last)"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
     """Materialize bronze to gold for what has landed.
@@ -39,7 +43,7 @@ def run(
         window = Window(start=_moment(from_, "--from") if from_ else None, end=_moment(to, "--to") if to else None)
     chosen = tuple(name.strip() for name in select.split(",")) if select else ()
     pipeline = Pipeline(load(), quiet=as_json)
-    outcome = pipeline.run(window=window, select=chosen)
+    outcome = pipeline.run(window=window, select=chosen, accept=accept)
     if as_json:
         say_json(outcome.as_json())
     else:

@@ -11,7 +11,9 @@ from rich.table import Table
 
 from blogdata.output import console, say_json
 from patterns.core.errors import ConfigurationError, PlatformError
+from patterns.core.events import EVENTS
 from patterns.core.lake import Lake
+from quality.contracts import CONTRACTS
 from services.config import load
 
 if TYPE_CHECKING:
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
 TABLE = re.compile(r"\b(bronze|silver|gold|ops)\.([a-z_]+)\b", re.IGNORECASE)
 LITERALS = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`|--[^\n]*)")
 READS = re.compile(r"^\s*(select|with|values|from|describe|explain|\()", re.IGNORECASE)
-VIEWS = {"silver.users_current": ("silver.users", "is_current")}
-"""Names of filtered tables: the table, and the condition on its rows."""
+CURRENT = "silver.users_current"
+PUBLICATIONS = "ops.publications"
+CONSUMERS = "_public"
+"""Ending of the names of the views that show no personal and no technical column."""
 
 
 class QueryFailed(PlatformError):
@@ -94,13 +98,20 @@ def _view(name: str) -> str:
 
 
 def _table(spark: SparkSession, lake: Lake, name: str, moment: datetime | None) -> DataFrame:
-    dataset, condition = VIEWS.get(name, (name, None))
-    if lake.table(dataset) is None:
-        there = ", ".join(sorted(_datasets(lake))) or "none yet; run: blogdata run"
+    from patterns.data_value import metadata_decorator
+
+    if name == CURRENT:
+        return _table(spark, lake, "silver.users", moment).where("is_current")
+    if name == PUBLICATIONS:
+        version = version_at(lake, EVENTS, moment) if moment else None
+        return metadata_decorator.context_table(spark, lake, version)
+    if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in CONTRACTS:
+        dataset = name.removesuffix(CONSUMERS)
+        return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment), CONTRACTS[dataset])
+    if lake.table(name) is None:
+        there = ", ".join(_datasets(lake)) or "none yet; run: blogdata run"
         raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}")
-    version = None if moment is None else version_at(lake, dataset, moment)
-    frame = lake.read(spark, dataset, version)
-    return frame.where(condition) if condition else frame
+    return lake.read(spark, name, None if moment is None else version_at(lake, name, moment))
 
 
 def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
@@ -129,9 +140,8 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
 
 
 def _datasets(lake: Lake) -> list[str]:
-    from quality.contracts import CONTRACTS
-
-    return [name for name in (*CONTRACTS, "ops.events") if lake.table(name) is not None]
+    there = sorted(name for name in (*CONTRACTS, EVENTS) if lake.table(name) is not None)
+    return [*there, *([CURRENT] if "silver.users" in there else []), *([PUBLICATIONS] if EVENTS in there else [])]
 
 
 def _moment(text: str) -> datetime:

@@ -4,7 +4,7 @@ import dagster as dg
 
 from sensors.jobs import JOBS
 from sensors.landing import access_logs_landed, devices_landed, hour_is_ready, users_landed
-from sensors.late_data import late_data
+from sensors.late_data import late_data, watermark_moved
 from sensors.schedules import SCHEDULES
 
 downstream = dg.AutomationConditionSensorDefinition(
@@ -13,5 +13,5 @@ downstream = dg.AutomationConditionSensorDefinition(
     minimum_interval_seconds=30,
     description="Runs what lies downstream of updated data, as its automation condition says",
 )
-SENSORS = (access_logs_landed, hour_is_ready, users_landed, devices_landed, late_data, downstream)
+SENSORS = (access_logs_landed, hour_is_ready, users_landed, devices_landed, late_data, watermark_moved, downstream)
 __all__ = ["JOBS", "SCHEDULES", "SENSORS"]

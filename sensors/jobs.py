@@ -27,6 +27,12 @@ event_hour = dg.define_asset_job(
     description="An event hour again, with the rows that arrived late for it",
     tags=concurrent_runner.LATE,
 )
+late_rows = dg.define_asset_job(
+    "late_rows",
+    selection=_selection("silver.late_visits"),
+    description="The late rows of an hour of arrival, judged by the watermark it has now",
+    tags=concurrent_runner.LATE,
+)
 daily = dg.define_asset_job(
     "daily",
     selection=_selection("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats"),
@@ -57,4 +63,15 @@ data_docs = dg.define_asset_job(
     selection=dg.AssetSelection.assets(["ops", "data_docs"]),
     description="Validate the newest partitions with Great Expectations and render the Data Docs",
 )
-JOBS = (hour_of_arrival, event_hour, daily, weekly, users_of_a_day, devices, access_logs, data_docs)
+lineage = dg.define_asset_job(
+    "lineage",
+    selection=dg.AssetSelection.assets(["ops", "lineage"]),
+    description="Export what was published as OpenLineage events",
+)
+WRITES = {
+    hour_of_arrival.name: frozenset(key_of(name) for name in (*ARRIVAL, *EVENT_HOUR)),
+    event_hour.name: frozenset(key_of(name) for name in EVENT_HOUR),
+    late_rows.name: frozenset({key_of("silver.late_visits")}),
+}
+"""The hourly datasets each job writes."""
+JOBS = (hour_of_arrival, event_hour, late_rows, daily, weekly, users_of_a_day, devices, access_logs, data_docs, lineage)

@@ -11,37 +11,53 @@ from dagster._core.storage.tags import (
     PARTITION_NAME_TAG,
 )
 
-from assets.plan import stale_event_hours
+from assets.plan import stale_event_hours, stale_for_users, stale_late_hours
 from orchestration.dataset import key_of
 from patterns.core.partitions import Grain, between
 from resources.lake import LakeResource
 from sensors import jobs
 from sensors.landing import MOST_AT_ONCE
 
-VISITS = key_of("silver.visits")
-
 
 @dg.sensor(
     job=jobs.event_hour,
     minimum_interval_seconds=30,
-    description="Runs the event hours again that late data touched; the days and weeks above them follow",
+    description="Runs the event hours again that late rows, or late users, touched; days and weeks above them follow",
     tags={"pattern/dynamic-late-data-integrator": ""},
 )
 def late_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
-    """Compare, per event hour, what bronze has with what silver has read; both are in the event log."""
-    version = lake.lake.version("bronze.visits")
-    if version is None:
-        return dg.SkipReason("nothing has been published yet")
-    running = _running(context.instance)
-    behind = [hour for hour in stale_event_hours(lake.events) if hour not in running]
-    if not behind:
-        return dg.SkipReason("every event hour has seen all of its rows")
-    # An hour is asked for once per version of bronze: a run that is under way is not started twice.
-    requests = [dg.RunRequest(run_key=f"{hour}@{version}", partition_key=hour) for hour in behind[:MOST_AT_ONCE]]
-    return dg.SensorResult(run_requests=requests)
+    """Compare, per event hour, what bronze and the users have with what silver has read; all is in the event log."""
+    behind = {*stale_event_hours(lake.events), *stale_for_users(lake.events)}
+    return _requests(context, lake, sorted(behind), of="silver.visits", after=("bronze.visits", "silver.users"))
 
 
-def _running(instance: dg.DagsterInstance) -> set[str]:
+@dg.sensor(
+    job=jobs.late_rows,
+    minimum_interval_seconds=30,
+    description="Captures the late rows of an hour of arrival again when an earlier hour has moved its watermark",
+    tags={"pattern/late-data-detector": ""},
+)
+def watermark_moved(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
+    """Compare the watermark each hour was judged by with the one it has now."""
+    behind = stale_late_hours(lake.events)
+    return _requests(context, lake, behind, of="silver.late_visits", after=("bronze.visits",))
+
+
+def _requests(
+    context: dg.SensorEvaluationContext, lake: LakeResource, behind: Sequence[str], *, of: str, after: Sequence[str]
+) -> dg.SensorResult | dg.SkipReason:
+    running = _running(context.instance, key_of(of)) if behind else frozenset[str]()
+    waiting = [hour for hour in behind if hour not in running]
+    if not waiting:
+        return dg.SkipReason("every hour has seen all of its rows")
+    # An hour is asked for once per state of its inputs: a run that failed is a person's, not this sensor's.
+    state = ".".join(str(version) for version in lake.lake.versions(after).values())
+    return dg.SensorResult(
+        run_requests=[dg.RunRequest(run_key=f"{hour}@{state}", partition_key=hour) for hour in waiting[:MOST_AT_ONCE]]
+    )
+
+
+def _running(instance: dg.DagsterInstance, dataset: dg.AssetKey) -> frozenset[str]:
     # The hour that is just arriving is on its way through silver in the run that brought it.
     statuses = [
         dg.DagsterRunStatus.QUEUED,
@@ -50,14 +66,14 @@ def _running(instance: dg.DagsterInstance) -> set[str]:
         dg.DagsterRunStatus.STARTED,
     ]
     under_way = instance.get_runs(dg.RunsFilter(statuses=statuses))
-    return {hour for run in under_way if _writes_visits(run) for hour in _hours(run.tags)}
+    return frozenset(hour for run in under_way if _writes(run, dataset) for hour in _hours(run.tags))
 
 
-def _writes_visits(run: dg.DagsterRun) -> bool:
+def _writes(run: dg.DagsterRun, dataset: dg.AssetKey) -> bool:
     # A run of a whole job names no assets; a backfill, or a run a person started, does.
     if run.asset_selection is None:
-        return run.job_name in (jobs.hour_of_arrival.name, jobs.event_hour.name)
-    return VISITS in run.asset_selection
+        return dataset in jobs.WRITES.get(run.job_name, ())
+    return dataset in run.asset_selection
 
 
 def _hours(tags: Mapping[str, str]) -> Sequence[str]:

@@ -33,4 +33,10 @@ data_docs_at_four = dg.ScheduleDefinition(
     cron_schedule="0 4 * * *",
     description="The Data Docs of the day",
 )
-SCHEDULES = (daily_at_two, weekly_on_monday, data_docs_at_four)
+lineage_at_half_past_four = dg.ScheduleDefinition(
+    name="lineage_at_half_past_four",
+    job=jobs.lineage,
+    cron_schedule="30 4 * * *",
+    description="The lineage of what was published, for a catalog",
+)
+SCHEDULES = (daily_at_two, weekly_on_monday, data_docs_at_four, lineage_at_half_past_four)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
+from patterns.core.commit import WHOLE_TABLE
 from patterns.core.lake import Lake
 from patterns.ingestion.whole_files import write_whole
 from resources.lake import LakeResource
@@ -50,10 +51,27 @@ def silver(lake: Lake, hours: Mapping[str, int], *, read: int) -> int:
     return _publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read})
 
 
+def days(lake: Lake, *keys: str) -> int:
+    """Publish deliveries of bronze.users, one user each; returns the table's version."""
+    return _publish(lake, "bronze.users", "load_date", dict.fromkeys(keys, 1))
+
+
+def whole(lake: Lake, dataset: str, *, inputs: Mapping[str, int]) -> int:
+    """Publish a table that is written whole, with one row; returns its version."""
+    return _publish(lake, dataset, None, {WHOLE_TABLE: 1}, inputs=inputs)
+
+
+def enriched(lake: Lake, hours: Sequence[str], *, read: int) -> int:
+    """Publish hours of silver.visits_enriched that saw one version of the users; returns the table's version."""
+    return _publish(
+        lake, "silver.visits_enriched", "event_hour", dict.fromkeys(hours, 1), inputs={"silver.users": read}
+    )
+
+
 def _publish(
     lake: Lake,
     dataset: str,
-    column: str,
+    column: str | None,
     rows: Mapping[str, int],
     *,
     inputs: Mapping[str, int] | None = None,
@@ -75,9 +93,11 @@ def _publish(
     }
     write_deltalake(
         lake.path(dataset),
-        pa.table({column: pa.array(list(rows), pa.string()), "rows": pa.array(list(rows.values()), pa.int64())}),
+        pa.table(
+            {column or "key": pa.array(list(rows), pa.string()), "rows": pa.array(list(rows.values()), pa.int64())}
+        ),
         mode="append",
-        partition_by=[column],
+        partition_by=[column] if column else None,
         commit_properties=CommitProperties(custom_metadata={"userMetadata": json.dumps(info)}),
     )
     version = lake.version(dataset)

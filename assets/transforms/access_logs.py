@@ -22,6 +22,7 @@ from assets.transforms import user_agents
 from assets.transforms.keyed_hash import keyed_hash
 from assets.transforms.visit_lines import MAX_BYTES
 from assets.transforms.visit_times import impossible
+from patterns.data_value import wrapper
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule
 from patterns.error_management.filter_interceptor import Filter, first_match
@@ -89,20 +90,21 @@ def parsed(rows: DataFrame, key: str) -> DataFrame:
     nothing = F.lit(None).cast("string")
     user = keyed_hash(F.concat_ws(" ", "address", "agent"), key, "user_id")
     kept = [name for name in rows.columns if name not in ("visit_id", *agents.columns)]
-    return read.join(F.broadcast(agents), on="agent", how="left").select(
-        *kept,
-        nothing.alias("visit_id"),
-        F.substring(user, 1, _ID_DIGITS).alias("user_id"),
-        F.lit(True).alias("keep_private"),
-        F.col("path").alias("page"),
-        referring_host(F.col("referrer")).alias("referral"),
-        nothing.alias("ad_id"),
-        F.col("address").alias("ip"),
-        nothing.alias("login"),
-        F.lit(None).cast("timestamp").alias("connected_since"),
-        nothing.alias("network_type"),
-        *agents.columns[1:],
-    )
+    computed = {
+        "visit_id": nothing,
+        "user_id": F.substring(user, 1, _ID_DIGITS),
+        "keep_private": F.lit(True),
+        "page": F.col("path"),
+        "referral": referring_host(F.col("referrer")),
+        "ad_id": nothing,
+        "ip": F.col("address"),
+        "login": nothing,
+        "connected_since": F.lit(None).cast("timestamp"),
+        "network_type": nothing,
+    }
+    told = read.drop("visit_id").join(F.broadcast(agents), on="agent", how="left")
+    wrapped = wrapper.wrap(told, computed, wrapper.Layout.FLAT)
+    return wrapped.rows.select(*kept, *computed, *agents.columns[1:])
 
 
 def referring_host(referrer: Column) -> Column:

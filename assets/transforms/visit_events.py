@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from assets.transforms import access_logs, visit_lines
 from assets.transforms.visit_times import hour_of, iso_time
 from patterns.core.errors import ConfigurationError
+from patterns.data_value import wrapper
 
 JSON = "json"
 COMBINED = "combined"
@@ -128,27 +129,20 @@ def _verdicts(judged: DataFrame) -> DataFrame:
 
 def _parsed_json(events: DataFrame) -> DataFrame:
     text = F.col("raw").cast("string")
-    read = events.withColumn("_event", F.from_json(text, _EVENT, visit_lines.JSON_OPTIONS))
+    read = events.select(*_RECEIVED, F.from_json(text, _EVENT, visit_lines.JSON_OPTIONS).alias("_event"))
     event = F.col("_event")
     context = event["context"]
     user, technical = context["user"], context["technical"]
-    return read.select(
-        event["visit_id"].alias("visit_id"),
-        "event_time",
-        "event_hour",
-        event["user_id"].alias("user_id"),
-        F.coalesce(event["keep_private"], F.lit(True)).alias("keep_private"),
-        event["page"].alias("page"),
-        context["referral"].alias("referral"),
-        context["ad_id"].alias("ad_id"),
-        user["ip"].alias("ip"),
-        user["login"].alias("login"),
-        iso_time(user["connected_since"]).alias("connected_since"),
-        *(technical[name].alias(name) for name in _TECHNICAL),
-        "raw",
-        *POSITION,
-        "format",
-    )
+    computed = {
+        **{name: event[name] for name in ("visit_id", "user_id", "page")},
+        "keep_private": F.coalesce(event["keep_private"], F.lit(True)),
+        **{name: context[name] for name in ("referral", "ad_id")},
+        **{name: user[name] for name in ("ip", "login")},
+        "connected_since": iso_time(user["connected_since"]),
+        **{name: technical[name] for name in _TECHNICAL},
+    }
+    return wrapper.wrap(read, computed, wrapper.Layout.FLAT).rows.select(*PARSED)
 
 
+_RECEIVED = ("raw", *POSITION, "format", "event_time", "event_hour")
 _TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
+from orchestration.shares import share_results, share_specs
 from orchestration.step import Step
 from patterns.core import ledger
 from patterns.core.commit import Commit
@@ -45,7 +46,7 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
                 description=f"All {contract.parts} partitions of the period were there (warning)",
             )
         )
-    return specs
+    return [*specs, *share_specs(key, contract)]
 
 
 def passed_checks(
@@ -96,7 +97,7 @@ def passed_checks(
                 description=f"computed from a part of the period: {partial}" if partial else None,
             )
         )
-    return lines, results
+    return lines, [*results, *share_results(key, contract, step, commit)]
 
 
 def failed_checks(key: dg.AssetKey, contract: Contract, error: PlatformError) -> Iterator[dg.AssetCheckResult]:

@@ -19,6 +19,8 @@ from patterns.core.errors import PlatformError
 from patterns.core.run import RunContext, code_version
 
 MAX_RETRIES = 3
+ACCEPT = "blogdata/accept"
+"""Tag of a run: the guards, separated by commas, that a person has lifted for it."""
 RESOURCES = frozenset({"spark", "lake", "secrets"})
 
 
@@ -103,6 +105,7 @@ def _materialize(
                 access=context.resources.lake,
                 secrets=context.resources.secrets,
                 run=_run(context, version),
+                accepted=context.run.tags.get(ACCEPT, "").split(","),
             )
             commit = compute(step)
             step.events.record(commit)

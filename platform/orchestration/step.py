@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from patterns.core.commit import Account, Commit
@@ -56,7 +56,8 @@ class Step:
     """One computation of one dataset for some partitions.
 
     Inputs are read at one version each, remembered, and recorded in the commit; what the layer above has for the
-    partitions is taken from its own accounts at that version.
+    partitions is taken from its own accounts at that version. `accepted` names the guards a person has lifted for
+    this run.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Step:
         access: LakeAccess,
         secrets: Secrets,
         run: RunContext,
+        accepted: Collection[str] = (),
     ) -> None:
         self.contract = contract
         self.partitions = tuple(sorted(partitions))
@@ -77,6 +79,7 @@ class Step:
         self.landing = access.landing_path
         self.run = run
         self.secrets = secrets
+        self.accepted = frozenset(accepted)
         self.started = time.monotonic()
         self.inputs: dict[str, int] = {}
         self.engine = access.engine

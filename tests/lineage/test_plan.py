@@ -138,6 +138,55 @@ def test_a_landing_zone_in_which_every_line_is_bad_is_all_dead_letters(deploy: D
     assert bad.run().runs == 0
 
 
+def test_so_many_dead_letters_that_it_is_no_accident_stop_the_run_and_are_kept(deploy: Deploy) -> None:
+    broken = deploy("broken")
+    broken.land(HOURS[0], [*(event(*given) for given in ARRIVALS[HOURS[0]]), *[b"{"] * 150])
+    stopped = broken.run()
+    assert not stopped.ok
+    assert "bronze.dead_letters 2026-01-05T10: 150 of 154 rows (97.4%) are rejected, 50.0% is accepted" in " ".join(
+        stopped.problems
+    )
+    assert len(broken.rows("bronze.dead_letters", "raw")) == 150
+    assert broken.lake.table("silver.visits") is None
+    # Somebody has looked, and runs it again: the good rows go on.
+    assert broken.run().problems == []
+    assert len(broken.rows("silver.visits", "page")) == 3
+    assert broken.problems() == []
+
+
+def user(login: str) -> bytes:
+    return json.dumps({"id": "user-/a", "login": login, "email": "a@example.org", **CONNECTED}).encode()
+
+
+CONNECTED = {
+    f"{name}_datetime": "2020-05-05T00:00:00Z" for name in ("registered", "first_connection", "last_connection")
+}
+
+
+def deliver_users(deployment: Deployment, day: str, *lines: bytes) -> None:
+    folder = deployment.landing / "users" / f"date={day}"
+    folder.mkdir(parents=True)
+    (folder / "users.json").write_bytes(b"".join(line + b"\n" for line in lines))
+    (folder / "_SUCCESS").touch()
+
+
+def test_users_that_are_delivered_after_their_visits_are_joined_all_the_same(deploy: Deploy) -> None:
+    late = deploy("late-users")
+    land(late, HOURS[0])
+    assert late.run().ok
+    assert set(late.rows("silver.visits_enriched", "user_known")) == {False}
+    deliver_users(late, "2026-01-06", user("one day late"))
+    assert late.run().ok
+    # A delivery tells nothing of the days before it.
+    assert set(late.rows("silver.visits_enriched", "user_known")) == {False}
+    assert "silver.visits_enriched" not in {step["dataset"] for step in late.run(select=()).steps}
+    deliver_users(late, "2026-01-05", user("in time"))
+    assert late.run().problems == []
+    known = dict(late.rows("silver.visits_enriched", "page", "user_known"))
+    assert known == {"/a": True, "/b": False, "/c": False}
+    assert late.run().runs == 0
+
+
 def test_an_hour_without_its_flag_is_left_alone(deploy: Deploy) -> None:
     waiting = deploy("waiting")
     land(waiting, HOURS[0])

@@ -10,7 +10,6 @@ from patterns.core.contract import Column, Contract, Partitioning, Rule
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain
-from patterns.core.tables import SchemaDrift
 from patterns.quality.constraints_enforcer import (
     Kind,
     constraints,
@@ -20,6 +19,7 @@ from patterns.quality.constraints_enforcer import (
     referential,
     violations,
 )
+from patterns.storage.tables import SchemaDrift
 
 COLUMNS = (
     Column(name="day", type="STRING", nullable=False, description="Day"),

@@ -8,11 +8,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from patterns.core import tables
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.run import RunContext
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance, Target
+from patterns.storage import tables
 from quality.contracts import CONTRACTS
 from quality.data_docs import DataDocsConfig, check_name, data_docs
 from resources.lake import LakeResource

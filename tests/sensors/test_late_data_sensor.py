@@ -8,9 +8,9 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from published import bronze, silver
+from published import bronze, days, enriched, silver, whole
 from resources.lake import LakeResource
-from sensors import jobs, late_data
+from sensors import jobs, late_data, watermark_moved
 from sensors.landing import MOST_AT_ONCE
 
 RUNNING = (
@@ -55,11 +55,11 @@ def settled(lake: LakeResource) -> LakeResource:
 
 
 def test_an_empty_lake_asks_for_nothing(lake: LakeResource, tick: Any) -> None:
-    assert tick(late_data).skip_message == "nothing has been published yet"
+    assert tick(late_data).skip_message == "every hour has seen all of its rows"
 
 
 def test_settled_hours_ask_for_nothing(settled: LakeResource, tick: Any) -> None:
-    assert tick(late_data).skip_message == "every event hour has seen all of its rows"
+    assert tick(late_data).skip_message == "every hour has seen all of its rows"
 
 
 def test_late_rows_ask_for_exactly_the_hours_they_touched(settled: LakeResource, tick: Any) -> None:
@@ -149,3 +149,19 @@ def test_a_long_history_is_integrated_in_slices(lake: LakeResource, tick: Any) -
 def test_the_oldest_event_that_is_not_rejected_has_its_partition(settled: LakeResource, tick: Any) -> None:
     bronze(settled.lake, {"2026-01-05T04": {"2000-01-01T00": 1, "2026-01-05T02": 1}})
     assert hours(tick(late_data)) == ["2000-01-01T00", "2026-01-05T02", "2026-01-05T04"]
+
+
+def test_hours_that_were_enriched_before_their_users_came_run_again(settled: LakeResource, tick: Any) -> None:
+    users = whole(settled.lake, "silver.users", inputs={"bronze.users": days(settled.lake, "2026-01-04")})
+    enriched(settled.lake, ["2026-01-05T01", "2026-01-05T02"], read=users)
+    assert not hours(tick(late_data))
+    delivered = days(settled.lake, "2026-01-05")
+    assert not hours(tick(late_data)), "silver.users does not have them yet"
+    newer = whole(settled.lake, "silver.users", inputs={"bronze.users": delivered})
+    assert hours(tick(late_data)) == ["2026-01-05T01", "2026-01-05T02"]
+    enriched(settled.lake, ["2026-01-05T01"], read=newer)
+    assert hours(tick(late_data)) == ["2026-01-05T02"]
+
+
+def test_an_hour_whose_watermark_did_not_move_is_not_judged_again(lake: LakeResource, tick: Any) -> None:
+    assert tick(watermark_moved).skip_message == "every hour has seen all of its rows"

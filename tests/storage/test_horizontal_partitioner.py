@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patterns.core.contract import Column, Contract, Partitioning
+from patterns.core.partitions import Grain
 from patterns.storage.horizontal_partitioner import (
     KeyReading,
     PartitionKeyRefused,
     check_key,
+    partition_column,
     pruned_partitions,
 )
 
@@ -91,3 +94,21 @@ def test_counts_are_refused_exactly_when_there_are_more_than_allowed(counts: dic
     else:
         reading = check_key(counts, "key", limit)
         assert (reading.values, reading.rows) == (len(counts), sum(counts.values()))
+
+
+def hourly(days: int) -> Contract:
+    return Contract(
+        dataset="silver.toys",
+        description="Toys",
+        owner="team:toys",
+        columns=(Column(name="hour", type="STRING", description="Hour"),),
+        partitioning=Partitioning(column="hour", grain=Grain.HOUR),
+        retention_days=days,
+    )
+
+
+def test_a_table_kept_for_ten_years_by_the_hour_is_refused_before_it_is_made() -> None:
+    assert partition_column(hourly(3 * 365)) == "hour"
+    with pytest.raises(PartitionKeyRefused, match="87,600 partitions") as refused:
+        partition_column(hourly(10 * 365))
+    assert "coarser grain" in refused.value.next_step

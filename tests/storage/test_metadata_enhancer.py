@@ -1,17 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from patterns.core import tables
 from patterns.core.contract import Column, Contract, Partitioning
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.partitions import Grain
-from patterns.storage.metadata_enhancer import Between, Skipping, choose, skipping
+from patterns.storage import tables
+from patterns.storage.metadata_enhancer import Between, Skipping, choose, properties, skipping
 
 VISITS = Contract(
     dataset="silver.clicks",
@@ -117,3 +118,9 @@ def test_partition_and_binary_columns_are_never_chosen() -> None:
 def test_predicates_without_a_useful_column_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="no predicate mentions"):
         choose(VISITS, ["day = '2026-01-05'", "nobody = 'user'"])
+
+
+def test_a_contract_that_asks_for_statistics_of_what_has_no_order_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="cannot have statistics: nothing") as refused:
+        properties(replace(VISITS, statistics=("nothing",)))
+    assert "choose from" in refused.value.next_step

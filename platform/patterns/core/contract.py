@@ -79,6 +79,8 @@ class Contract:
         breakdowns: Row counts by these columns kept with each commit, by name.
         parts: How many partitions of the layer below make one of these complete, counted by the measure `parts`; None
             when a partition is not gathered from others.
+        max_share: Largest share, 0 to 1, of the rows it was given that may end here; None sets no bound. More fails a
+            blocking check, when the rows have been kept.
         statistics: Columns with file statistics for skipping; chosen, because each costs on every write.
         patterns: Names of the patterns the dataset uses, as in the pattern index.
         freshness_hours: Hours after the end of a partition by which it is published; None when nothing is promised.
@@ -98,6 +100,7 @@ class Contract:
     measures: Mapping[str, str] = field(default_factory=dict)
     breakdowns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parts: int | None = None
+    max_share: float | None = None
     statistics: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None

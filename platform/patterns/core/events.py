@@ -152,6 +152,15 @@ class EventLog:
                 newest[row["partition"]] = row
         return {partition: _entry(row) for partition, row in newest.items()}
 
+    def history(self, dataset: str) -> list[Entry]:
+        """Give every ledger line a dataset ever had, in the order of the versions."""
+        self.reconcile([dataset])
+        table = self._rows(dataset, since=None, until=None)
+        if table is None:
+            return []
+        rows = table.filter(pc.equal(table["kind"], PUBLICATION)).to_pylist()
+        return [_entry(row) for row in sorted(rows, key=lambda row: int(row["table_version"]))]
+
     def _project(self, dataset: str, after: int) -> int:
         table = self._lake.table(dataset)
         assert table is not None

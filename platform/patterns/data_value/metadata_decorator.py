@@ -103,8 +103,13 @@ def provenance(lake: Lake, dataset: str, partition: str) -> Decoration | None:
     )
 
 
-def context_table(spark: SparkSession, lake: Lake) -> DataFrame:
+def context_table(spark: SparkSession, lake: Lake, version: int | None = None) -> DataFrame:
     """Give the execution of every publication as a table that joins to any dataset by dataset and partition.
+
+    Args:
+        spark: The session.
+        lake: The tables' root.
+        version: Version of the event log; None is the newest.
 
     Returns:
         dataset STRING, partition STRING, table_version BIGINT, run_id STRING, code_version STRING,
@@ -120,7 +125,7 @@ def context_table(spark: SparkSession, lake: Lake) -> DataFrame:
     run = {name: F.get_json_object("payload", f"$.run.{name}").alias(name) for name in ("job", "trigger")}
     newest = F.max("table_version").over(Window.partitionBy("dataset", "partition"))
     return (
-        lake.read(spark, EVENTS)
+        lake.read(spark, EVENTS, version)
         .where(F.col("kind") == PUBLICATION)
         .select(
             "dataset",

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 MIN_SHARE = 0.5
 MAX_MULTIPLE = 3.0
+SIZE = "size"
+"""What a person accepts who lets a load of an unbelievable size through."""
 
 
 class FullLoadRefused(PlatformError):
@@ -87,7 +89,8 @@ def guard(
     raise FullLoadRefused(
         what=problem,
         where=where,
-        next_step="nothing was replaced; look at the source, and widen the limits for one run if it is right",
+        next_step=f"nothing was replaced; look at the source, and if it is right: blogdata run --select {where} "
+        f"--accept {SIZE} (in the UI: the run's tag blogdata/accept={SIZE})",
     )
 
 

@@ -34,7 +34,7 @@ from patterns.core.commit import Account, Commit, entries_of, parse
 from patterns.core.contract import Contract
 from patterns.core.lake import Lake
 from patterns.core.run import RunContext
-from patterns.core.tables import ensure
+from patterns.quality import constraints_enforcer
 from patterns.quality.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def publish(
     """
     contract, lake = target.contract, target.lake
     with translated(contract.dataset, partitions):
-        ensure(frame.sparkSession, lake, contract, engine=target.engine is Engine.TRANSACTION)
+        constraints_enforcer.enforce(frame.sparkSession, lake, contract, engine=target.engine is Engine.TRANSACTION)
     commit_id = _commit_id(target, partitions)
     started = time.time()
     spec = specify(

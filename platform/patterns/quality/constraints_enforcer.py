@@ -26,11 +26,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from patterns.core import tables
 from patterns.core.audit import Violation, judge, specify
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
+from patterns.storage import tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,7 +82,14 @@ def constraints(contract: Contract, generated: Mapping[str, str] | None = None) 
     ]
 
 
-def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, generated: Mapping[str, str] | None = None) -> None:
+def enforce(
+    spark: SparkSession,
+    lake: Lake,
+    contract: Contract,
+    *,
+    generated: Mapping[str, str] | None = None,
+    engine: bool = True,
+) -> None:
     """Give the dataset's table the constraints of its contract, creating it when it does not exist.
 
     Args:
@@ -90,6 +97,7 @@ def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, generated: M
         lake: The tables' root.
         contract: What is promised.
         generated: Column to the SQL expression that generates it; only for a table that is created.
+        engine: The engine's jar is loaded, which creates a table in one commit.
 
     Raises:
         ConfigurationError: A generated column is not in the contract.
@@ -109,8 +117,8 @@ def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, generated: M
             else column
             for column in contract.columns
         )
-        tables.ensure(spark, lake, replace(contract, columns=columns))
-    tables.ensure(spark, lake, contract)
+        tables.ensure(spark, lake, replace(contract, columns=columns), engine=False)
+    tables.ensure(spark, lake, contract, engine=engine)
 
 
 def missing(lake: Lake, contract: Contract) -> Sequence[Constraint]:

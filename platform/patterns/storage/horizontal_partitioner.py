@@ -5,8 +5,8 @@ the others.
 
 How it works: a table has one partition column of low cardinality, a time or a business key; a predicate on
 it prunes whole folders before a file is opened, and two writers of different partitions never conflict.
-:func:`check_key` refuses a key before the table is made of it; :func:`pruned_partitions` reads from Spark's
-plan whether a query is pruned at all.
+:func:`partition_column` and, for a business key, :func:`check_key` refuse a key before the table is made of it;
+:func:`pruned_partitions` reads from Spark's plan whether a query is pruned at all.
 
 The trap: a key with many values (a user, a second) makes one small file per value: planning takes longer
 than reading. And a predicate on an expression of the column (`substr(day, 1, 7)`) may read right and prune
@@ -25,15 +25,19 @@ import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MAX_VALUES = 10_000
-"""Partitions a table bears with comfort; an hourly table of three years has 26,280 and sets its own limit."""
+"""Values a partition key may have by default."""
+MAX_KEPT = 30_000
+"""Partitions a table bears within its retention: three years by the hour are 26,280."""
 
 _FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilters|ReadSchema|DataFilters))")
 _ATTRIBUTE = re.compile(r"(?<=\w)#\d+L?")
@@ -56,6 +60,31 @@ class KeyReading:
     values: int
     rows: int
     largest: int
+
+
+def partition_column(contract: Contract) -> str | None:
+    """Give the column a dataset's table is partitioned by, if its partitions stay few enough.
+
+    Args:
+        contract: What is promised; its retention and grain tell how many partitions the table will have.
+
+    Returns:
+        The column; None for a table that is written whole.
+
+    Raises:
+        PartitionKeyRefused: There would be more than :data:`MAX_KEPT` partitions.
+    """
+    if contract.partitioning is None:
+        return None
+    kept = timedelta(days=contract.retention_days) // contract.partitioning.grain.length
+    if kept > MAX_KEPT:
+        raise PartitionKeyRefused(
+            what=f"{contract.retention_days} days by the {contract.partitioning.grain.value} are {kept:,} partitions; "
+            f"a table bears {MAX_KEPT:,}",
+            where=f"{contract.dataset}, column {contract.partitioning.column}",
+            next_step="partition by a coarser grain, or keep the dataset for less time",
+        )
+    return contract.partitioning.column
 
 
 def check_key(

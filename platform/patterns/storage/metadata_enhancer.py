@@ -64,6 +64,27 @@ class Skipping:
         return self.files - self.matching
 
 
+def properties(contract: Contract) -> dict[str, str]:
+    """Give the table properties that make Delta keep statistics of the contract's columns, and of no other.
+
+    Args:
+        contract: The dataset; its partition column is in the folders' names already.
+
+    Raises:
+        ConfigurationError: A column is not in the contract, or its type has no order.
+    """
+    partition = contract.partitioning.column if contract.partitioning else None
+    unable = sorted(set(contract.statistics) - set(_able(contract)) - {partition})
+    if unable:
+        raise ConfigurationError(
+            what=f"columns that cannot have statistics: {', '.join(unable)}",
+            where=f"{contract.dataset}, statistics of the contract",
+            next_step=f"choose from: {', '.join(_able(contract))}",
+        )
+    kept = ",".join(name for name in contract.statistics if name != partition)
+    return {"delta.dataSkippingStatsColumns": kept} if kept else {}
+
+
 def choose(contract: Contract, predicates: Sequence[str], limit: int = MAX_COLUMNS) -> tuple[str, ...]:
     """Choose the columns to keep statistics of, from the predicates of real queries.
 
@@ -78,12 +99,7 @@ def choose(contract: Contract, predicates: Sequence[str], limit: int = MAX_COLUM
     Raises:
         ConfigurationError: No predicate mentions a column that can have statistics.
     """
-    partition = contract.partitioning.column if contract.partitioning else None
-    able = [
-        column.name
-        for column in contract.columns
-        if column.name != partition and not column.type.upper().startswith(_UNORDERED)
-    ]
+    able = _able(contract)
     used = Counter(
         word for predicate in predicates for word in set(_WORD.findall(_TEXT.sub("", predicate))) if word in able
     )
@@ -120,6 +136,15 @@ def skipping(lake: Lake, dataset: str, predicate: Sequence[Between]) -> Skipping
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     matching = sum(all(_may_match(action, condition) for condition in predicate) for action in actions)
     return Skipping(files=len(actions), matching=matching)
+
+
+def _able(contract: Contract) -> list[str]:
+    partition = contract.partitioning.column if contract.partitioning else None
+    return [
+        column.name
+        for column in contract.columns
+        if column.name != partition and not column.type.upper().startswith(_UNORDERED)
+    ]
 
 
 def _may_match(action: Mapping[str, Any], condition: Between) -> bool:

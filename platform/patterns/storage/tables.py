@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
+from patterns.storage import metadata_enhancer
+from patterns.storage.horizontal_partitioner import partition_column
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +33,7 @@ def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool 
         engine: Create it in one commit by the engine; otherwise by SQL, one commit a constraint.
 
     Raises:
+        PartitionKeyRefused: A table partitioned like this would have too many partitions.
         SchemaDrift: A column changed its type or was removed from the contract.
     """
     table = lake.table(contract.dataset)
@@ -62,14 +65,11 @@ def constraints(contract: Contract) -> dict[str, str]:
 
 
 def _properties(contract: Contract) -> dict[str, str]:
-    partition = contract.partitioning.column if contract.partitioning else None
-    statistics = ",".join(name for name in contract.statistics if name != partition)
-    properties = {
+    return {
         # A commit is idempotent for as long as its transaction identifier is remembered; forever would grow the log.
         "delta.setTransactionRetentionDuration": "interval 7 days",
-        "delta.dataSkippingStatsColumns": statistics,
+        **metadata_enhancer.properties(contract),
     }
-    return {key: value for key, value in properties.items() if value}
 
 
 def _create(spark: SparkSession, path: str, contract: Contract) -> None:
@@ -87,8 +87,8 @@ def _create(spark: SparkSession, path: str, contract: Contract) -> None:
         CONTRACT: contract.fingerprint,
     }
     writer = spark.range(0).write.format("contract-table").mode("append").option("schema", schema.json())
-    if contract.partitioning:
-        writer = writer.option("partition", contract.partitioning.column)
+    if partition := partition_column(contract):
+        writer = writer.option("partition", partition)
     writer.option("description", contract.description).option("configuration", json.dumps(configuration)).save(path)
 
 
@@ -97,7 +97,8 @@ def _create_statement(path: str, contract: Contract) -> str:
         f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'} COMMENT {_literal(column.description)}"
         for column in contract.columns
     )
-    partitioned = f"PARTITIONED BY (`{contract.partitioning.column}`)" if contract.partitioning else ""
+    partition = partition_column(contract)
+    partitioned = f"PARTITIONED BY (`{partition}`)" if partition else ""
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in _properties(contract).items())
     return (
         f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta {partitioned} "

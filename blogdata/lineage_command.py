@@ -1,0 +1,70 @@
+"""`blogdata lineage`: what a dataset is made of, what is made of it, and whom to tell before it changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from blogdata.output import console, say_json
+from patterns.core.errors import ConfigurationError
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.observability import dataset_tracker
+from patterns.observability.dataset_tracker import Lineage
+from quality.contracts import CONTRACTS
+from services.config import load
+
+
+def lineage(
+    dataset: Annotated[
+        str | None,
+        typer.Argument(help="One dataset, like silver.visits or landing.visits", show_default=False),
+    ] = None,
+    openlineage: Annotated[
+        Path | None,
+        typer.Option(help="Write every publication that is not there yet as OpenLineage events into this folder"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the graph as JSON")] = False,
+) -> None:
+    """Show which datasets the newest publications really read, and who owns them."""
+    settings = load()
+    lake, landing = Lake(root=str(settings.lake)), str(settings.landing)
+    graph = dataset_tracker.track(lake, EventLog(lake), CONTRACTS, landing=landing)
+    if dataset is not None and dataset not in graph.nodes:
+        raise ConfigurationError(
+            what=f"no dataset is called {dataset}",
+            where="lineage",
+            next_step=f"choose from: {', '.join(graph.nodes)}",
+        )
+    if openlineage is not None:
+        written = dataset_tracker.export_openlineage(lake, CONTRACTS, landing=landing, folder=openlineage)
+        if not as_json:
+            console.print(f"{written} publications written to {openlineage}")
+    shown = [dataset] if dataset else list(graph.nodes)
+    if as_json:
+        say_json([_as_json(graph, name) for name in shown])
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("dataset", "owner", "made of", "made of it", "tell before a change"):
+        table.add_column(title)
+    for name in shown:
+        node = _as_json(graph, name)
+        listed = [", ".join(node[key]) or "-" for key in ("upstream", "downstream", "affected_owners")]
+        table.add_row(name, node["owner"] or "-", *listed)
+    console.print(table)
+
+
+def _as_json(graph: Lineage, name: str) -> dict[str, Any]:
+    node = graph.nodes[name]
+    return {
+        "dataset": name,
+        "owner": node.owner,
+        "published": node.published,
+        "reads": [{"dataset": edge.source, "version": edge.version} for edge in graph.edges if edge.target == name],
+        "upstream": sorted(graph.upstream(name)),
+        "downstream": sorted(graph.downstream(name)),
+        "affected_owners": sorted(graph.affected_owners(name)),
+    }

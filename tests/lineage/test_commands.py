@@ -1,0 +1,124 @@
+"""What a person types, and reads, once the platform has run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.ops import LineageConfig, lineage
+from blogdata.main import main
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, event
+from resources.lake import LakeResource
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """Three events of one hour, one of them broken."""
+    found = deploy("commands")
+    found.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b"), b"{"])
+    assert found.run().ok
+    return found
+
+
+@pytest.fixture
+def said(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+    """Runs a command; gives its exit code, and what it said."""
+    monkeypatch.setenv("BLOGDATA_HOME", str(deployment.settings.home))
+    return Said(monkeypatch, capsys)
+
+
+class Said:
+    """A command line."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._patch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        self._patch.setattr(sys, "argv", ["blogdata", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = self._capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
+
+
+def test_a_consumers_view_has_neither_personal_nor_technical_columns(said: Said) -> None:
+    code, out, err = said("sql", "SELECT * FROM silver.visits_public ORDER BY page", "--json")
+    rows = json.loads(out)
+    assert (code, err, [row["page"] for row in rows]) == (0, "", ["/a", "/b"])
+    assert {"raw", "source_file", "ip", "login", "occurrences"}.isdisjoint(rows[0])
+
+
+def test_a_row_leads_to_the_run_and_the_code_that_published_it(said: Said, deployment: Deployment) -> None:
+    query = (
+        "SELECT p.run_id, p.code_version, p.trigger FROM silver.visits v JOIN ops.publications p "
+        "ON p.dataset = 'silver.visits' AND p.partition = v.event_hour AND p.current WHERE v.page = '/a'"
+    )
+    code, out, _ = said("sql", query, "--json")
+    entry = deployment.published("silver.visits")["2026-01-05T10"]
+    assert code == 0
+    (row,) = json.loads(out)
+    assert (row["run_id"], row["trigger"]) == (entry.run_id, "command:blogdata run")
+    assert row["code_version"]
+
+
+def test_a_table_that_is_not_there_is_said_with_those_that_are(said: Said) -> None:
+    code, out, err = said("sql", "SELECT * FROM gold.nothing")
+    assert (code, out) == (2, "")
+    assert "there is no table gold.nothing" in err
+    assert "silver.visits" in err
+    assert "Traceback" not in err
+
+
+def test_the_lineage_of_a_dataset_is_what_its_publications_read(said: Said) -> None:
+    code, out, _ = said("lineage", "silver.visits", "--json")
+    (found,) = json.loads(out)
+    assert code == 0
+    assert [read["dataset"] for read in found["reads"]] == ["bronze.visits"]
+    assert {"bronze.visits", "landing.visits"} <= set(found["upstream"])
+    assert "silver.visits_enriched" in found["downstream"]
+    assert "team:analytics" in found["affected_owners"]
+
+
+def test_lineage_of_an_unknown_dataset_is_refused(said: Said) -> None:
+    code, _, err = said("lineage", "silver.nothing")
+    assert code == 2
+    assert "no dataset is called silver.nothing" in err
+
+
+def test_the_lineage_asset_exports_each_publication_once(deployment: Deployment, tmp_path: Path) -> None:
+    lake = LakeResource(root=str(deployment.settings.lake), landing=str(deployment.landing))
+    written = []
+    for _ in range(2):
+        result = dg.materialize(
+            [lineage],
+            resources={"lake": lake},
+            run_config=dg.RunConfig(ops={"ops__lineage": LineageConfig(folder=str(tmp_path))}),
+        )
+        (event,) = result.get_asset_materialization_events()
+        written.append(event.materialization.metadata["exported"].value)
+    files = list(tmp_path.rglob("*.json"))
+    assert written == [len(files), 0]
+    assert len(files) >= 6
+    types = [json.loads(line)["eventType"] for line in files[0].read_text().splitlines()]
+    assert types == ["START", "COMPLETE"]
+
+
+def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> None:
+    for arguments, message in (
+        (("run", "--from", "5 January"), "'5 January' is not a day or an hour"),
+        (("run", "--select", "silver.nothing"), "no dataset is called silver.nothing"),
+        (("ledger", "nothing"), "no dataset is called nothing"),
+        (("sql", "DROP TABLE gold.page_stats"), "only queries are run here"),
+        (("sql", "SELECT nothing FROM gold.page_stats"), "nothing"),
+        (("sql", "SELECT 1", "--as-of", "yesterday"), "'yesterday' is not a time"),
+    ):
+        code, out, err = said(*arguments)
+        assert (code, out) == (2, ""), (arguments, err)
+        assert message in err
+        assert "Traceback" not in err
+        assert len(err.splitlines()) == 3

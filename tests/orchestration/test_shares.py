@@ -1,0 +1,71 @@
+"""Filter Interceptor: a filter that removes far more than it used to is pointed out, and nothing stops."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from orchestration.shares import filter_shares, share_results, share_specs
+from patterns.core.commit import Commit, Entry
+from quality.contracts import CONTRACTS
+
+KEY = dg.AssetKey(["silver", "visits"])
+VISITS = CONTRACTS["silver.visits"]
+
+
+def hour(number: int, crawlers: int, rows: int = 1000) -> Entry:
+    return Entry(
+        dataset="silver.visits",
+        partition=f"2026-01-{5 + number // 24:02d}T{number % 24:02d}",
+        version=number,
+        rows_in=rows,
+        rows_out=rows - crawlers,
+        reasons={"filtered.crawler": crawlers, "duplicates": 0},
+    )
+
+
+def judged(past: list[Entry], now: Entry) -> Any:
+    held = {entry.partition: entry for entry in (*past, now)}
+    step = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset: held))
+    commit = Commit(dataset="silver.visits", version=99, entries={now.partition: now}, info={})
+    (result,) = share_results(KEY, VISITS, step, commit)  # type: ignore[arg-type]
+    return result
+
+
+QUIET = [hour(number, 180 + number) for number in range(40)]
+
+
+def test_a_filter_that_removes_what_it_always_removes_is_no_news() -> None:
+    assert judged(QUIET, hour(41, 200)).passed
+
+
+@pytest.mark.parametrize("crawlers", [0, 700])
+def test_a_filter_that_jumps_is_a_warning_with_both_shares(crawlers: int) -> None:
+    result = judged(QUIET, hour(41, crawlers))
+    assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert f"'crawler' removed {crawlers / 1000:.1%} of the rows, usual are 20.0%" in result.description
+
+
+def test_an_hour_of_few_rows_says_nothing() -> None:
+    assert judged(QUIET, hour(41, 9, rows=10)).passed
+
+
+def test_a_first_hour_has_nothing_to_be_compared_with() -> None:
+    assert judged([], hour(0, 900)).passed
+
+
+def test_shares_add_up_over_the_partitions_of_a_run() -> None:
+    entries = [hour(1, 100), hour(2, 300)]
+    assert filter_shares({entry.partition: entry for entry in entries}) == {"crawler": 0.2}
+    assert filter_shares({}) == {}
+
+
+def test_a_dataset_has_the_checks_its_contract_asks_for() -> None:
+    named = {name: [spec.name for spec in share_specs(KEY, contract)] for name, contract in CONTRACTS.items()}
+    assert {name: checks for name, checks in named.items() if checks} == {
+        "bronze.dead_letters": ["share"],
+        "silver.visits": ["filters"],
+    }
