@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +33,8 @@ CONSUMERS = "_public"
 class QueryFailed(PlatformError):
     """Spark refused or failed a query."""
 
+    exit_code = 2
+
 
 def sql(
     query: Annotated[str, typer.Argument(help="For instance: SELECT page, events FROM gold.page_stats LIMIT 10")],
@@ -52,7 +56,7 @@ def sql(
         )
     settings = load()
     moment = _moment(as_of) if as_of else None
-    with SparkResource(home=str(settings.home)).guard() as spark:
+    with _explained(query), SparkResource(home=str(settings.home)).guard() as spark:
         frame = _query(spark, Lake(root=str(settings.lake)), query, moment)
         rows = frame.limit(limit + 1).collect()
     shown = [row.asDict(recursive=True) for row in rows[:limit]]
@@ -70,19 +74,23 @@ def sql(
 
 
 def _query(spark: SparkSession, lake: Lake, query: str, moment: datetime | None) -> DataFrame:
-    from pyspark.errors import PySparkException
-
     # Names inside quotes and comments are text, not tables.
     parts = LITERALS.split(query)
     names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
     rewritten = "".join(
         part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part) for index, part in enumerate(parts)
     )
+    for name in sorted(names):
+        _table(spark, lake, name, moment).createOrReplaceTempView(_view(name))
+    return spark.sql(rewritten)
+
+
+@contextmanager
+def _explained(query: str) -> Iterator[None]:
+    from pyspark.errors import PySparkException
+
     try:
-        for name in sorted(names):
-            _table(spark, lake, name, moment).createOrReplaceTempView(_view(name))
-        frame = spark.sql(rewritten)
-        _ = frame.columns
+        yield
     except PySparkException as error:
         lines = str(error).split("JVM stacktrace:")[0].strip().splitlines()
         raise QueryFailed(
@@ -90,7 +98,6 @@ def _query(spark: SparkSession, lake: Lake, query: str, moment: datetime | None)
             where=f"'{query.strip()[:200]}'",
             next_step='mend the query; columns of a table: blogdata sql "DESCRIBE silver.visits"',
         ) from error
-    return frame
 
 
 def _view(name: str) -> str:

@@ -115,6 +115,7 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
         (("ledger", "nothing"), "no dataset is called nothing"),
         (("sql", "DROP TABLE gold.page_stats"), "only queries are run here"),
         (("sql", "SELECT nothing FROM gold.page_stats"), "nothing"),
+        (("sql", "SELECT 1 / 0"), "DIVIDE_BY_ZERO"),
         (("sql", "SELECT 1", "--as-of", "yesterday"), "'yesterday' is not a time"),
     ):
         code, out, err = said(*arguments)

@@ -29,6 +29,7 @@ def test_the_clock_starts_days_weeks_and_the_data_docs_in_utc() -> None:
         "daily_at_two": "0 2 * * *",
         "weekly_on_monday": "0 3 * * 1",
         "data_docs_at_four": "0 4 * * *",
+        "lineage_at_half_past_four": "30 4 * * *",
     }
     assert {schedule.execution_timezone or "UTC" for schedule in SCHEDULES} == {"UTC"}
 

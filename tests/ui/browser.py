@@ -13,6 +13,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 PATIENCE = 90.0
+UNFINISHED = "[class*=Skeleton_], [class*=Spinner_], [aria-label=Loading]"
+FAULTS = ("GraphQL error", "Unexpected error", "Error loading", "An error occurred", "Could not load")
 
 
 class Browser:
@@ -55,19 +57,22 @@ class Browser:
 
         self.until(clicked, f"a button '{text}'")
 
-    def toggle(self, label: str) -> None:
-        """Flip the switch in the row that names something."""
-        row = f"//*[normalize-space(text())={label!r}]/ancestor::*[.//label[.//input[@type='checkbox']]]"
+    def switch_on(self, row: str) -> None:
+        """Flip the switch in the table's row of this name, and wait until it is on."""
+        path = f"//tr[td[normalize-space(.)={row!r}]]//label[.//input[@type='checkbox']]"
 
-        def flipped() -> bool:
-            rows = self._driver.find_elements(By.XPATH, row)
-            if not rows:
-                return False
-            # The nearest row comes last; its switch comes after the box that selects it.
-            rows[-1].find_elements(By.XPATH, ".//label[.//input[@type='checkbox']]")[-1].click()
+        def switch() -> WebElement:
+            return self._driver.find_elements(By.XPATH, path)[0]
+
+        def is_on() -> bool:
+            return switch().find_element(By.TAG_NAME, "input").is_selected()
+
+        def clicked() -> bool:
+            switch().click()
             return True
 
-        self.until(flipped, f"a switch of '{label}'")
+        self.until(clicked, f"a switch of '{row}'")
+        self.until(is_on, f"switch of '{row}' that is on")
 
     def write(self, hint: str, text: str) -> None:
         """Replace what is in the field whose placeholder begins like this."""
@@ -85,10 +90,24 @@ class Browser:
 
         self.until(written, f"a field '{hint}'")
 
+    def bring_to_top(self, button: str) -> None:
+        """Scroll until a button is at the upper edge."""
+        found = self._driver.find_element(By.XPATH, f"//button[normalize-space(.)={button!r}]")
+        self._driver.execute_script("arguments[0].scrollIntoView()", found)
+
     def picture(self, name: str) -> None:
-        """Keep what can be seen."""
-        time.sleep(2)  # drawings move for a moment
-        self._driver.save_screenshot(str(self._pictures / f"{name}.png"))
+        """Keep what can be seen, once everything is loaded and stands still."""
+        looks: list[bytes] = []
+
+        def stands_still() -> bool:
+            loading = [each for each in self._driver.find_elements(By.CSS_SELECTOR, UNFINISHED) if each.is_displayed()]
+            looks.append(b"" if loading else self._driver.get_screenshot_as_png())
+            return len(looks) > 1 and looks[-1] == looks[-2] != b""
+
+        self.until(stands_still, f"page that stands still for the picture {name}")
+        (self._pictures / f"{name}.png").write_bytes(looks[-1])
+        said = self.text()
+        assert not any(fault in said for fault in FAULTS), said
 
     def until(self, holds: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
         """Wait for something; what is drawn anew in between is looked at again."""
@@ -103,6 +122,6 @@ class Browser:
                 if "intercepted" not in str(error) and "not interactable" not in str(error):
                     raise
             if time.monotonic() > deadline:
-                self.picture("failed")
+                self._driver.save_screenshot(str(self._pictures / "failed.png"))
                 raise AssertionError(f"no {what} within {seconds:.0f} s; the page says: {self.text()[:600]}")
-            time.sleep(0.5)
+            time.sleep(0.4)

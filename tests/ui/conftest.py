@@ -1,4 +1,4 @@
-"""The UI of a deployment with two simulated days, and a headless Chromium that looks at it."""
+"""The UI of a deployment with five simulated days, and a headless Chromium that looks at it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from ui.served import Served, environment
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+DAYS = 5
 FLAGS = (
     "--headless=new",
     # Inside a container the user is root, and Chromium has no sandbox for it.
@@ -25,6 +26,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--hide-scrollbars",
+    # The page itself is 900 high.
     "--window-size=1400,1043",
 )
 
@@ -41,15 +43,16 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A deployment whose first day is published and whose second day has not been flagged yet."""
+    """A deployment whose first day is published and whose other days have landed without their flags."""
     home = tmp_path_factory.mktemp("served")
-    # Pages show the latest partitions; the simulated days are those that have just ended.
-    first, second = ((datetime.now(timezone.utc) - timedelta(days=ago)).strftime("%Y-%m-%d") for ago in (2, 1))
-    deployment = Served(home=home, environ=environment(home), first=first, second=second)
+    # Pages show the latest partitions: the simulated days are those that have just ended.
+    today = datetime.now(timezone.utc)
+    days = tuple((today - timedelta(days=ago)).strftime("%Y-%m-%d") for ago in range(DAYS, 0, -1))
+    deployment = Served(home=home, environ=environment(home), days=days)
     try:
-        volume = ("--days", "2", "--visits-per-day", "4800", "--seed", "7")
-        deployment.run("land", "simulate", *volume, "--start", first)
-        for flag in (home / f"landing/visits/date={second}").glob("hour=*/_SUCCESS"):
+        volume = ("--days", str(DAYS), "--visits-per-day", "4800", "--seed", "7")
+        deployment.run("land", "simulate", *volume, "--start", days[0])
+        for flag in deployment.flags(*days[1:]):
             flag.unlink()
         deployment.run("run")
         deployment.start()
@@ -60,9 +63,9 @@ def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         deployment.run("down")
 
 
-@pytest.fixture
-def browser(served: Served, chromium: str, tmp_path: Path) -> Iterator[object]:
-    """A fresh browser; its pictures go to the folder that UI_PICTURES names, or with the test's files."""
+@pytest.fixture(scope="session")
+def browser(served: Served, chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A browser; its pictures go to the folder that UI_PICTURES names, or with the tests' files."""
     from selenium.webdriver import Chrome, ChromeOptions
     from selenium.webdriver.chrome.service import Service
 
@@ -70,12 +73,12 @@ def browser(served: Served, chromium: str, tmp_path: Path) -> Iterator[object]:
 
     options = ChromeOptions()
     options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
+    pictures = Path(os.environ.get("UI_PICTURES") or tmp_path_factory.mktemp("pictures"))
+    pictures.mkdir(parents=True, exist_ok=True)
     driver = Chrome(options=options, service=Service(shutil.which("chromedriver")))
     driver.set_page_load_timeout(120)
-    pictures = Path(os.environ.get("UI_PICTURES") or tmp_path)
-    pictures.mkdir(parents=True, exist_ok=True)
     try:
         yield Browser(driver, served.url, pictures)
     finally:

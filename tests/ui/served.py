@@ -29,25 +29,32 @@ class Served:
     Args:
         home: Its folder.
         environ: The environment of its commands.
-        first: Its first day.
-        second: Its second day, yesterday.
+        days: Its simulated days, the last one is yesterday.
         url: Where its UI is, once it is started.
     """
 
     home: Path
     environ: Mapping[str, str]
-    first: str
-    second: str
+    days: tuple[str, ...]
     url: str = ""
     process: subprocess.Popen[bytes] | None = None
 
-    def run(self, *arguments: str) -> str:
-        """Run one command of the platform; its output."""
-        done = subprocess.run(
+    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one command of the platform, however it ends."""
+        return subprocess.run(
             [COMMAND, *arguments], env=dict(self.environ), capture_output=True, text=True, check=False
         )
+
+    def run(self, *arguments: str) -> str:
+        """Run one command of the platform that must succeed; its output."""
+        done = self.call(*arguments)
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
+
+    def flags(self, *days: str) -> list[Path]:
+        """Where the flags of all hours of some days are, or belong."""
+        visits = self.home / "landing" / "visits"
+        return [hour / "_SUCCESS" for day in days for hour in sorted((visits / f"date={day}").glob("hour=*"))]
 
     def start(self, seconds: float = 240) -> None:
         """Start the UI, and wait until it has loaded the definitions."""
