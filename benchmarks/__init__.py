@@ -1,0 +1,1 @@
+"""Measures the platform against hand-written peers, side by side in one run."""

@@ -1,0 +1,155 @@
+"""The platform's side of (b): three datasets in a chain, each with its contract, run as `blogdata run` runs them.
+
+Run as a process: `python -m benchmarks.chain_platform HOME RUNS` runs the chain so often and prints, as JSON, when the
+first run had ended and how long each took.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run_iterator
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+from pyspark.sql import functions as F
+
+from benchmarks.deployment import RunFailed
+from blogdata.pipeline import QUIET
+from orchestration import accounts, dead_runs
+from orchestration.dataset import dataset, key_of
+from orchestration.step import Step
+from patterns.core.commit import Account, Commit
+from patterns.core.contract import Column, Contract, Partitioning, Rule
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from patterns.core.run import RunContext
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.quality.audit_write_audit_publish import Provenance, Target
+from resources.lake import LakeResource
+from resources.secrets import SecretsResource
+from resources.spark import SparkResource
+from services import config, dagster_home
+from services.config import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DAY = "2026-01-05"
+ROWS = 1_000
+STEPS = ("first", "second", "third")
+SOURCE = Contract(
+    dataset="bench.source",
+    description="Numbers",
+    owner="team:platform",
+    columns=(
+        Column(name="day", type="STRING", nullable=False, description="Day"),
+        Column(name="id", type="BIGINT", nullable=False, description="Identifier"),
+        Column(name="value", type="BIGINT", nullable=False, description="Value"),
+    ),
+    key=("id",),
+    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    rules=(Rule(name="not_negative", expression="value >= 0", description="Values are not negative"),),
+    statistics=("id",),
+)
+
+
+def source(spark: SparkSession) -> DataFrame:
+    """Make up the one partition the chain begins with."""
+    return spark.range(ROWS).select(F.lit(DAY).alias("day"), "id", (F.col("id") * 3).alias("value"))
+
+
+def prepare(spark: SparkSession, settings: Settings) -> None:
+    """Publish what the chain begins with."""
+    run = RunContext(run_id="source", job="benchmark", code_version="benchmark")
+    target = Target(lake=Lake(root=str(settings.lake)), contract=SOURCE, run=run)
+    overwrite_partitions(source(spark), target, [DAY], Provenance(accounts={DAY: Account(rows_in=ROWS)}))
+
+
+def definitions(settings: Settings) -> dg.Definitions:
+    """Declare the three datasets, each its input and one more column."""
+    days = dg.DailyPartitionsDefinition(start_date="2026-01-01", end_offset=1)
+    assets = []
+    contract = SOURCE
+    for name in STEPS:
+        column = Column(name=name, type="BIGINT", nullable=False, description="The value and one more")
+        above = contract
+        contract = replace(above, dataset=f"bench.{name}", columns=(*above.columns, column))
+        declare = dataset(
+            contract,
+            sources=[Path(__file__).parent],
+            deps=[dg.AssetDep(key_of(above.dataset))],
+            partitions_def=days,
+        )
+        assets.append(declare(_adding(name, above.dataset)))
+    return dg.Definitions(
+        assets=assets,
+        resources={
+            "spark": SparkResource(home=str(settings.home)),
+            "secrets": SecretsResource(home=str(settings.home)),
+            "lake": LakeResource(root=str(settings.lake), landing=str(settings.landing)),
+        },
+        executor=dg.in_process_executor,
+    )
+
+
+def _adding(name: str, above: str) -> Callable[[Step], Commit]:
+    def compute(step: Step) -> Commit:
+        rows = step.read(above).where(F.col("day").isin(*step.partitions))
+        added = rows.withColumn(name, F.col("value") + 1)
+        return step.overwrite(added, accounts=accounts.same_partition(step, above))
+
+    return compute
+
+
+def run(settings: Settings, repository: dg.RepositoryDefinition) -> None:
+    """Run the chain once, in this process and for real: a run in Dagster's storage, with checks and the ledger.
+
+    Raises:
+        RunFailed: A step failed.
+    """
+    keys = [key_of(f"bench.{name}") for name in STEPS]
+    with dg.DagsterInstance.from_config(str(dagster_home.render(settings))) as instance:
+        dead_runs.settle(instance)
+        job = repository.get_implicit_job_def_for_assets(keys)
+        assert job is not None
+        subset = job.get_subset(asset_selection=frozenset(keys))
+        tags = {ASSET_PARTITION_RANGE_START_TAG: DAY, ASSET_PARTITION_RANGE_END_TAG: DAY}
+        created = instance.create_run_for_job(
+            job_def=subset, tags=tags, asset_selection=frozenset(keys), run_config=QUIET
+        )
+        failed = [event for event in execute_run_iterator(InMemoryJob(subset), created, instance) if event.is_failure]
+    if failed:
+        raise RunFailed(
+            what=str(failed[0].message), where=str(settings.home), next_step="look at the run in Dagster's storage"
+        )
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the chain some times and say how long it took."""
+    home, runs = arguments
+    settings = config.load(overrides={"BLOGDATA_HOME": home})
+    repository = definitions(settings).get_repository_def()
+    report(lambda: run(settings, repository), int(runs))
+
+
+def report(chain: Callable[[], object], runs: int) -> None:
+    """Print when the first run had ended, and the seconds of every run, as JSON."""
+    seconds = []
+    first_ended = 0.0
+    for _ in range(runs):
+        started = time.time()
+        chain()
+        seconds.append(time.time() - started)
+        first_ended = first_ended or time.time()
+    print(json.dumps({"first_ended": first_ended, "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

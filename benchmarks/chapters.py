@@ -1,0 +1,97 @@
+"""What the page says of each benchmark besides its figures: how it is measured, and what was aimed at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chapter:
+    """One benchmark in words.
+
+    Args:
+        title: Of the section.
+        aim: The target, as the summary shows it while nothing is measured.
+        text: How it is measured, in Markdown.
+    """
+
+    title: str
+    aim: str
+    text: str
+
+
+_A = Chapter(
+    title="Bronze to gold",
+    aim="at most 1.15 at 5,000,000 visits",
+    text="""
+Three simulated days land; users, devices and visits go to all 14 tables of bronze, silver and gold.
+
+- *platform*: what `blogdata run` does, in a new deployment: one Dagster run a range, every write audited inside its
+  transaction, every partition's account checked against the layer above, events and column lineage recorded.
+- *straight script*: the same tables by the same rules in plain PySpark and Delta (`benchmarks/straight_script.py`),
+  each written once for the whole span with `partitionBy` and `replaceWhere`, on the same Spark server. No Dagster,
+  contracts, constraints, audits, accounts or events. It uses the platform's line reader, because Spark's own has no
+  byte offsets and a window that counts them would slow the script down; and it trusts its input a little more: a line
+  cannot fake the marker that tells one object from several.
+
+Every table of both lakes is compared: number of rows and sum of a 64-bit hash of all columns of every row; gold also
+by `exceptAll` in both directions.
+""",
+)
+_B = Chapter(
+    title="Three chained assets",
+    aim="at least 8 against multiprocess, at most 0.7 s a warm step",
+    text="""
+Each asset reads a Delta partition of 1,000 rows, adds a column and writes. All seconds are per step: a third of the
+whole.
+
+- *platform*: three contract datasets, run as `blogdata run` runs them, on the warm server: audited, accounted,
+  published, with checks and the ledger.
+- *dagster-pyspark in process*: `PySparkResource` and `materialize`; one Java for the three steps.
+- *dagster-pyspark multiprocess*: `dagster job execute` with the multiprocess executor; every step starts its own
+  Java.
+
+The peers have no audits or accounts, and get the platform's jars and its Spark settings for small tables, so that
+they start as fast as they can. *A command* is everything a person waits for, from the start of the process; *a run*
+is from its start to its end, in a process that has run before where there is one (multiprocess has none).
+""",
+)
+_C = Chapter(
+    title="An audited write",
+    aim="at most 1.25",
+    text="""
+A table of 2,000,000 rows in ten days; one day is replaced, another one each round. The rows are made up by
+arithmetic, so that next to nothing but the write is measured.
+
+- *plain Delta write*: `df.write.format("delta").mode("overwrite").option("replaceWhere", ...)`, with statistics on
+  the same columns as the other table, and no constraints.
+- *published write*: `publish()`: constraints, audits of the files inside the open transaction, the account against
+  the layer above, measures, inputs and lineage in the commit, and the receipt read back from the log.
+""",
+)
+_D = Chapter(
+    title="One more hour",
+    aim="at most 1.20 after 100 days",
+    text="""
+An hour of 10,000 events lands and `blogdata run` publishes it to gold, when 1, 10 or 100 days of hours are there
+already. The history has ten events an hour, published by one range run a table; the new hours begin a week, so day
+and week hold nothing else whatever the history. What differs is only what the platform itself has to look at: logs of
+tables, the event log, folders.
+""",
+)
+_E = Chapter(
+    title="Another engine",
+    aim="none",
+    text="""
+The job of (a) by DuckDB and delta-rs (`benchmarks/duckdb_job.py`): one process, no Java, no server, the memory of
+Spark's heap, the same Delta tables at the end, compared like those of (a). No Dagster, audits or accounts.
+
+On one machine and at this size an engine without a cluster's machinery may be expected to win, so there is no target:
+who has a few million rows a day, one machine and no need for accounts is served well by DuckDB. What Spark is here
+for is the same code on a cluster, and a write that is audited before anyone can read it.
+""",
+)
+CHAPTERS: Mapping[str, Chapter] = MappingProxyType({"a": _A, "b": _B, "c": _C, "d": _D, "e": _E})
+"""The benchmarks by letter."""

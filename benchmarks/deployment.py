@@ -1,0 +1,125 @@
+"""Where the benchmarks live: one warm Spark server, simulated landing zones, and lakes that come and go."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import say
+from blogdata.pipeline import Pipeline
+from blogdata.progress import Outcome
+from patterns.core.errors import PlatformError
+from resources import spark as spark_resources
+from resources.spark import SparkResource
+from services import config, spark_connect, spark_session
+from services.config import Settings
+from simulator import landing as simulator
+from simulator.spec import SimulationSpec
+
+_OWN = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_SPARK_MODE", "SPARK_REMOTE")
+
+
+class RunFailed(PlatformError):
+    """A measured run did not do its job, so its time means nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """A home with its lake and landing zone, on the benchmarks' Spark server."""
+
+    settings: Settings
+
+    def run(self) -> Outcome:
+        """Do what `blogdata run` does.
+
+        Raises:
+            RunFailed: Something went wrong.
+        """
+        outcome = Pipeline(self.settings, quiet=True).run()
+        if not outcome.ok:
+            raise RunFailed(
+                what="; ".join(outcome.problems),
+                where=str(self.settings.home),
+                next_step="run it by itself to see more: BLOGDATA_HOME=<that folder> blogdata run",
+            )
+        return outcome
+
+    def leave(self) -> None:
+        """Let go of the Spark session."""
+        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
+
+    def remove(self) -> None:
+        """Delete it; a landing zone of others stays."""
+        self.leave()
+        shutil.rmtree(self.settings.home)
+
+
+class Bench:
+    """The folder of the benchmarks, and the Spark server all of them use."""
+
+    def __init__(self) -> None:
+        # Of the user's deployment only the home is taken; its data must not be measured, let alone replaced.
+        for name in _OWN:
+            os.environ.pop(name, None)
+        self.home = config.load().home / "bench"
+        self.settings = config.load(overrides={"BLOGDATA_HOME": str(self.home)})
+        self._url: str | None = None
+        self._session: Any = None
+        self._deployments: list[Deployment] = []
+
+    @property
+    def url(self) -> str:
+        """Address of the server, started when it is first needed."""
+        if self._url is None:
+            self._url = spark_connect.ensure(self.settings).url
+        return self._url
+
+    @property
+    def spark(self) -> Any:
+        """A session of the hand-written peers' own."""
+        if self._session is None:
+            self._session = spark_session.attach(self.url)
+        return self._session
+
+    def close(self) -> None:
+        """End the server and remove what was written, landing zones excepted: they take long to simulate."""
+        for deployment in self._deployments:
+            deployment.leave()
+        if self._session is not None:
+            spark_session.release(self._session)
+        spark_connect.stop(self.settings)
+        shutil.rmtree(self.home / "work", ignore_errors=True)
+
+    def folder(self, *names: str) -> Path:
+        """Give an empty folder to work in."""
+        folder = self.home.joinpath("work", *names)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def deployment(self, *names: str, landing: Path | None = None) -> Deployment:
+        """Make an empty deployment.
+
+        Args:
+            names: Its folder.
+            landing: A landing zone that others read too; None: its own.
+        """
+        home = self.folder(*names)
+        lines = ["[spark]", 'mode = "remote"', f"remote = {json.dumps(self.url)}"]
+        if landing is not None:
+            lines += ["[paths]", f"landing = {json.dumps(str(landing))}"]
+        (home / "blogdata.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        self._deployments.append(Deployment(settings=config.load(overrides={"BLOGDATA_HOME": str(home)})))
+        return self._deployments[-1]
+
+    def simulated(self, visits: int, days: int = 3) -> Path:
+        """Give a simulated landing zone with about so many visits in all; one that is there is used again."""
+        spec = SimulationSpec(days=days, visits_per_day=visits // days, seed=7)
+        landing = self.home / "landing" / spec.fingerprint
+        say(f"landing zone: {visits:,} visits in {days} days")
+        simulator.simulate(spec, landing)
+        return landing

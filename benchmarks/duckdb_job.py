@@ -1,0 +1,104 @@
+"""The peer of (e): the same tables from the same landing zone by DuckDB, written as Delta by delta-rs.
+
+One process, no server, no Java. Lines are cut from the files in Python, everything else is SQL on DuckDB's own tables
+in a file of its own; each result is written to Delta once for the whole span, and read from DuckDB, not from Delta, by
+what comes next. Every line is parsed once, where Spark's jobs parse it once for bronze and once for silver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from benchmarks import duckdb_sql as sql
+
+LINES = pa.schema(
+    [
+        pa.field("raw", pa.binary()),
+        pa.field("source_file", pa.string()),
+        pa.field("source_offset", pa.int64()),
+        pa.field("part", pa.string()),
+    ]
+)
+LATENESS = timedelta(minutes=15)
+
+
+class Job:
+    """The whole job, from a landing zone to a lake."""
+
+    def __init__(self, landing: Path, lake: Path, *, memory: str) -> None:
+        self._landing = landing
+        self._lake = lake
+        settings: dict[str, Any] = {"memory_limit": memory, "preserve_insertion_order": False}
+        self._database = lake / "job.duckdb"
+        self._db = duckdb.connect(str(self._database), config=settings)
+        self._db.execute("SET TimeZone = 'UTC'")
+        self._db.execute("SET enable_progress_bar = false")
+
+    def run(self) -> None:
+        """Bronze, silver, gold; the work file is removed."""
+        self._users()
+        self._devices()
+        self._arrivals()
+        self._event_hours()
+        for table, (query, partition) in sql.GOLD.items():
+            self._write(query, table, partition)
+        self._db.close()
+        self._database.unlink()
+
+    def _users(self) -> None:
+        self._load("users", sql.USERS)
+        self._write("SELECT * FROM users", "bronze/users", "load_date")
+        self._db.execute(f"CREATE TABLE user_versions AS {sql.USER_VERSIONS}")
+        self._write("SELECT * FROM user_versions", "silver/users")
+
+    def _devices(self) -> None:
+        self._load("devices", sql.DEVICES)
+        self._write("SELECT * FROM devices", "bronze/devices")
+        self._db.execute(f"CREATE TABLE known_devices AS {sql.KNOWN_DEVICES}")
+        self._write("SELECT * FROM known_devices", "silver/devices")
+
+    def _arrivals(self) -> None:
+        self._load("visits", sql.VISITS)
+        self._write(sql.BRONZE_VISITS, "bronze/visits", "arrival_hour")
+        self._write(sql.DEAD_LETTERS, "bronze/dead_letters", "arrival_hour")
+        self._db.execute(f"CREATE TABLE marks AS {sql.MARKS}", {"lateness": LATENESS})
+        self._write(sql.LATE_VISITS, "silver/late_visits", "arrival_hour")
+
+    def _event_hours(self) -> None:
+        self._db.execute(f"CREATE TABLE ranked AS {sql.RANKED}")
+        self._write(sql.SILVER_VISITS, "silver/visits", "event_hour")
+        self._write(sql.VISIT_CONFLICTS, "silver/visit_conflicts", "event_hour")
+        self._db.execute(f"CREATE TABLE enriched AS {sql.ENRICHED}")
+        self._write("SELECT * FROM enriched", "silver/visits_enriched", "event_hour")
+
+    def _load(self, table: str, query: str) -> None:
+        landed = pa.RecordBatchReader.from_batches(LINES, self._lines(table))
+        self._db.register("landed", landed)
+        self._db.execute(f"CREATE TABLE {table} AS {query}")
+        self._db.unregister("landed")
+
+    def _lines(self, table: str) -> Iterator[pa.RecordBatch]:
+        for file in sorted((self._landing / table).glob("date=*/**/*.*")):
+            lines = file.read_bytes().split(b"\n")
+            if not lines[-1]:
+                lines.pop()
+            parts = [folder.name.split("=")[1] for folder in reversed(file.parents) if "=" in folder.name]
+            offsets = [0]
+            for line in lines[:-1]:
+                offsets.append(offsets[-1] + len(line) + 1)
+            name = pa.repeat(file.relative_to(self._landing).as_posix(), len(lines))
+            part = pa.repeat("T".join(parts), len(lines))
+            columns = [pa.array(lines, pa.binary()), name, pa.array(offsets[: len(lines)], pa.int64()), part]
+            yield pa.record_batch(columns, schema=LINES)
+
+    def _write(self, query: str, table: str, partition: str | None = None) -> None:
+        rows = self._db.sql(query).to_arrow_reader(100_000)
+        folder = str(self._lake / table)
+        write_deltalake(folder, rows, mode="overwrite", partition_by=[partition] if partition else None)

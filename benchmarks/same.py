@@ -1,0 +1,72 @@
+"""Tells whether two lakes hold the same rows: a comparison of times is void when the results differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from patterns.core.errors import PlatformError
+from quality.contracts import CONTRACTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class ResultsDiffer(PlatformError):
+    """The peers did not compute the same."""
+
+
+def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
+    """Hold every table of two lakes against each other.
+
+    Every row of a table becomes a 64-bit hash of all its columns; number and sum of the hashes must agree, whatever the
+    order of rows and files. Gold is compared row by row as well.
+
+    Args:
+        spark: A session that reaches both.
+        one: A lake.
+        other: Another lake.
+
+    Returns:
+        Table to its number of rows.
+
+    Raises:
+        ResultsDiffer: A table differs.
+    """
+    rows = {}
+    for dataset, contract in CONTRACTS.items():
+        columns = [f"`{column.name}`" for column in contract.columns]
+        tables = [spark.read.format("delta").load(str(lake / contract.layer / contract.name)) for lake in (one, other)]
+        chosen = [table.select(*columns) for table in tables]
+        rows[dataset] = require_equal(
+            *chosen, where=f"{dataset} in {one} and {other}", exactly=contract.layer == "gold"
+        )
+    return rows
+
+
+def require_equal(one: DataFrame, other: DataFrame, *, where: str, exactly: bool = False) -> int:
+    """Hold two tables of the same columns against each other, and give the number of their rows.
+
+    Raises:
+        ResultsDiffer: They differ.
+    """
+    digests = [_digest(table) for table in (one, other)]
+    if digests[0] != digests[1] or (exactly and not _equal(one, other)):
+        raise ResultsDiffer(
+            what=f"not the same rows; their number and sum of hashes: {digests[0]} and {digests[1]}",
+            where=where,
+            next_step="the peers must do the same work: mend the one that is wrong before comparing times",
+        )
+    return digests[0][0]
+
+
+def _digest(table: DataFrame) -> tuple[int, int]:
+    hashed = table.select(F.xxhash64(*table.columns).cast("decimal(38,0)").alias("hash"))
+    rows, total = hashed.agg(F.count(F.lit(1)), F.coalesce(F.sum("hash"), F.lit(0))).collect()[0]
+    return int(rows), int(total)
+
+
+def _equal(one: DataFrame, other: DataFrame) -> bool:
+    return one.exceptAll(other).isEmpty() and other.exceptAll(one).isEmpty()

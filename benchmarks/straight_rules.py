@@ -1,0 +1,147 @@
+"""What the hand-written script knows of lines: which are visit events, what is wrong with the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+LOOK = (
+    "array<struct<visit_id: variant, event_time: variant, user_id: variant, page: variant, keep_private: variant,"
+    " context: variant, _end: boolean>>"
+)
+USER_LOOK = (
+    "array<struct<id: variant, login: string, email: string, registered_datetime: string,"
+    " first_connection_datetime: string, last_connection_datetime: string, _end: boolean>>"
+)
+EVENT = (
+    "visit_id string, user_id string, keep_private boolean, page string, context struct<referral: string,"
+    " ad_id: string, user: struct<ip: string, login: string, connected_since: string>, technical: struct<"
+    "browser: string, browser_version: string, network_type: string, device_type: string, device_version: string>>"
+)
+REQUIRED = ("visit_id", "event_time", "user_id", "page")
+TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")
+USER_TIMES = ("registered_datetime", "first_connection_datetime", "last_connection_datetime")
+IDENTITY = ("event_hour", "visit_id", "event_time", "page")
+ARRIVAL = ("arrival_hour", "source_file", "source_offset")
+ISO = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
+HOUR = "yyyy-MM-dd'T'HH"
+
+
+def judged(lines: DataFrame) -> DataFrame:
+    """Find what is wrong with each line: all reasons, and the time of those that are visit events."""
+    text = F.col("raw").cast("string")
+    looked = lines.withColumn("readable", (F.octet_length("raw") <= 1_048_576) & F.is_valid_utf8(text)).withColumn(
+        "look", F.when(F.col("readable"), F.from_json(wrapped(text), LOOK, STRICT))
+    )
+    event = F.get("look", F.lit(0))
+    looked = looked.withColumn("is_object", is_object("look")).withColumns(
+        {
+            "time": iso_time(F.try_variant_get(event["event_time"], "$", "string")),
+            "context": F.try_variant_get(event["context"], "$", "struct<user: variant, technical: variant>"),
+        }
+    )
+    looked = looked.withColumns(
+        {
+            "user": F.try_variant_get(F.col("context")["user"], "$", "struct<connected_since: string>"),
+            "technical": F.try_variant_get(F.col("context")["technical"], "$", "struct<browser: string>"),
+        }
+    )
+    since, time = F.col("user")["connected_since"], F.col("time")
+    end = F.concat("arrival_hour", F.lit(":00:00Z")).cast("timestamp") + F.expr("INTERVAL 65 MINUTES")
+    impossible = (time < F.lit("2000-01-01T00:00:00Z").cast("timestamp")) | (time > end)
+    rules = []
+    for name in REQUIRED:
+        rules.append((f"missing_field:{name}", absent(event[name])))
+        rules.append((f"wrong_type:{name}", present(event[name]) & ~is_text(event[name])))
+    not_boolean = F.schema_of_variant(event["keep_private"]) != "BOOLEAN"
+    rules += [
+        ("wrong_type:keep_private", present(event["keep_private"]) & not_boolean),
+        ("wrong_type:context", present(event["context"]) & F.col("context").isNull()),
+        ("wrong_type:context.user", present(F.col("context")["user"]) & F.col("user").isNull()),
+        ("wrong_type:context.technical", present(F.col("context")["technical"]) & F.col("technical").isNull()),
+        ("invalid_time:event_time", is_text(event["event_time"]) & time.isNull()),
+        ("invalid_time:context.user.connected_since", since.isNotNull() & iso_time(since).isNull()),
+        ("impossible_time", impossible),
+    ]
+    fields = F.array_compact(F.array(*[F.when(broken, F.lit(name)) for name, broken in rules]))
+    reasons = F.when(F.col("is_object"), fields).otherwise(F.array(shape(text)))
+    valid_time = F.when(F.size("reasons") == 0, time)
+    return looked.withColumn("reasons", reasons).select(
+        "raw",
+        *("source_file", "source_offset", "arrival_hour", "format"),
+        valid_time.alias("event_time"),
+        F.date_format(valid_time, HOUR).alias("event_hour"),
+        "reasons",
+        F.lit(None).cast("string").alias("filtered_by"),
+    )
+
+
+def shape(text: Column) -> Column:
+    """Name what a line is that is not one object."""
+    parted = F.from_json(wrapped(F.regexp_replace(text, r"\}\s*\{", "},{")), LOOK, STRICT)
+    return (
+        F.when(F.octet_length("raw") > 1_048_576, "too_large")
+        .when(text.rlike(r"^\s*\z"), "empty_line")
+        .when(~F.col("readable"), "not_utf8")
+        .when(text.rlike(r'^\s*\{"') & ~text.rlike(r"\}\s*\z"), "truncated")
+        .when((F.size(parted) > 2) & F.get(parted, F.size(parted) - 1)["_end"], "several_objects")
+        .otherwise("not_json")
+    )
+
+
+def parse(events: DataFrame) -> DataFrame:
+    """Read the columns of visit events."""
+    read = events.withColumn("event", F.from_json(F.col("raw").cast("string"), EVENT, STRICT))
+    event, context = F.col("event"), F.col("event")["context"]
+    return read.select(
+        "event_hour",
+        event["visit_id"].alias("visit_id"),
+        "event_time",
+        event["user_id"].alias("user_id"),
+        F.coalesce(event["keep_private"], F.lit(True)).alias("keep_private"),
+        event["page"].alias("page"),
+        *(context[name].alias(name) for name in ("referral", "ad_id")),
+        *(context["technical"][name].alias(name) for name in TECHNICAL),
+        *(context["user"][name].alias(name) for name in ("ip", "login")),
+        iso_time(context["user"]["connected_since"]).alias("connected_since"),
+        "raw",
+        *ARRIVAL,
+        "format",
+    )
+
+
+def wrapped(text: Column) -> Column:
+    """Spark ignores text after the first value; in an array before a marker nothing can hide."""
+    return F.concat(F.lit("["), text, F.lit(',{"_end":true}]'))
+
+
+def is_object(look: str) -> Column:
+    """One object, and the marker."""
+    one = (F.size(look) == 2) & F.get(look, F.lit(0)).isNotNull() & F.get(look, F.lit(1))["_end"]
+    return F.coalesce(one, F.lit(False))
+
+
+def absent(value: Column) -> Column:
+    return value.isNull() | F.is_variant_null(value)
+
+
+def present(value: Column) -> Column:
+    return value.isNotNull() & ~F.is_variant_null(value)
+
+
+def is_text(value: Column) -> Column:
+    return F.schema_of_variant(value) == "STRING"
+
+
+def iso_time(text: Column) -> Column:
+    return F.when(text.rlike(ISO), text.try_cast("timestamp"))
+
+
+def midnight(day: Column) -> Column:
+    return F.to_timestamp(F.concat(day, F.lit("T00:00:00Z")))
