@@ -37,7 +37,7 @@ run: setup ## Run the main job: simulated visits, or LOGS=access.log for your ow
 test: lint ## Set up, lint and run every test (ARGS="-k name" narrows them)
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-ui: setup-ui ## The tests that use Dagster's UI in a real browser (Chromium)
+test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=docs/images keeps its pictures there)
 	@$(BIN)/python -m pytest -m ui $(ARGS)
 
 lint: setup ## Ruff, mypy and the import contract

@@ -126,7 +126,7 @@ def drop(settings: Settings) -> None:
     with _lock:
         attached = _attached.pop(settings, None)
         if attached is not None:
-            spark_session.release(attached.session, lost=True)
+            spark_session.release(attached.session, lost=not _reachable(attached))
 
 
 def _attach(settings: Settings) -> _Attached:

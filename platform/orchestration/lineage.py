@@ -33,7 +33,6 @@ def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLi
         deps_by_column={
             column: [dg.TableColumnDep(asset_key=_key(source), column_name=source.column) for source in found]
             for column, found in sources(lake, landing, commit).items()
-            if found
         }
     )
 
@@ -45,7 +44,8 @@ def as_table(lineage: dg.TableColumnLineage) -> dg.TableMetadataValue:
             dg.TableRecord(
                 {
                     "column": column,
-                    "computed_from": ", ".join(f"{'.'.join(dep.asset_key.path)}.{dep.column_name}" for dep in deps),
+                    "computed_from": ", ".join(f"{'.'.join(dep.asset_key.path)}.{dep.column_name}" for dep in deps)
+                    or "no column: a count of rows, or a constant",
                 }
             )
             for column, deps in lineage.deps_by_column.items()

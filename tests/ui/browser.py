@@ -57,22 +57,23 @@ class Browser:
 
         self.until(clicked, f"a button '{text}'")
 
-    def switch_on(self, row: str) -> None:
-        """Flip the switch in the table's row of this name, and wait until it is on."""
+    def switch(self, row: str, *, on: bool) -> None:
+        """Flip the switch in the table's row of this name, and wait until it is as wanted."""
         path = f"//tr[td[normalize-space(.)={row!r}]]//label[.//input[@type='checkbox']]"
 
         def switch() -> WebElement:
             return self._driver.find_elements(By.XPATH, path)[0]
 
-        def is_on() -> bool:
-            return switch().find_element(By.TAG_NAME, "input").is_selected()
+        def is_set() -> bool:
+            return switch().find_element(By.TAG_NAME, "input").is_selected() == on
 
         def clicked() -> bool:
-            switch().click()
+            if not is_set():
+                switch().click()
             return True
 
         self.until(clicked, f"a switch of '{row}'")
-        self.until(is_on, f"switch of '{row}' that is on")
+        self.until(is_set, f"switch of '{row}' that is {'on' if on else 'off'}")
 
     def write(self, hint: str, text: str) -> None:
         """Replace what is in the field whose placeholder begins like this."""
@@ -95,17 +96,22 @@ class Browser:
         found = self._driver.find_element(By.XPATH, f"//button[normalize-space(.)={button!r}]")
         self._driver.execute_script("arguments[0].scrollIntoView()", found)
 
-    def picture(self, name: str) -> None:
-        """Keep what can be seen, once everything is loaded and stands still."""
-        looks: list[bytes] = []
+    def picture(self, name: str, *, moves: bool = False) -> None:
+        """Keep what can be seen, once everything is loaded and stands still.
+
+        Args:
+            name: Of the file.
+            moves: The page has a clock's hand: only its words have to stand still.
+        """
+        looks: list[bytes | str] = []
 
         def stands_still() -> bool:
             loading = [each for each in self._driver.find_elements(By.CSS_SELECTOR, UNFINISHED) if each.is_displayed()]
-            looks.append(b"" if loading else self._driver.get_screenshot_as_png())
-            return len(looks) > 1 and looks[-1] == looks[-2] != b""
+            looks.append("" if loading else self.text() if moves else self._driver.get_screenshot_as_png())
+            return len(looks) > 1 and bool(looks[-1]) and looks[-1] == looks[-2]
 
         self.until(stands_still, f"page that stands still for the picture {name}")
-        (self._pictures / f"{name}.png").write_bytes(looks[-1])
+        self._driver.save_screenshot(str(self._pictures / f"{name}.png"))
         said = self.text()
         assert not any(fault in said for fault in FAULTS), said
 
