@@ -31,6 +31,7 @@ class AuditSpec:
     partitions: tuple[str, ...]
     measures: Mapping[str, str]
     violations: Mapping[str, str]
+    unique: Mapping[str, str]
     audits: Mapping[str, str]
     expected: Mapping[str, Mapping[str, int]]
     breakdowns: Mapping[str, tuple[str, ...]]
@@ -71,9 +72,10 @@ def specify(
     }
     violations.update({rule.name: f"count_if(not coalesce({rule.expression}, false))" for rule in contract.rules})
     audits = {audit.name: audit.expression for audit in contract.audits}
+    unique = {}
     if contract.key:
         key = ", ".join(f"`{column}`" for column in contract.key)
-        violations["unique." + "+".join(contract.key)] = f"count(1) - count(distinct xxhash64({key}))"
+        unique["unique." + "+".join(contract.key)] = f"xxhash64({key})"
     figures: dict[str, dict[str, int]] = {
         partition: {"accounted": account.rows_in - sum(account.reasons.values())}
         for partition, account in accounts.items()
@@ -85,6 +87,7 @@ def specify(
         partitions=tuple(partitions),
         measures=measures,
         violations=violations,
+        unique=unique,
         audits=audits,
         expected=figures,
         breakdowns=dict(contract.breakdowns),
@@ -121,7 +124,9 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
     """
     from pyspark.sql import functions as F
 
-    rules = {**spec.measures, **spec.violations, **spec.audits}
+    repeated = {name: f"count(1) - count(distinct {key})" for name, key in spec.unique.items()}
+    violations = {**spec.violations, **repeated}
+    rules = {**spec.measures, **violations, **spec.audits}
     aggregates = [F.expr(sql).alias(name) for name, sql in rules.items()]
     column = spec.partition_column
     grouped = rows.groupBy(column).agg(*aggregates) if column else rows.agg(*aggregates)
@@ -140,7 +145,7 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
             name: 0 if row[name] is None and sql.startswith(("count", "sum")) else row[name]
             for name, sql in spec.measures.items()
         }
-        for name, sql in spec.violations.items():
+        for name, sql in violations.items():
             if row[name]:
                 wrong.append(Violation(rule=name, partition=partition, detail=sql, found=row[name]))
         for name, sql in spec.audits.items():

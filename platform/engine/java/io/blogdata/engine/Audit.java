@@ -9,12 +9,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.Future;
+import java.util.stream.Stream;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.functions;
 
-/** Measures the rows of an open transaction in one pass and lists everything that is wrong with them. */
+/** Measures the rows of an open transaction and lists everything that is wrong with them. */
 final class Audit {
   private static final String WHOLE_TABLE = "";
 
@@ -29,9 +31,18 @@ final class Audit {
 
   static Audit of(Dataset<Row> written, AuditSpec spec) {
     Audit audit = new Audit(spec);
-    audit.measure(written);
-    audit.compareWithExpected();
-    spec.breakdowns.forEach((name, columns) -> audit.breakdowns.put(name, audit.breakdown(written, columns)));
+    // Independent looks at the same files: side by side they fill the cores that a small batch leaves idle.
+    try (Queries queries = new Queries(2)) {
+      Future<List<Row>> figures = queries.start(audit.figures(written));
+      Map<String, Future<List<Row>>> repeated = new LinkedHashMap<>();
+      spec.unique.forEach((name, key) -> repeated.put(name, queries.start(audit.repeated(written, key))));
+      Map<String, Future<List<Row>>> breakdowns = new LinkedHashMap<>();
+      spec.breakdowns.forEach((name, by) -> breakdowns.put(name, queries.start(audit.breakdown(written, by))));
+      audit.judge(Queries.rows(figures));
+      repeated.forEach((name, rows) -> audit.judgeUnique(name, Queries.rows(rows)));
+      audit.compareWithExpected();
+      breakdowns.forEach((name, rows) -> audit.breakdowns.put(name, cells(Queries.rows(rows))));
+    }
     return audit;
   }
 
@@ -47,30 +58,58 @@ final class Audit {
     return breakdowns;
   }
 
-  private void measure(Dataset<Row> written) {
+  private Dataset<Row> figures(Dataset<Row> written) {
     List<Column> aggregates = new ArrayList<>();
     spec.measures.forEach((name, sql) -> aggregates.add(functions.expr(sql).as(name)));
     spec.violations.forEach((name, sql) -> aggregates.add(functions.expr(sql).as(name)));
     spec.audits.forEach((name, sql) -> aggregates.add(functions.expr(sql).as(name)));
-    if (aggregates.isEmpty()) {
-      return;
-    }
     Column first = aggregates.get(0);
     Column[] rest = aggregates.subList(1, aggregates.size()).toArray(new Column[0]);
+    return written.groupBy(partition()).agg(first, rest);
+  }
+
+  /**
+   * Counts the rows beyond the first of each key, per partition. Beside the other aggregates a distinct count would
+   * carry their buffers with every key.
+   */
+  private Dataset<Row> repeated(Dataset<Row> written, String key) {
+    Stream<Column> keys = Stream.of(functions.expr(key).as("key"));
+    Column[] by = Stream.concat(Arrays.stream(partition()), keys).toArray(Column[]::new);
+    Dataset<Row> counted = written.groupBy(by).agg(functions.count(functions.lit(1)).as("rows"));
+    return counted
+        .where(functions.col("rows").gt(1))
+        .groupBy(partition())
+        .agg(functions.sum(functions.col("rows").minus(1)));
+  }
+
+  private Column[] partition() {
+    return spec.partitionColumn == null ? new Column[0] : new Column[] {functions.col(spec.partitionColumn)};
+  }
+
+  private void judge(List<Row> figures) {
     for (String declared : declaredPartitions()) {
       measures.put(declared, emptyPartition());
     }
-    boolean whole = spec.partitionColumn == null;
-    Dataset<Row> figures =
-        whole ? written.agg(first, rest) : written.groupBy(functions.col(spec.partitionColumn)).agg(first, rest);
-    int offset = whole ? 0 : 1;
-    for (Row row : figures.collectAsList()) {
-      String partition = whole ? WHOLE_TABLE : String.valueOf(row.get(0));
+    for (Row row : figures) {
+      String partition = partitionOf(row);
       if (!measures.containsKey(partition)) {
         violation("partition_is_declared", partition, "rows of a partition this write did not declare", null);
       }
-      judge(partition, row, offset);
+      judge(partition, row, partition().length);
     }
+  }
+
+  private void judgeUnique(String name, List<Row> repeated) {
+    for (Row row : repeated) {
+      Object rows = row.get(partition().length);
+      if (rows != null) {
+        violation(name, partitionOf(row), "rows that are not the first of " + spec.unique.get(name), rows);
+      }
+    }
+  }
+
+  private String partitionOf(Row row) {
+    return spec.partitionColumn == null ? WHOLE_TABLE : String.valueOf(row.get(0));
   }
 
   private List<String> declaredPartitions() {
@@ -123,26 +162,27 @@ final class Audit {
                 }));
   }
 
-  private List<Object> breakdown(Dataset<Row> written, List<String> columns) {
-    List<Column> keys = new ArrayList<>();
-    if (spec.partitionColumn != null) {
-      keys.add(functions.col(spec.partitionColumn));
-    }
+  private Dataset<Row> breakdown(Dataset<Row> written, List<String> columns) {
+    List<Column> keys = new ArrayList<>(Arrays.asList(partition()));
     for (String column : columns) {
       keys.add(functions.expr(column).as("by" + keys.size()));
     }
     // Selected first, because a grouping key may not explode an array.
     Dataset<Row> selected = written.select(keys.toArray(new Column[0]));
     Column[] by = Arrays.stream(selected.columns()).map(functions::col).toArray(Column[]::new);
-    List<Object> rows = new ArrayList<>();
-    for (Row row : selected.groupBy(by).agg(functions.count(functions.lit(1))).collectAsList()) {
+    return selected.groupBy(by).agg(functions.count(functions.lit(1)));
+  }
+
+  private static List<Object> cells(List<Row> rows) {
+    List<Object> found = new ArrayList<>();
+    for (Row row : rows) {
       List<Object> cells = new ArrayList<>();
       for (int i = 0; i < row.size(); i++) {
         cells.add(plain(row.get(i)));
       }
-      rows.add(cells);
+      found.add(cells);
     }
-    return rows;
+    return found;
   }
 
   private void violation(String rule, String partition, String detail, Object found) {

@@ -27,6 +27,10 @@ final class AuditSpec {
   @JsonProperty("violations")
   Map<String, String> violations = new LinkedHashMap<>();
 
+  /** Name to the expression whose values must differ within a partition. */
+  @JsonProperty("unique")
+  Map<String, String> unique = new LinkedHashMap<>();
+
   /** Name to boolean aggregate: must be true. */
   @JsonProperty("audits")
   Map<String, String> audits = new LinkedHashMap<>();

@@ -1,0 +1,49 @@
+package io.blogdata.engine;
+
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+
+/**
+ * Runs queries side by side.
+ *
+ * <p>Its threads are new each time, because they inherit from the one that makes them what Spark keeps with a thread:
+ * the tags by which an interrupted client's jobs are cancelled, and the description.
+ */
+final class Queries implements AutoCloseable {
+  private final ExecutorService threads;
+
+  Queries(int atOnce) {
+    threads = Executors.newFixedThreadPool(atOnce);
+  }
+
+  Future<List<Row>> start(Dataset<Row> query) {
+    return threads.submit(() -> query.collectAsList());
+  }
+
+  /** Waits for a query; what it failed with is thrown as if it had run here. */
+  static List<Row> rows(Future<List<Row>> query) {
+    try {
+      return query.get();
+    } catch (ExecutionException error) {
+      throw Queries.<RuntimeException>unchanged(error.getCause());
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("interrupted while the written rows were audited", error);
+    }
+  }
+
+  @Override
+  public void close() {
+    threads.shutdownNow();
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> E unchanged(Throwable error) throws E {
+    throw (E) error;
+  }
+}
