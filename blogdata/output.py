@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 from rich.console import Console
 
 from patterns.core.errors import PlatformError
 
-console = Console(highlight=False, soft_wrap=True)
+PIPED = 240
+"""Columns of what is not a terminal."""
+# A pipe has no width; cut at that of a terminal, the names in a table would be lost.
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPED)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +17,8 @@ import typer
 from blogdata.output import console
 from patterns.core.errors import ConfigurationError
 from services import dagster_home, spark_connect, spark_probe
-from services.config import load
+from services.config import Settings, load
+from services.files import LockTimeout, locked, write_atomically
 
 
 def ui(
@@ -29,8 +32,13 @@ def ui(
     if settings.spark.mode == "local":
         server = spark_connect.ensure(settings)
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}", markup=False)
-    _settle(home)
-    console.print(f"open http://{host}:{port}", markup=False)
+    with _alone(home, f"{host}:{port}"):
+        _settle(home)
+        raise typer.Exit(_serve(settings, home, host, port))
+
+
+def _serve(settings: Settings, home: Path, host: str, port: int) -> int:
+    console.print(f"open http://{host}:{port} (it takes some seconds until it answers)", markup=False)
     # Dagster's own developers' command is what a deployment of one machine needs; that it has a successor is no news.
     quiet = ["-W", "ignore:Function `dev_command` is superseded"]
     command = [sys.executable, *quiet, "-m", "dagster", "dev", "-m", "definitions", "-h", host, "-p", str(port)]
@@ -41,12 +49,29 @@ def ui(
     # In a session of its own the server hears of an interrupt from here, once, whoever sent it and however.
     served = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
-        code = served.wait()
+        return served.wait()
     except KeyboardInterrupt:
         served.send_signal(signal.SIGINT)
-        code = 0 if served.wait() in (0, 130, -2) else 1
-        console.print("stopped; Spark stays warm until: blogdata down")
-    raise typer.Exit(code)
+        code = served.wait()
+        console.print("stopped; a step under way ends by itself, and Spark stays warm until: blogdata down")
+        return 0 if code in (0, 130, -2) else 1
+
+
+@contextmanager
+def _alone(home: Path, address: str) -> Iterator[None]:
+    """Two daemons of one deployment would fight over its sensors; the second one is told where the first is."""
+    note = home / "ui.address"
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(home / "ui.lock", seconds=0))
+        except LockTimeout as error:
+            raise ConfigurationError(
+                what=f"the UI of this deployment is already served at http://{note.read_text(encoding='utf-8')}",
+                where=str(home.parent),
+                next_step="open that address, or end the other one first",
+            ) from error
+        write_atomically(note, address.encode())
+        yield
 
 
 def _settle(home: Path) -> None:
@@ -55,7 +80,8 @@ def _settle(home: Path) -> None:
 
     from orchestration import dead_runs
 
-    with dg.DagsterInstance.from_config(str(home)) as instance:
+    # Two that open Dagster's storage for the first time at once would both create its tables.
+    with locked(home / "lock"), dg.DagsterInstance.from_config(str(home)) as instance:
         dead_runs.settle(instance)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import dagster as dg
@@ -14,6 +14,7 @@ from patterns.ingestion.log_splitter import pending
 from patterns.ingestion.readiness_marker import LandedPartition, late_files
 from resources.lake import LakeResource
 from sensors import jobs
+from sensors.cursor import Seen
 
 MOST_AT_ONCE = 24
 """Runs one tick asks for; the rest follows at the next tick, so that a large delivery does not flood the queue."""
@@ -27,16 +28,17 @@ MOST_AT_ONCE = 24
 )
 def hour_is_ready(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Ask for one run per complete hour and content."""
-    seen = _cursor(context)
-    fresh, known = _news(landed(lake.landing_path, "visits", Grain.HOUR), seen, lake, "bronze.visits")
+    seen = Seen.read(context.cursor)
+    ready = landed(lake.landing_path, "visits", Grain.HOUR)
+    fresh, known = _news(ready, seen, lake, "bronze.visits")
     for hour in fresh:
-        if hour.key in seen:
+        if seen.knows(hour.key):
             names = ", ".join(file.name for file in late_files(hour)) or "its files changed"
             context.log.warning(f"hour {hour.key} changed after it was complete: {names}")
         if hour.empty:
             context.log.warning(f"hour {hour.key} is flagged as complete and has no data")
     strange = _report_misnamed(context, lake, "visits", Grain.HOUR, seen)
-    return _requests(fresh, seen, [*known, *strange])
+    return _requests(fresh, seen.cursor([*fresh, *known, *strange], ready))
 
 
 @dg.sensor(
@@ -47,10 +49,11 @@ def hour_is_ready(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg
 )
 def users_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Ask for one run per complete delivery and content."""
-    seen = _cursor(context)
-    fresh, known = _news(landed(lake.landing_path, "users", Grain.DAY), seen, lake, "bronze.users")
+    seen = Seen.read(context.cursor)
+    ready = landed(lake.landing_path, "users", Grain.DAY)
+    fresh, known = _news(ready, seen, lake, "bronze.users")
     strange = _report_misnamed(context, lake, "users", Grain.DAY, seen)
-    return _requests(fresh, seen, [*known, *strange])
+    return _requests(fresh, seen.cursor([*fresh, *known, *strange], ready))
 
 
 @dg.sensor(
@@ -61,13 +64,13 @@ def users_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
 )
 def devices_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Ask for one run per newest delivery and content."""
-    seen = _cursor(context)
+    seen = Seen.read(context.cursor)
     newest = landed(lake.landing_path, "devices", Grain.DAY)[-1:]
-    fresh = _changed(newest, seen)
+    fresh = seen.changed(newest)
     stale = fresh and devices_are_stale(lake.landing_path, lake.events)
     requests = [dg.RunRequest(run_key=f"{day.key}/{day.fingerprint}") for day in fresh if stale]
     strange = _report_misnamed(context, lake, "devices", Grain.DAY, seen)
-    return dg.SensorResult(run_requests=requests, cursor=_with(seen, [*fresh, *strange]))
+    return _result(requests, seen.cursor([*fresh, *strange], newest))
 
 
 @dg.sensor(
@@ -80,34 +83,26 @@ def access_logs_landed(lake: LakeResource) -> dg.SensorResult:
     """Ask for one run per set of waiting logs and their sizes."""
     waiting = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in pending(lake.landing_path)]
     requests = [dg.RunRequest(run_key=json.dumps(waiting))] if waiting else []
-    return dg.SensorResult(run_requests=requests)
-
-
-def _cursor(context: dg.SensorEvaluationContext) -> dict[str, str]:
-    return json.loads(context.cursor) if context.cursor else {}
-
-
-def _changed(ready: Sequence[LandedPartition], seen: Mapping[str, str]) -> list[LandedPartition]:
-    return [partition for partition in ready if seen.get(partition.key) != partition.fingerprint]
+    return _result(requests, None)
 
 
 def _news(
-    ready: Sequence[LandedPartition], seen: Mapping[str, str], lake: LakeResource, dataset: str
+    ready: Sequence[LandedPartition], seen: Seen, lake: LakeResource, dataset: str
 ) -> tuple[list[LandedPartition], list[LandedPartition]]:
     """Give what is to be run, the oldest first, and what a person or the command line has run already."""
-    changed = _changed(ready, seen)
+    changed = seen.changed(ready)
     stale = set(not_published(changed, lake.events.publications(dataset))) if changed else set()
     fresh = [partition for partition in changed if partition.key in stale]
     return fresh[:MOST_AT_ONCE], [partition for partition in changed if partition.key not in stale]
 
 
 def _report_misnamed(
-    context: dg.SensorEvaluationContext, lake: LakeResource, table: str, grain: Grain, seen: Mapping[str, str]
+    context: dg.SensorEvaluationContext, lake: LakeResource, table: str, grain: Grain, seen: Seen
 ) -> list[LandedPartition]:
     # Asking for a partition that does not exist would fail the tick, and with it every other partition, for ever.
     found = misnamed(lake.landing_path, table, grain)
     # Kept under another name: what lies in the future today is run when its time has come.
-    strange = _changed([replace(partition, key=f"misnamed {partition.key}") for partition in found], seen)
+    strange = seen.changed([replace(partition, key=f"misnamed {partition.key}") for partition in found])
     for partition in strange:
         context.log.warning(
             f"{table}: {partition.key} is flagged as complete, and is no {grain.value} that can be run: not a time, "
@@ -116,16 +111,15 @@ def _report_misnamed(
     return strange
 
 
-def _requests(
-    fresh: Sequence[LandedPartition], seen: Mapping[str, str], others: Sequence[LandedPartition]
-) -> dg.SensorResult:
+def _requests(fresh: Sequence[LandedPartition], cursor: str) -> dg.SensorResult:
     # The run key makes a tick that died before its cursor was kept ask for the same run again, not for a second one.
     requests = [
         dg.RunRequest(run_key=f"{partition.key}/{partition.fingerprint}", partition_key=partition.key)
         for partition in fresh
     ]
-    return dg.SensorResult(run_requests=requests, cursor=_with(seen, [*fresh, *others]))
+    return _result(requests, cursor)
 
 
-def _with(seen: Mapping[str, str], fresh: Sequence[LandedPartition]) -> str:
-    return json.dumps({**seen, **{partition.key: partition.fingerprint for partition in fresh}}, sort_keys=True)
+def _result(requests: Sequence[dg.RunRequest], cursor: str | None) -> dg.SensorResult:
+    quiet = None if requests else "nothing has landed completely that was not seen before"
+    return dg.SensorResult(run_requests=list(requests), skip_reason=quiet, cursor=cursor)

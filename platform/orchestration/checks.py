@@ -74,11 +74,12 @@ def passed_checks(
             metadata={
                 "rows_in": sum(line.entry.rows_in for line in lines),
                 "rows_out": sum(line.entry.rows_out for line in lines),
-                "left_out": {
-                    reason: sum(line.entry.reasons.get(reason, 0) for line in lines)
+                # One figure a reason: pages show and plot figures, and hide JSON behind a link.
+                **{
+                    f"left_out/{reason}": sum(line.entry.reasons.get(reason, 0) for line in lines)
                     for reason in sorted({reason for line in lines for reason in line.entry.reasons})
                 },
-                "problems": {partition: str(problem) for partition, problem in problems.items()},
+                **({"problems": dict(problems)} if problems else {}),
             },
         ),
     ]

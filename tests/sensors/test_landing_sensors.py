@@ -213,3 +213,26 @@ def test_the_hours_of_a_split_log_are_ready(lake: LakeResource, tick: Any) -> No
     assert partitions(tick(hour_is_ready)) == []
     split_by_hour(folder / "access.log", lake.landing_path, hour_of_combined, now=datetime.now(timezone.utc))
     assert partitions(tick(hour_is_ready)) == [HOUR]
+
+
+def test_days_that_are_over_are_remembered_as_one_entry_each(lake: LakeResource, tick: Any) -> None:
+    for day in (5, 6, 7):
+        for hour in range(8):
+            land(lake, "visits", f"2026-01-{day:02d}T{hour:02d}", {"a.json": "{}"})
+    first = tick(hour_is_ready)
+    assert len(partitions(first)) == 24
+    assert len(json.loads(first.cursor)) == 2 + 8
+    assert partitions(tick(hour_is_ready, first.cursor)) == []
+
+
+def test_a_late_file_in_a_day_that_is_over_asks_for_its_hour_alone(lake: LakeResource, tick: Any) -> None:
+    hours = [f"2026-01-05T{hour:02d}" for hour in range(4)]
+    for hour in (*hours, "2026-01-06T00"):
+        land(lake, "visits", hour, {"a.json": "{}"})
+    first = tick(hour_is_ready)
+    prints = {found.key: found.fingerprint for found in landed(lake.landing_path, "visits", Grain.HOUR)}
+    bronze(lake.lake, {hour: {hour: 1} for hour in prints}, landed=prints)
+    land(lake, "visits", hours[2], {"late.json": "{}"})
+    second = tick(hour_is_ready, first.cursor)
+    assert partitions(second) == [hours[2]]
+    assert partitions(tick(hour_is_ready, second.cursor)) == []
