@@ -52,6 +52,22 @@ def test_a_partition_nobody_published_is_found(spark: Any, lake_root: Path) -> N
     assert problems["2026-01-05T09"] == "1 rows that no publication accounts for"
 
 
+def test_a_run_that_publishes_while_the_ledger_looks_is_no_problem(spark: Any, lake_root: Path) -> None:
+    lake, _ = published(spark, lake_root)
+
+    class Racing(EventLog):
+        raced = False
+
+        def publications(self, *arguments: Any, **bounds: Any) -> dict[str, Entry]:
+            if not self.raced:
+                self.raced = True
+                published(spark, lake_root, run="run-2", rows=80)
+            return super().publications(*arguments, **bounds)
+
+    lines = ledger.audit(lake, Racing(lake), CONTRACT)
+    assert [(line.rows_there, line.problem) for line in lines] == [(40, None), (40, None)]
+
+
 def test_an_account_that_does_not_add_up_says_by_how_much() -> None:
     entry = Entry(dataset="silver.clicks", partition="x", version=1, rows_in=10, rows_out=7, reasons={"duplicates": 2})
     assert entry.missing == 1

@@ -7,7 +7,7 @@ between two layers breaks the first equation; a row that vanishes from a table b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from patterns.core.commit import Entry
@@ -36,6 +36,9 @@ class LedgerLine:
         return self.problem is None
 
 
+_LOOKS = 5
+
+
 def audit(
     lake: Lake, events: EventLog, contract: Contract, partitions: Iterable[str] | None = None
 ) -> Sequence[LedgerLine]:
@@ -50,9 +53,9 @@ def audit(
     Returns:
         One line per published partition, in order.
     """
-    there = lake.rows(contract.dataset, contract.partitioning.column if contract.partitioning else None)
+    there, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
     lines = []
-    for key, entry in sorted(events.publications(contract.dataset, partitions).items()):
+    for key, entry in sorted(published.items()):
         rows_there = there.get(key, 0)
         lines.append(LedgerLine(entry=entry, rows_there=rows_there, problem=_problem(entry, rows_there)))
     if partitions is None:
@@ -62,6 +65,20 @@ def audit(
             problem = f"{there[key]} rows that no publication accounts for"
             lines.append(LedgerLine(entry=stray, rows_there=there[key], problem=problem))
     return lines
+
+
+def _at_one_version(
+    lake: Lake, events: EventLog, contract: Contract, partitions: Sequence[str] | None
+) -> tuple[Mapping[str, int], Mapping[str, Entry]]:
+    column = contract.partitioning.column if contract.partitioning else None
+    for _ in range(_LOOKS):
+        version = lake.version(contract.dataset)
+        there = lake.rows(contract.dataset, column, version)
+        published = events.publications(contract.dataset, partitions)
+        if version is None or all(entry.version <= version for entry in published.values()):
+            break
+        # Another run published between the two looks: its rows would be missing from the first.
+    return there, published
 
 
 def _problem(entry: Entry, rows_there: int) -> str | None:
