@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from services import config, spark_connect, spark_session
+from services import config, spark_cluster, spark_connect, spark_session
 from services.config import Settings
 from services.spark_connect import SparkServer
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
+WORKERS = "BLOGDATA_TEST_WORKERS"
+"""Set to a number, the tests run on a standalone cluster of so many workers."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,9 +44,11 @@ _KEPT = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
 @pytest.fixture(scope="session")
 def spark_server(settings: Settings) -> Iterator[SparkServer]:
     """The Spark Connect server of all tests that only use one; tests that break servers start their own."""
-    server = spark_connect.ensure(settings)
-    yield server
+    workers = int(os.environ.get(WORKERS, "0"))
+    chosen = spark_cluster.start(settings, workers=workers).settings(settings) if workers else settings
+    yield spark_connect.ensure(chosen)
     spark_connect.stop(settings)
+    spark_cluster.stop(settings)
 
 
 @pytest.fixture(scope="session")
