@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 import click
@@ -36,6 +37,13 @@ for command in services_commands.app.registered_commands:
     app.registered_commands.append(command)
 
 
+class DiskFull(PlatformError):
+    """A file could not be written for want of space."""
+
+
+_FREE = "free space and run it again; what was published stays, and a partition is published whole or not at all"
+
+
 def main() -> None:
     """Run one command; an error of the platform is one message and its exit code, never a traceback."""
     try:
@@ -43,6 +51,11 @@ def main() -> None:
     except PlatformError as error:
         say_error(error)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        say_error(DiskFull(what="the disk is full", where=str(error.filename or "?"), next_step=_FREE))
+        sys.exit(DiskFull.exit_code)
     except KeyboardInterrupt:
         click.echo("stopped; what was published stays, the rest runs next time", err=True)
         sys.exit(130)

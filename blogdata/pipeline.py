@@ -14,7 +14,7 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PART
 
 from assets.plan import PHASES, Phase
 from blogdata.progress import Outcome, RunProgress
-from orchestration import dead_runs
+from orchestration import dead_runs, storage_faults
 from orchestration.dataset import ACCEPT, key_of
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
@@ -69,12 +69,13 @@ class Pipeline:
 
         Raises:
             ConfigurationError: A selected dataset, or the guard to lift, does not exist.
+            StorageFailed: Dagster's storage failed.
         """
         _known(select)
         self._accepted = _accepted(accept)
         started = time.monotonic()
         outcome = Outcome()
-        with self._instance() as instance:
+        with storage_faults.named(self._settings.home / "dagster"), self._instance() as instance:
             dead_runs.settle(instance)
             if not select and pending(self._settings.landing):
                 self._execute(instance, [HOURLY_LOGS], {}, "access logs", outcome)

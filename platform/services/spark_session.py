@@ -33,7 +33,11 @@ def attach(url: str) -> SparkSession:
     # As PySpark's own entry point does: `pyspark.sql.functions` then builds columns without a JVM here.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     # These print every failed query with the server's stack; whoever handles the error says what matters of it.
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    loud = ["SQLQueryContextLogger", "DataFrameQueryContextLogger"]
+    if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:
+        # Off by default; Dagster's configuration of logging switches it on without knowing.
+        loud.append("pyspark.sql.connect.logging")
+    for name in loud:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     session = SparkSession.builder.remote(url).create()
     near = url.startswith(("sc://localhost", "sc://127.0.0.1", "sc://[::1]"))

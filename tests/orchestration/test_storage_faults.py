@@ -1,0 +1,40 @@
+"""A disk that is full ends a command with one message, whoever was the first to notice."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from blogdata import main
+from orchestration import storage_faults
+from orchestration.storage_faults import StorageFailed
+
+
+def test_a_fault_of_dagsters_storage_says_where_it_is_and_what_to_do() -> None:
+    fault = OperationalError("INSERT", None, sqlite3.OperationalError("database or disk is full"))
+    with (
+        pytest.raises(StorageFailed, match="database or disk is full") as failed,
+        storage_faults.named(Path("/home/x")),
+    ):
+        raise fault
+    assert failed.value.where == "/home/x"
+    assert "free space" in failed.value.next_step
+
+
+def test_a_full_disk_is_one_message(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(main, "app", lambda: Path("/dev/full").write_text("x", encoding="utf-8"))
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: the disk is full")
+    assert "Traceback" not in said
+
+
+def test_another_fault_of_a_file_is_not_taken_for_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "app", lambda: Path("/nowhere/at/all").read_text(encoding="utf-8"))
+    with pytest.raises(FileNotFoundError):
+        main.main()
