@@ -56,6 +56,12 @@ whole.
 The peers have no audits or accounts, and get the platform's jars and its Spark settings for small tables, so that
 they start as fast as they can. *A command* is everything a person waits for, from the start of the process; *a run*
 is from its start to its end, in a process that has run before where there is one (multiprocess has none).
+
+Where a warm step's time goes: of some 1.1 s, 0.85 s is one call to the server, in which a dozen Spark jobs rebuild the
+state of two Delta tables from their logs (0.3 s), write 1,000 rows (0.1 s), audit the files (0.1 to 0.2 s) and plan all
+that; 0.25 s is Dagster in this process, mostly 13 events in SQLite and the ledger's look at the logs. A plain Delta
+write of these rows takes 0.45 s by itself on the same server. Keeping transaction identifiers out of the commit, or
+all files in Delta's checksum file, changed neither.
 """,
 )
 _C = Chapter(
@@ -69,6 +75,9 @@ arithmetic, so that next to nothing but the write is measured.
   the same columns as the other table, and no constraints.
 - *published write*: `publish()`: constraints, audits of the files inside the open transaction, the account against
   the layer above, measures, inputs and lineage in the commit, and the receipt read back from the log.
+
+The difference is a second look at the files: reading what was written back is the price of auditing what will be
+published. A key that is counted apart from the other figures, and beside them, took the ratio from 1.64 to 1.44.
 """,
 )
 _D = Chapter(
