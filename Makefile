@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster lint format bench clean
+.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster test-kills lint format bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -39,6 +39,9 @@ test: lint ## Set up, lint and run every test (ARGS="-k name" narrows them)
 
 test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=docs/images keeps its pictures there)
 	@$(BIN)/python -m pytest -m ui $(ARGS)
+
+test-kills: setup ## Processes and servers killed at every phase (KILL_SEEDS=2,3 KILL_SEED=7 kill elsewhere)
+	@KILL_CAMPAIGN=1 $(BIN)/python -m pytest tests/lineage/test_kills.py tests/lineage/test_server_kills.py $(ARGS)
 
 test-cluster: setup ## The core of the tests on a Spark standalone cluster of two workers
 	@BLOGDATA_TEST_WORKERS=2 $(BIN)/python -m pytest tests/core tests/ingestion tests/lineage/test_plan.py \
