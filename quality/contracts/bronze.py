@@ -86,7 +86,7 @@ DEAD_LETTERS = Contract(
             description="Nothing is rejected without a reason",
         ),
     ),
-    max_share=0.5,
+    max_share=0.75,
     statistics=("source_offset",),
     patterns=("Dead-Letter",),
     freshness_hours=1,

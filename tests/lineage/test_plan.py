@@ -143,7 +143,7 @@ def test_so_many_dead_letters_that_it_is_no_accident_stop_the_run_and_are_kept(d
     broken.land(HOURS[0], [*(event(*given) for given in ARRIVALS[HOURS[0]]), *[b"{"] * 150])
     stopped = broken.run()
     assert not stopped.ok
-    assert "bronze.dead_letters 2026-01-05T10: 150 of 154 rows (97.4%) are rejected, 50.0% is accepted" in " ".join(
+    assert "bronze.dead_letters 2026-01-05T10: 150 of 154 rows (97.4%) are rejected, 75.0% is accepted" in " ".join(
         stopped.problems
     )
     assert len(broken.rows("bronze.dead_letters", "raw")) == 150
