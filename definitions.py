@@ -6,9 +6,7 @@ import dagster as dg
 
 from assets import bronze, gold, ops, silver, sources
 from quality.data_docs import data_docs
-from resources.lake import LakeResource
-from resources.secrets import SecretsResource
-from resources.spark import SparkResource
+from resources import connections
 from sensors import JOBS, SCHEDULES, SENSORS
 from services.config import Settings, load
 
@@ -27,11 +25,7 @@ def build(settings: Settings) -> dg.Definitions:
         jobs=JOBS,
         schedules=SCHEDULES,
         sensors=SENSORS,
-        resources={
-            "spark": SparkResource(home=str(settings.home)),
-            "secrets": SecretsResource(home=str(settings.home)),
-            "lake": LakeResource(root=str(settings.lake), landing=str(settings.landing)),
-        },
+        resources=connections(settings),
         # One process, one session: a step costs what its work costs.
         executor=dg.in_process_executor,
     )

@@ -32,9 +32,7 @@ from patterns.core.partitions import Grain
 from patterns.core.run import RunContext
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance, Target
-from resources.lake import LakeResource
-from resources.secrets import SecretsResource
-from resources.spark import SparkResource
+from resources import connections
 from services import config, dagster_home
 from services.config import Settings
 
@@ -88,15 +86,7 @@ def definitions(settings: Settings) -> dg.Definitions:
             partitions_def=days,
         )
         assets.append(declare(_adding(name, above.dataset)))
-    return dg.Definitions(
-        assets=assets,
-        resources={
-            "spark": SparkResource(home=str(settings.home)),
-            "secrets": SecretsResource(home=str(settings.home)),
-            "lake": LakeResource(root=str(settings.lake), landing=str(settings.landing)),
-        },
-        executor=dg.in_process_executor,
-    )
+    return dg.Definitions(assets=assets, resources=connections(settings), executor=dg.in_process_executor)
 
 
 def _adding(name: str, above: str) -> Callable[[Step], Commit]:
@@ -115,7 +105,7 @@ def run(settings: Settings, repository: dg.RepositoryDefinition) -> None:
         RunFailed: A step failed.
     """
     keys = [key_of(f"bench.{name}") for name in STEPS]
-    with dg.DagsterInstance.from_config(str(dagster_home.render(settings))) as instance:
+    with dagster_home.opened(settings) as instance:
         dead_runs.settle(instance)
         job = repository.get_implicit_job_def_for_assets(keys)
         assert job is not None

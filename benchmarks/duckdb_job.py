@@ -1,13 +1,15 @@
 """The peer of (e): the same tables from the same landing zone by DuckDB, written as Delta by delta-rs.
 
-One process, no server, no Java. Lines are cut from the files in Python, everything else is SQL on DuckDB's own tables
-in a file of its own; each result is written to Delta once for the whole span, and read from DuckDB, not from Delta, by
-what comes next. Every line is parsed once, where Spark's jobs parse it once for bronze and once for silver.
+One process, no server, no Java: `python -m benchmarks.duckdb_job LANDING LAKE MEMORY`. Lines are cut from the files
+in Python, everything else is SQL on DuckDB's own tables in a file of its own; each result is written to Delta once for
+the whole span, and read from DuckDB, not from Delta, by what comes next. Every line is parsed once, where Spark's jobs
+parse it once for bronze and once for silver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -102,3 +104,13 @@ class Job:
         rows = self._db.sql(query).to_arrow_reader(100_000)
         folder = str(self._lake / table)
         write_deltalake(folder, rows, mode="overwrite", partition_by=[partition] if partition else None)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do the job once."""
+    landing, lake, memory = arguments
+    Job(Path(landing), Path(lake), memory=memory).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

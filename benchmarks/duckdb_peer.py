@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-from benchmarks import same
-from benchmarks.bronze_to_gold import PLATFORM, PlatformPeer
-from benchmarks.deployment import Bench
-from benchmarks.duckdb_job import Job
-from benchmarks.measure import Case, Peer, Result, Size, interleaved, ratio, say
+from benchmarks.deployment import Bench, RunFailed
+from benchmarks.measure import Case, Result, Size
+from benchmarks.peers import compared
 
 STANDARD_VISITS = 1_000_000
 WARM_UP = 30_000
-DUCKDB = "DuckDB and delta-rs"
 
 
 def measure(bench: Bench, size: Size) -> Result:
@@ -23,34 +21,18 @@ def measure(bench: Bench, size: Size) -> Result:
 
 
 def _case(bench: Bench, visits: int, rounds: int) -> Case:
-    landing = bench.simulated(visits)
-    say(f"another engine, {visits:,} visits, {rounds} rounds")
-    platform = PlatformPeer(bench, landing)
-    other = DuckdbPeer(bench, landing)
-    seconds = interleaved([platform.peer(), other.peer()], rounds)
-    rows = same.require(bench.spark, platform.lake, other.lake)
-    platform.clear()
-    facts = {"rows": rows, "equal": "every table row for row"}
-    return Case(name=f"{visits:,} visits", seconds=seconds, ratios=[ratio(seconds, PLATFORM, DUCKDB)], facts=facts)
+    # DuckDB may use as much memory as Spark's heap.
+    memory = bench.settings.spark.heap.replace("g", "GiB").replace("m", "MiB")
+    return compared(bench, visits, rounds, "DuckDB and delta-rs", lambda landing, lake: _process(landing, lake, memory))
 
 
-class DuckdbPeer:
-    """The job in this process, into a new folder each round; DuckDB may use as much memory as Spark's heap."""
-
-    def __init__(self, bench: Bench, landing: Path) -> None:
-        self._bench = bench
-        self._landing = landing
-        self.lake = Path()
-
-    def peer(self) -> Peer:
-        """Give it to be timed."""
-        return Peer(name=DUCKDB, prepare=self._prepare, run=self._run)
-
-    def _prepare(self, number: int) -> None:
-        if self.lake.name:
-            shutil.rmtree(self.lake)
-        self.lake = self._bench.folder(f"duckdb-{number}")
-
-    def _run(self, number: int) -> None:
-        memory = self._bench.settings.spark.heap.replace("g", "GiB").replace("m", "MiB")
-        Job(self._landing, self.lake, memory=memory).run()
+def _process(landing: Path, lake: Path, memory: str) -> None:
+    # Of its own: native libraries that share a process share their allocator's mistakes, too.
+    command = [sys.executable, "-m", "benchmarks.duckdb_job", str(landing), str(lake), memory]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunFailed(
+            what=f"the job ended with {done.returncode}: {done.stderr[-2000:].strip()}",
+            where=" ".join(command[1:]),
+            next_step="run that command by itself to see more",
+        )

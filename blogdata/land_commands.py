@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blogdata.output import say_json
 from patterns.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def simulate(
         "seconds": round(seconds, 1),
     }
     if as_json:
-        typer.echo(json.dumps(result, indent=2))
+        say_json(result)
     elif truth.already_there:
         typer.echo(f"{target} holds this simulation already: nothing was changed")
     else:
@@ -95,7 +95,7 @@ def logs(
         if not as_json:
             typer.echo(f"{file}: {said[landed.outcome]} ({landed.path})")
     if as_json:
-        typer.echo(json.dumps(results, indent=2))
+        say_json(results)
 
 
 @app.command()
@@ -121,7 +121,7 @@ def replay(
         corrections, [(row["source_file"], row["source_offset"]) for row in dead], settings.landing
     )
     if as_json:
-        print(json.dumps({"files": result.files, "stale": result.hours}, indent=2))  # noqa: T201
+        say_json({"files": result.files, "stale": result.hours})
         return
     typer.echo(f"{len(result.files)} correction(s) landed; stale now: bronze.visits {', '.join(result.hours)}")
     typer.echo("publish them and everything downstream: blogdata run")

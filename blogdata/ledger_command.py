@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from blogdata import names
 from blogdata.output import console, say_json
 from patterns.core import ledger as core
-from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.ledger import LedgerLine
@@ -27,12 +27,7 @@ def ledger(
     as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
 ) -> None:
     """Show that nothing is lost: rows in = rows out + every row left out, with its reason."""
-    if dataset is not None and dataset not in CONTRACTS:
-        raise ConfigurationError(
-            what=f"no dataset is called {dataset}",
-            where="ledger",
-            next_step=f"choose from: {', '.join(CONTRACTS)}",
-        )
+    names.known([dataset] if dataset else [], CONTRACTS, where="ledger")
     lake = Lake(root=str(load().lake))
     events = EventLog(lake)
     chosen = [CONTRACTS[dataset]] if dataset else list(CONTRACTS.values())

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from blogdata import names
 from blogdata.output import console, say_json
-from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.observability import dataset_tracker
@@ -33,12 +33,7 @@ def lineage(
     settings = load()
     lake, landing = Lake(root=str(settings.lake)), str(settings.landing)
     graph = dataset_tracker.track(lake, EventLog(lake), CONTRACTS, landing=landing)
-    if dataset is not None and dataset not in graph.nodes:
-        raise ConfigurationError(
-            what=f"no dataset is called {dataset}",
-            where="lineage",
-            next_step=f"choose from: {', '.join(graph.nodes)}",
-        )
+    names.known([dataset] if dataset else [], graph.nodes, where="lineage")
     if openlineage is not None:
         written = dataset_tracker.export_openlineage(lake, CONTRACTS, landing=landing, folder=openlineage)
         if not as_json:

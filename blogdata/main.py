@@ -18,7 +18,7 @@ from blogdata import (
     ui_command,
 )
 from blogdata.output import say_error
-from patterns.core.errors import PlatformError
+from patterns.core.errors import DiskFull, PlatformError
 
 app = typer.Typer(
     name="blogdata",
@@ -37,13 +37,6 @@ for command in services_commands.app.registered_commands:
     app.registered_commands.append(command)
 
 
-class DiskFull(PlatformError):
-    """A file could not be written for want of space."""
-
-
-_FREE = "free space and run it again; what was published stays, and a partition is published whole or not at all"
-
-
 def main() -> None:
     """Run one command; an error of the platform is one message and its exit code, never a traceback."""
     try:
@@ -54,7 +47,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        say_error(DiskFull(what="the disk is full", where=str(error.filename or "?"), next_step=_FREE))
+        say_error(DiskFull(str(error.filename or "?")))
         sys.exit(DiskFull.exit_code)
     except KeyboardInterrupt:
         click.echo("stopped; what was published stays, the rest runs next time", err=True)

@@ -13,6 +13,7 @@ from dagster._core.execution.api import execute_run_iterator
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from assets.plan import PHASES, Phase
+from blogdata import names
 from blogdata.progress import Outcome, RunProgress
 from orchestration import dead_runs, storage_faults
 from orchestration.dataset import ACCEPT, key_of
@@ -25,11 +26,9 @@ from patterns.ingestion.log_splitter import pending
 from quality.contracts import CONTRACTS
 from services import dagster_home
 from services.config import Settings
-from services.files import locked
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """The run's log is in Dagster's storage; on the terminal it would drown the progress."""
-_OPENING_SECONDS = 120.0
 HOURLY_LOGS = dg.AssetKey(["landing", "hourly_access_logs"])
 
 
@@ -49,33 +48,41 @@ class Window:
 class Pipeline:
     """Everything from the landing zone to gold, for one deployment."""
 
-    def __init__(self, settings: Settings, *, quiet: bool = False) -> None:
+    def __init__(self, settings: Settings, *, quiet: bool = False, accept: str | None = None) -> None:
+        """Prepare runs of a deployment.
+
+        Args:
+            settings: Of the deployment.
+            quiet: Shows no progress.
+            accept: Name of a guard that is lifted for these runs.
+
+        Raises:
+            ConfigurationError: No guard has that name.
+        """
         self._settings = settings
         self._quiet = quiet
-        self._accepted: dict[str, str] = {}
+        self._accepted = _accepted(accept)
         self._events = EventLog(Lake(root=str(settings.lake)))
         self._repository = _definitions(settings).get_repository_def()
 
-    def run(self, *, window: Window | None = None, select: Sequence[str] = (), accept: str | None = None) -> Outcome:
+    def run(self, *, window: Window | None = None, select: Sequence[str] = ()) -> Outcome:
         """Run all phases; the first that fails ends the command, because the later ones would read its output.
 
         Args:
             window: Run this span again, changed or not; None runs what is new or changed.
             select: Names of the datasets to run; empty runs all.
-            accept: Name of a guard that is lifted for these runs.
 
         Returns:
             What ran, and what failed.
 
         Raises:
-            ConfigurationError: A selected dataset, or the guard to lift, does not exist.
+            ConfigurationError: A selected dataset does not exist.
             StorageFailed: Dagster's storage failed.
         """
-        _known(select)
-        self._accepted = _accepted(accept)
+        names.known(select, CONTRACTS, where="--select")
         started = time.monotonic()
         outcome = Outcome()
-        with storage_faults.named(self._settings.home / "dagster"), self._instance() as instance:
+        with storage_faults.named(self._settings.home / "dagster"), dagster_home.opened(self._settings) as instance:
             dead_runs.settle(instance)
             if not select and pending(self._settings.landing):
                 self._execute(instance, [HOURLY_LOGS], {}, "access logs", outcome)
@@ -85,12 +92,6 @@ class Pipeline:
                 self._phase(instance, phase, number, window, select, outcome)
         outcome.seconds = time.monotonic() - started
         return outcome
-
-    def _instance(self) -> dg.DagsterInstance:
-        home = dagster_home.render(self._settings)
-        # Two that open Dagster's storage for the first time at once would both create its tables.
-        with locked(home / "lock", seconds=_OPENING_SECONDS):
-            return dg.DagsterInstance.from_config(str(home))
 
     def _phase(
         self,
@@ -148,16 +149,6 @@ class Pipeline:
         with progress:
             for event in execute_run_iterator(InMemoryJob(subset), run, instance):
                 progress.see(event)
-
-
-def _known(select: Sequence[str]) -> None:
-    unknown = sorted(set(select) - set(CONTRACTS))
-    if unknown:
-        raise ConfigurationError(
-            what=f"no dataset is called {', '.join(unknown)}",
-            where="--select",
-            next_step=f"choose from: {', '.join(CONTRACTS)}",
-        )
 
 
 def _accepted(guard: str | None) -> dict[str, str]:

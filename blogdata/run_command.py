@@ -42,8 +42,7 @@ def run(
     if from_ or to:
         window = Window(start=_moment(from_, "--from") if from_ else None, end=_moment(to, "--to") if to else None)
     chosen = tuple(name.strip() for name in select.split(",")) if select else ()
-    pipeline = Pipeline(load(), quiet=as_json)
-    outcome = pipeline.run(window=window, select=chosen, accept=accept)
+    outcome = Pipeline(load(), quiet=as_json, accept=accept).run(window=window, select=chosen)
     if as_json:
         say_json(outcome.as_json())
     else:

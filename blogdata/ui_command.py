@@ -33,7 +33,7 @@ def ui(
         server = spark_connect.ensure(settings)
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}", markup=False)
     with _alone(home, f"{host}:{port}"):
-        _settle(home)
+        _settle(settings)
         raise typer.Exit(_serve(settings, home, host, port))
 
 
@@ -74,14 +74,11 @@ def _alone(home: Path, address: str) -> Iterator[None]:
         yield
 
 
-def _settle(home: Path) -> None:
+def _settle(settings: Settings) -> None:
     # Dagster takes seconds to import, and the other commands answer at once.
-    import dagster as dg
-
     from orchestration import dead_runs
 
-    # Two that open Dagster's storage for the first time at once would both create its tables.
-    with locked(home / "lock"), dg.DagsterInstance.from_config(str(home)) as instance:
+    with dagster_home.opened(settings) as instance:
         dead_runs.settle(instance)
 
 

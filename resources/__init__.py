@@ -1,1 +1,25 @@
 """Connections: Spark, the lake, the services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dagster import ConfigurableResource
+
+from resources.lake import LakeResource
+from resources.secrets import SecretsResource
+from resources.spark import SparkResource
+from services.config import Settings
+
+
+def connections(settings: Settings) -> Mapping[str, ConfigurableResource]:
+    """Give what a deployment's steps are connected to, by the names steps ask for.
+
+    Args:
+        settings: Of the deployment.
+    """
+    return {
+        "spark": SparkResource(home=str(settings.home)),
+        "secrets": SecretsResource(home=str(settings.home)),
+        "lake": LakeResource(root=str(settings.lake), landing=str(settings.landing)),
+    }

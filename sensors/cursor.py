@@ -51,13 +51,9 @@ class Seen:
         entries = {**self.entries, **{partition.key: partition.fingerprint for partition in fresh}}
         days = _by_day(ready)
         for day in sorted(days)[:-1]:
-            hours = days[day]
-            if entries.get(day) == _digest(hours):
-                seen = True
-            else:
-                seen = all(entries.get(hour.key) == hour.fingerprint for hour in hours)
-            if seen:
-                entries[day] = _digest(hours)
+            hours, digest = days[day], _digest(days[day])
+            if entries.get(day) == digest or all(entries.get(hour.key) == hour.fingerprint for hour in hours):
+                entries[day] = digest
                 for hour in hours:
                     entries.pop(hour.key, None)
         return json.dumps(entries, sort_keys=True)

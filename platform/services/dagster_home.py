@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from services.config import Settings
-from services.files import write_atomically
+from services.files import locked, write_atomically
 from services.jars import package_folder
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+_OPENING_SECONDS = 120.0
 
 
 def render(settings: Settings) -> Path:
@@ -28,3 +34,24 @@ def render(settings: Settings) -> Path:
     if not target.is_file() or target.read_bytes() != content:
         write_atomically(target, content)
     return folder
+
+
+def opened(settings: Settings) -> DagsterInstance:
+    """Open Dagster's storage of a deployment.
+
+    Args:
+        settings: Of the deployment.
+
+    Returns:
+        The instance; it ends as a context.
+
+    Raises:
+        LockTimeout: Others have been opening it for two minutes.
+    """
+    # Dagster takes seconds to import; commands that only need the folder answer at once.
+    from dagster import DagsterInstance
+
+    home = render(settings)
+    # Two that open the storage for the first time at once would both create its tables.
+    with locked(home / "lock", seconds=_OPENING_SECONDS):
+        return DagsterInstance.from_config(str(home))

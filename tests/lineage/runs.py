@@ -63,7 +63,7 @@ class Background:
 def retries(deployment: Deployment, dataset: str) -> list[str]:
     """Give what made steps of a dataset run again in any run so far: the typed errors' names, oldest first."""
     found = []
-    with dg.DagsterInstance.from_config(str(dagster_home.render(deployment.settings))) as instance:
+    with dagster_home.opened(deployment.settings) as instance:
         for record in reversed(instance.get_run_records()):
             for entry in instance.all_logs(record.dagster_run.run_id, of_type=dg.DagsterEventType.STEP_UP_FOR_RETRY):
                 event = entry.get_dagster_event()
@@ -75,5 +75,5 @@ def retries(deployment: Deployment, dataset: str) -> list[str]:
 
 def under_way(deployment: Deployment) -> list[str]:
     """Give the runs that Dagster takes to be under way."""
-    with dg.DagsterInstance.from_config(str(dagster_home.render(deployment.settings))) as instance:
+    with dagster_home.opened(deployment.settings) as instance:
         return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=list(dead_runs.UNDER_WAY)))]

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import oracle
+from kills import kill
 from lineage.deployment import Deployment
 from lineage.phases import PHASES, RECORDED, Hold
 from lineage.runs import Background, retries
 from quality.contracts import CONTRACTS
 from resources.spark import SparkResource
-from services import processes, spark_connect
+from services import spark_connect
 from services.config import Settings
 from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec
@@ -79,14 +78,8 @@ def survived(alone: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Dep
 
 
 def kill_the_server(deployment: Deployment) -> None:
-    """Kill it as a machine out of memory would, and see it gone."""
-    process = spark_connect.ensure(SparkResource(home=str(deployment.settings.home)).settings).process
-    assert process is not None
-    os.kill(process.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while processes.is_alive(process):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    """Kill the server of a deployment, and see it gone."""
+    kill(spark_connect.ensure(SparkResource(home=str(deployment.settings.home)).settings).process)
 
 
 def test_a_first_run_whose_server_dies_in_its_middle_loses_and_doubles_nothing(survived: Deployment) -> None:

@@ -11,12 +11,11 @@ from orchestration import concurrent_runner
 from quality.contracts import CONTRACTS
 from sensors import jobs
 from services import dagster_home
-from services.config import Settings, load
+from services.config import load
 
 
 def instance(home: Path) -> dg.DagsterInstance:
-    settings: Settings = load({"BLOGDATA_HOME": str(home)})
-    return dg.DagsterInstance.from_config(str(dagster_home.render(settings)))
+    return dagster_home.opened(load({"BLOGDATA_HOME": str(home)}))
 
 
 def test_a_pool_holds_as_many_writers_as_it_is_given(tmp_path: Path) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from services import processes, spark_connect
+from services import spark_connect
 from services.config import Settings
-from services.processes import ProcessIdentity
 
 
 def small(settings: Settings, home: Path) -> Settings:
@@ -36,18 +32,3 @@ def fresh(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
     mine = small(settings, tmp_path)
     yield mine
     spark_connect.stop(mine)
-
-
-@pytest.fixture
-def kill() -> Callable[[ProcessIdentity | None], None]:
-    """Kill a process as a machine out of memory would, and see it gone."""
-
-    def now(process: ProcessIdentity | None) -> None:
-        assert process is not None
-        os.kill(process.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 60
-        while processes.is_alive(process):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-
-    return now

@@ -7,19 +7,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kills import kill
 from patterns.core.errors import PlatformError
 from services import processes, spark_connect, spark_probe, spark_session
 from services.config import Settings
-from services.processes import ProcessIdentity
 from services.spark_connect import SparkServer
-
-Kill = Callable[[ProcessIdentity | None], None]
 
 
 def starter(settings: Settings) -> subprocess.Popen[str]:
@@ -73,7 +70,7 @@ def test_only_who_has_the_token_is_served_and_it_is_not_shown(own: Settings) -> 
     assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
 
 
-def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own: Settings, kill: Kill) -> None:
+def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own: Settings) -> None:
     server = spark_connect.ensure(own)
     session = spark_session.attach(server.url)
     assert session.range(3).count() == 3

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from dagster import MaterializeResult, asset, materialize
 
+from kills import kill
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 from services import config, spark_connect, spark_probe
 from services.config import Settings
 from services.processes import ProcessIdentity
-
-Kill = Callable[[ProcessIdentity | None], None]
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def resource(own: Settings, monkeypatch: pytest.MonkeyPatch) -> SparkResource:
     return SparkResource(home=str(own.home), mode="local")
 
 
-def killed_under(process: ProcessIdentity | None, kill: Kill, work: Callable[[], int]) -> int:
+def killed_under(process: ProcessIdentity | None, work: Callable[[], int]) -> int:
     kill(process)
     return work()
 
@@ -55,7 +54,7 @@ def test_configuration_of_the_resource_is_laid_over_the_servers(own: Settings, r
     spark_resources.drop(configured.settings)
 
 
-def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(resource: SparkResource, kill: Kill) -> None:
+def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(resource: SparkResource) -> None:
     before = resource.spark_session
     kill(spark_connect.ensure(resource.settings).process)
     after = resource.spark_session
@@ -63,13 +62,11 @@ def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(resource:
     assert after.range(3).count() == 3
 
 
-def test_a_server_killed_during_the_work_is_a_transient_error_and_the_next_use_works(
-    resource: SparkResource, kill: Kill
-) -> None:
+def test_a_server_killed_during_the_work_is_a_transient_error_and_the_next_use_works(resource: SparkResource) -> None:
     server = spark_connect.ensure(resource.settings)
     work = resource.spark_session.range(3)
     with pytest.raises(spark_probe.SparkServerLost) as caught, resource.guard():
-        killed_under(server.process, kill, work.count)
+        killed_under(server.process, work.count)
     assert caught.value.transient
     assert "token" not in str(caught.value)
     with resource.guard() as session:

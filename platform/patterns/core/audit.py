@@ -83,7 +83,7 @@ def specify(
     for partition, more in (expected or {}).items():
         figures.setdefault(partition, {}).update(more)
     return AuditSpec(
-        partition_column=contract.partitioning.column if contract.partitioning else None,
+        partition_column=contract.partition_column,
         partitions=tuple(partitions),
         measures=measures,
         violations=violations,
@@ -95,7 +95,7 @@ def specify(
             **info,
             "dataset": contract.dataset,
             "contract": contract.fingerprint,
-            "partition_column": contract.partitioning.column if contract.partitioning else None,
+            "partition_column": contract.partition_column,
             "accounts": {key: asdict(account) for key, account in accounts.items()},
             "reasons": sorted(contract.reasons),
             "own_measures": sorted(contract.measures),

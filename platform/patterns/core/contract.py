@@ -117,6 +117,11 @@ class Contract:
         return self.dataset.split(".", 1)[1]
 
     @property
+    def partition_column(self) -> str | None:
+        """The column the table is partitioned by; None when it is written whole."""
+        return self.partitioning.column if self.partitioning else None
+
+    @property
     def fingerprint(self) -> str:
         """A digest that changes when anything promised changes."""
         text = json.dumps(asdict(self), sort_keys=True, default=str)

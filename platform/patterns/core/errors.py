@@ -39,6 +39,18 @@ class ConfigurationError(PlatformError):
     exit_code = 2
 
 
+class DiskFull(PlatformError):
+    """Files could not be written for want of space."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            what="the disk is full",
+            where=where,
+            next_step="free space (blogdata doctor shows it) and run it again; what was published stays, "
+            "and a partition is published whole or not at all",
+        )
+
+
 def _rebuild(
     cls: type[PlatformError], what: str, where: str, next_step: str, state: dict[str, object]
 ) -> PlatformError:

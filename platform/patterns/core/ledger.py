@@ -36,9 +36,6 @@ class LedgerLine:
         return self.problem is None
 
 
-_LOOKS = 5
-
-
 def audit(
     lake: Lake, events: EventLog, contract: Contract, partitions: Iterable[str] | None = None
 ) -> Sequence[LedgerLine]:
@@ -67,10 +64,14 @@ def audit(
     return lines
 
 
+_LOOKS = 5
+"""How often the table is looked at while others keep publishing it."""
+
+
 def _at_one_version(
     lake: Lake, events: EventLog, contract: Contract, partitions: Sequence[str] | None
 ) -> tuple[Mapping[str, int], Mapping[str, Entry]]:
-    column = contract.partitioning.column if contract.partitioning else None
+    column = contract.partition_column
     for _ in range(_LOOKS):
         version = lake.version(contract.dataset)
         there = lake.rows(contract.dataset, column, version)

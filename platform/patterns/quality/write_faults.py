@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyspark.errors import PySparkException
 
 from patterns.core.audit import Violation
-from patterns.core.errors import PlatformError
+from patterns.core.errors import DiskFull, PlatformError
 
 
 class AuditFailed(PlatformError):
@@ -45,10 +45,6 @@ class ConcurrentWrite(PlatformError):
     """Another writer published first."""
 
     transient: ClassVar[bool] = True
-
-
-class StorageFault(PlatformError):
-    """The disk or store did not take the files."""
 
 
 class PublicationUnknown(PlatformError):
@@ -117,11 +113,7 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             next_step="nothing was written; make the step produce the columns its contract declares",
         )
     if "No space left on device" in text:
-        return StorageFault(
-            what="the disk is full",
-            where=where,
-            next_step="nothing was published; free space (blogdata doctor shows it), then run again",
-        )
+        return DiskFull(where)
     return None
 
 

@@ -73,7 +73,7 @@ def properties(contract: Contract) -> dict[str, str]:
     Raises:
         ConfigurationError: A column is not in the contract, or its type has no order.
     """
-    partition = contract.partitioning.column if contract.partitioning else None
+    partition = contract.partition_column
     unable = sorted(set(contract.statistics) - set(_able(contract)) - {partition})
     if unable:
         raise ConfigurationError(
@@ -139,7 +139,7 @@ def skipping(lake: Lake, dataset: str, predicate: Sequence[Between]) -> Skipping
 
 
 def _able(contract: Contract) -> list[str]:
-    partition = contract.partitioning.column if contract.partitioning else None
+    partition = contract.partition_column
     return [
         column.name
         for column in contract.columns
