@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,12 @@ ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 WORKERS = "BLOGDATA_TEST_WORKERS"
 """Set to a number, the tests run on a standalone cluster of so many workers."""
+
+
+def pytest_configure() -> None:
+    # A shell that starts the tests in the background has them ignore interrupts. Dagster then has them ignore requests
+    # to end as well, and so do the processes that copy its logs: it would wait for their end in vain.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
