@@ -1,4 +1,4 @@
-"""What has to run: the partitions whose input is newer than what was published from it.
+"""What has to run: the partitions whose input is newer than what was published from it, and what follows from a replay.
 
 The command line, the sensors and a person in the UI ask the same functions, so they never disagree. Everything
 is read from the landing zone and the event log; no table is read and no JVM is started.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
 from assets.partitions import DAYS, HOURS
 from assets.watermarks import moved
+from orchestration import replay_planner
+from orchestration.replay_planner import Link, PlannedRun, Stage, Wanted
 from patterns.core.commit import WHOLE_TABLE, Entry
 from patterns.core.events import EventLog
 from patterns.core.partitions import Grain, coarser
@@ -132,120 +133,173 @@ def not_published(ready: Sequence[LandedPartition], published: Mapping[str, Entr
     ]
 
 
-def _nothing(landing: Path, events: EventLog) -> Sequence[str]:
-    return []
-
-
-def _published(dataset: str) -> Callable[[Path, EventLog], Sequence[str]]:
-    return lambda landing, events: sorted(events.publications(dataset))
-
-
-def _landed(table: str, grain: Grain) -> Callable[[Path, EventLog], Sequence[str]]:
-    return lambda landing, events: [partition.key for partition in landed(landing, table, grain)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Phase:
-    """A set of datasets that run together for the same partitions.
-
-    Args:
-        name: For people.
-        datasets: What runs, in one Dagster run per gapless range.
-        grain: Length of the partitions; None for tables that are written whole.
-        partitions: What of it is stale, decided when the phase begins: earlier phases change it.
-        known: All partitions it could run again.
-    """
-
-    name: str
-    datasets: tuple[str, ...]
-    grain: Grain | None
-    partitions: Callable[[Path, EventLog], Sequence[str]]
-    known: Callable[[Path, EventLog], Sequence[str]] = _nothing
-
-
-def _users(landing: Path, events: EventLog) -> Sequence[str]:
-    return [WHOLE_TABLE] if whole_is_stale(events, "silver.users", "bronze.users") else []
-
-
-def _devices(landing: Path, events: EventLog) -> Sequence[str]:
-    stale = devices_are_stale(landing, events) or whole_is_stale(events, "silver.devices", "bronze.devices")
-    return [WHOLE_TABLE] if stale else []
-
-
-def _arrivals(landing: Path, events: EventLog) -> Sequence[str]:
-    stale = set(stale_arrivals(landing, events))
-    for dataset in ("bronze.dead_letters", "silver.late_visits"):
-        stale.update(stale_same_hours(events, dataset, "bronze.visits"))
-    return sorted(stale)
-
-
-def _event_hours(landing: Path, events: EventLog) -> Sequence[str]:
-    stale = {*stale_event_hours(events), *stale_for_users(events)}
-    for dataset in ("silver.visit_conflicts", "silver.visits_enriched"):
-        stale.update(stale_same_hours(events, dataset, "silver.visits"))
-    return sorted(stale)
-
-
-def _days(landing: Path, events: EventLog) -> Sequence[str]:
-    daily = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
-    return sorted({key for dataset in daily for key in stale_periods(events, dataset, Grain.DAY)})
-
-
-PHASES = (
-    Phase(
-        name="users delivered",
-        datasets=("bronze.users",),
-        grain=Grain.DAY,
-        partitions=stale_user_days,
-        known=_landed("users", Grain.DAY),
-    ),
-    Phase(
-        name="users",
-        datasets=("silver.users",),
-        grain=None,
-        partitions=_users,
-        known=_published("bronze.users"),
-    ),
-    Phase(
-        name="devices",
-        datasets=("bronze.devices", "silver.devices"),
-        grain=None,
-        partitions=_devices,
-        known=_landed("devices", Grain.DAY),
-    ),
-    Phase(
-        name="arrivals",
-        datasets=("bronze.visits", "bronze.dead_letters", "silver.late_visits"),
-        grain=Grain.HOUR,
-        partitions=_arrivals,
-        known=_landed("visits", Grain.HOUR),
-    ),
-    Phase(
-        name="watermarks moved",
-        datasets=("silver.late_visits",),
-        grain=Grain.HOUR,
-        partitions=lambda landing, events: stale_late_hours(events),
-    ),
-    Phase(
+STALE = "its input changed"
+"""Why a partition runs that nobody asked for."""
+DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
+STAGES = (
+    Stage(name="users delivered", datasets=("bronze.users",), grain=Grain.DAY),
+    Stage(name="users", datasets=("silver.users",), grain=None),
+    Stage(name="devices", datasets=("bronze.devices", "silver.devices"), grain=None),
+    Stage(name="arrivals", datasets=("bronze.visits", "bronze.dead_letters", "silver.late_visits"), grain=Grain.HOUR),
+    Stage(name="watermarks moved", datasets=("silver.late_visits",), grain=Grain.HOUR),
+    Stage(
         name="event hours",
         datasets=("silver.visits", "silver.visit_conflicts", "silver.visits_enriched"),
         grain=Grain.HOUR,
-        partitions=_event_hours,
-        known=_published("silver.visits"),
     ),
-    Phase(
-        name="days",
-        datasets=("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats"),
-        grain=Grain.DAY,
-        partitions=_days,
-        known=_published("gold.visits_cube_daily"),
-    ),
-    Phase(
-        name="weeks",
-        datasets=("gold.visits_cube_weekly",),
-        grain=Grain.WEEK,
-        partitions=lambda landing, events: stale_periods(events, "gold.visits_cube_weekly", Grain.WEEK),
-        known=_published("gold.visits_cube_weekly"),
-    ),
+    Stage(name="days", datasets=DAILY, grain=Grain.DAY),
+    Stage(name="weeks", datasets=("gold.visits_cube_weekly",), grain=Grain.WEEK),
 )
 """Everything from the landing zone to gold, in the order in which it must run."""
+
+
+def _whole(dataset: str, above: str) -> Callable[[Path, EventLog], Sequence[str]]:
+    return lambda landing, events: [WHOLE_TABLE] if whole_is_stale(events, dataset, above) else []
+
+
+def _same_hours(dataset: str, above: str) -> Callable[[Path, EventLog], Sequence[str]]:
+    return lambda landing, events: stale_same_hours(events, dataset, above)
+
+
+def _periods(dataset: str, grain: Grain) -> Callable[[Path, EventLog], Sequence[str]]:
+    return lambda landing, events: stale_periods(events, dataset, grain)
+
+
+STALENESS: Mapping[str, Callable[[Path, EventLog], Sequence[str]]] = {
+    "bronze.users": stale_user_days,
+    "silver.users": _whole("silver.users", "bronze.users"),
+    "bronze.devices": lambda landing, events: [WHOLE_TABLE] if devices_are_stale(landing, events) else [],
+    "silver.devices": _whole("silver.devices", "bronze.devices"),
+    "bronze.visits": stale_arrivals,
+    "bronze.dead_letters": _same_hours("bronze.dead_letters", "bronze.visits"),
+    "silver.late_visits": lambda landing, events: sorted(
+        {*stale_same_hours(events, "silver.late_visits", "bronze.visits"), *stale_late_hours(events)}
+    ),
+    "silver.visits": lambda landing, events: stale_event_hours(events),
+    "silver.visit_conflicts": _same_hours("silver.visit_conflicts", "silver.visits"),
+    "silver.visits_enriched": lambda landing, events: sorted(
+        {*stale_same_hours(events, "silver.visits_enriched", "silver.visits"), *stale_for_users(events)}
+    ),
+    **{dataset: _periods(dataset, Grain.DAY) for dataset in DAILY},
+    "gold.visits_cube_weekly": _periods("gold.visits_cube_weekly", Grain.WEEK),
+}
+"""Dataset to what of it is stale now."""
+LANDED = {
+    "bronze.users": ("users", Grain.DAY),
+    "bronze.devices": ("devices", Grain.DAY),
+    "bronze.visits": ("visits", Grain.HOUR),
+}
+
+
+def _same(events: EventLog, keys: Collection[str]) -> dict[str, str]:
+    return {key: key for key in keys}
+
+
+def _table(events: EventLog, keys: Collection[str]) -> dict[str, str]:
+    return {WHOLE_TABLE: min(keys)}
+
+
+def _events_of(events: EventLog, keys: Collection[str]) -> dict[str, str]:
+    touched = {key: key for key in keys}
+    for key, entry in sorted(events.publications("bronze.visits", keys).items()):
+        for hour, *_ in entry.breakdowns["event_hours"]:
+            if hour is not None:
+                touched.setdefault(hour, key)
+    return touched
+
+
+def _enriched_since(events: EventLog, keys: Collection[str]) -> dict[str, str]:
+    first = min(keys)
+    return {hour: first for hour in events.publications("silver.visits_enriched") if hour[:10] >= first}
+
+
+def _all_enriched(events: EventLog, keys: Collection[str]) -> dict[str, str]:
+    return dict.fromkeys(events.publications("silver.visits_enriched"), "")
+
+
+def _within(grain: Grain) -> Callable[[EventLog, Collection[str]], dict[str, str]]:
+    return lambda events, keys: {coarser(key, Grain.HOUR, grain): key for key in sorted(keys, reverse=True)}
+
+
+LINKS = (
+    Link(above="bronze.users", below="silver.users", reach=_table),
+    Link(above="bronze.users", below="silver.visits_enriched", reach=_enriched_since),
+    Link(above="silver.users", below="silver.visits_enriched", reach=_all_enriched, asked_only=True),
+    Link(above="bronze.devices", below="silver.devices", reach=_table),
+    # A visit keeps what was known of its device when it was enriched, unless a person wants it otherwise.
+    Link(above="silver.devices", below="silver.visits_enriched", reach=_all_enriched, asked_only=True),
+    Link(above="bronze.visits", below="bronze.dead_letters", reach=_same),
+    Link(above="bronze.visits", below="silver.late_visits", reach=_same),
+    Link(above="bronze.visits", below="silver.visits", reach=_events_of),
+    Link(above="silver.visits", below="silver.visit_conflicts", reach=_same),
+    Link(above="silver.visits", below="silver.visits_enriched", reach=_same),
+    *[Link(above="silver.visits_enriched", below=dataset, reach=_within(Grain.DAY)) for dataset in DAILY],
+    Link(above="silver.visits_enriched", below="gold.visits_cube_weekly", reach=_within(Grain.WEEK)),
+)
+"""What has read what, in the order of the stages."""
+
+
+def late(events: EventLog) -> Wanted:
+    """Give what late rows, and late users, make stale in silver; what is above follows by its automation."""
+    asked = {
+        "silver.visits": dict.fromkeys(stale_event_hours(events), STALE),
+        "silver.visits_enriched": dict.fromkeys(stale_for_users(events), STALE),
+    }
+    return replay_planner.spread(LINKS, asked, events, within=stage_of("silver.visits").datasets)
+
+
+def stale(stage: Stage, landing: Path, events: EventLog) -> Wanted:
+    """Give what of a stage must run, decided when its turn comes: the stages before change it.
+
+    Args:
+        stage: One of the stages.
+        landing: The landing zone.
+        events: The event log.
+
+    Returns:
+        Its datasets' partitions; those that only follow from an earlier dataset of the stage are among them.
+    """
+    asked = {dataset: dict.fromkeys(STALENESS[dataset](landing, events), STALE) for dataset in stage.datasets}
+    return replay_planner.spread(LINKS, asked, events, within=stage.datasets)
+
+
+def known(stage: Stage, landing: Path, events: EventLog) -> set[str]:
+    """Give all partitions a stage could run again: what has landed for it, and what it has published."""
+    found: set[str] = set()
+    for dataset in stage.datasets:
+        found.update(events.publications(dataset))
+        if dataset in LANDED:
+            keys = {partition.key for partition in landed(landing, *LANDED[dataset])}
+            found.update(keys if stage.grain is not None else {WHOLE_TABLE} if keys else set())
+    return found
+
+
+def is_first(stage: Stage) -> bool:
+    """Tell a stage from a second one of the same datasets, which runs only what the first one brought to light."""
+    return any(stage_of(dataset) is stage for dataset in stage.datasets)
+
+
+def stage_of(dataset: str) -> Stage:
+    """Give the stage a dataset belongs to."""
+    return next(stage for stage in STAGES if dataset in stage.datasets)
+
+
+def replay(asked: Wanted, events: EventLog) -> list[PlannedRun]:
+    """Plan the runs after which everything agrees again with partitions that run again.
+
+    Args:
+        asked: What runs again, and why.
+        events: The event log.
+
+    Returns:
+        The runs, in order. A watermark that a replay moves shows only when it has run: `blogdata run` then finds the
+        hours whose late rows it decides.
+    """
+    wanted = replay_planner.spread(LINKS, asked, events)
+    return [run for stage in STAGES if is_first(stage) for run in replay_planner.cut(stage, wanted)]
+
+
+def outstanding(landing: Path, events: EventLog) -> list[PlannedRun]:
+    """Plan the runs that `blogdata run` would do now, as far as can be told before the first of them has ended."""
+    asked = {dataset: dict.fromkeys(find(landing, events), STALE) for dataset, find in STALENESS.items()}
+    return replay(asked, events)

@@ -12,6 +12,7 @@ from blogdata import (
     land_commands,
     ledger_command,
     lineage_command,
+    plan_command,
     run_command,
     services_commands,
     sql_command,
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.add_typer(land_commands.app, name="land")
 app.command("run")(run_command.run)
+app.command("plan")(plan_command.plan)
 app.command("ledger")(ledger_command.ledger)
 app.command("lineage")(lineage_command.lineage)
 app.command("sql")(sql_command.sql)

@@ -1,9 +1,10 @@
-"""Runs the phases of the plan, one Dagster run per gapless range, and shows how far they are."""
+"""Runs the stages of the plan, one Dagster run per gapless range, and shows how far they are."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,15 +13,17 @@ from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run_iterator
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
-from assets.plan import PHASES, Phase
+from assets import plan
+from assets.plan import STAGES
 from blogdata import names
 from blogdata.progress import Outcome, RunProgress
-from orchestration import dead_runs, storage_faults
+from orchestration import dead_runs, replay_planner, storage_faults
 from orchestration.dataset import ACCEPT, key_of
+from orchestration.replay_planner import ASKED, PlannedRun, Stage
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
-from patterns.core.partitions import Grain, contiguous, start_of
+from patterns.core.partitions import Grain, start_of
 from patterns.ingestion.full_loader import SIZE
 from patterns.ingestion.log_splitter import pending
 from quality.contracts import CONTRACTS
@@ -48,25 +51,28 @@ class Window:
 class Pipeline:
     """Everything from the landing zone to gold, for one deployment."""
 
-    def __init__(self, settings: Settings, *, quiet: bool = False, accept: str | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, quiet: bool = False, accept: str | None = None, command: str = "blogdata run"
+    ) -> None:
         """Prepare runs of a deployment.
 
         Args:
             settings: Of the deployment.
             quiet: Shows no progress.
             accept: Name of a guard that is lifted for these runs.
+            command: What a person typed; the runs and their commits bear it as their trigger.
 
         Raises:
             ConfigurationError: No guard has that name.
         """
         self._settings = settings
         self._quiet = quiet
-        self._accepted = _accepted(accept)
+        self._tags = {**_accepted(accept), "blogdata/trigger": command}
         self._events = EventLog(Lake(root=str(settings.lake)))
         self._repository = _definitions(settings).get_repository_def()
 
     def run(self, *, window: Window | None = None, select: Sequence[str] = ()) -> Outcome:
-        """Run all phases; the first that fails ends the command, because the later ones would read its output.
+        """Run all stages; the first that fails ends the command, because the later ones would read its output.
 
         Args:
             window: Run this span again, changed or not; None runs what is new or changed.
@@ -80,53 +86,71 @@ class Pipeline:
             StorageFailed: Dagster's storage failed.
         """
         names.known(select, CONTRACTS, where="--select")
-        started = time.monotonic()
-        outcome = Outcome()
-        with storage_faults.named(self._settings.home / "dagster"), dagster_home.opened(self._settings) as instance:
-            dead_runs.settle(instance)
+        with self._running() as (instance, outcome):
             if not select and pending(self._settings.landing):
-                self._execute(instance, [HOURLY_LOGS], {}, "access logs", outcome)
-            for number, phase in enumerate(PHASES, start=1):
-                if not outcome.ok:
-                    break
-                self._phase(instance, phase, number, window, select, outcome)
-        outcome.seconds = time.monotonic() - started
+                self._materialize(instance, [HOURLY_LOGS], {}, "access logs", outcome)
+            for stage in STAGES:
+                if outcome.ok:
+                    self._stage(instance, stage, window, select, outcome)
         return outcome
 
-    def _phase(
+    def replay(self, runs: Sequence[PlannedRun]) -> Outcome:
+        """Run what was planned; the first run that fails ends it, because the later ones would read its output.
+
+        Args:
+            runs: In their order.
+
+        Returns:
+            What ran, and what failed.
+
+        Raises:
+            StorageFailed: Dagster's storage failed.
+        """
+        with self._running() as (instance, outcome):
+            for number, run in enumerate(runs, start=1):
+                if outcome.ok:
+                    self._execute(instance, run, f"[{number}/{len(runs)}] {run.stage.name}", outcome)
+        return outcome
+
+    @contextmanager
+    def _running(self) -> Iterator[tuple[dg.DagsterInstance, Outcome]]:
+        started = time.monotonic()
+        outcome = Outcome()
+        with (
+            storage_faults.named(self._settings.home / "dagster"),
+            dagster_home.opened(self._settings) as instance,
+        ):
+            dead_runs.settle(instance)
+            yield instance, outcome
+        outcome.seconds = time.monotonic() - started
+
+    def _stage(
         self,
         instance: dg.DagsterInstance,
-        phase: Phase,
-        number: int,
+        stage: Stage,
         window: Window | None,
         select: Sequence[str],
         outcome: Outcome,
     ) -> None:
-        datasets = [dataset for dataset in phase.datasets if not select or dataset in select]
-        if not datasets:
-            return
-        label = f"[{number}/{len(PHASES)}] {phase.name}"
-        keys = [key_of(dataset) for dataset in datasets]
-        grain = phase.grain
-        if grain is None:
-            again = window is not None and phase.known(self._settings.landing, self._events)
-            if select or again or phase.partitions(self._settings.landing, self._events):
-                self._execute(instance, keys, {}, label, outcome)
-            return
-        for span in contiguous(self._partitions(phase, grain, window, forced=bool(select)), grain):
-            tags = {ASSET_PARTITION_RANGE_START_TAG: span.first, ASSET_PARTITION_RANGE_END_TAG: span.last}
-            self._execute(instance, keys, tags, f"{label} {span.first} … {span.last} ({len(span.keys)})", outcome)
+        chosen = [dataset for dataset in stage.datasets if not select or dataset in select]
+        wanted = plan.stale(stage, self._settings.landing, self._events)
+        if plan.is_first(stage) and (window is not None or select):
+            there = plan.known(stage, self._settings.landing, self._events).union(*wanted.values())
+            keys = [key for key in there if window is None or stage.grain is None or window.holds(key, stage.grain)]
+            wanted = {dataset: dict.fromkeys(keys, ASKED) for dataset in chosen}
+        for run in replay_planner.cut(stage, {dataset: wanted.get(dataset, {}) for dataset in chosen}):
             if not outcome.ok:
                 return
+            self._execute(instance, run, f"[{STAGES.index(stage) + 1}/{len(STAGES)}] {stage.name}", outcome)
 
-    def _partitions(self, phase: Phase, grain: Grain, window: Window | None, *, forced: bool) -> list[str]:
-        stale = set(phase.partitions(self._settings.landing, self._events))
-        if window is None and not forced:
-            return sorted(stale)
-        there = stale | set(phase.known(self._settings.landing, self._events))
-        return sorted(key for key in there if window is None or window.holds(key, grain))
+    def _execute(self, instance: dg.DagsterInstance, run: PlannedRun, label: str, outcome: Outcome) -> None:
+        tags = {}
+        if run.keys:
+            tags = {ASSET_PARTITION_RANGE_START_TAG: run.keys[0], ASSET_PARTITION_RANGE_END_TAG: run.keys[-1]}
+            label = f"{label} {run.keys[0]} … {run.keys[-1]} ({len(run.keys)})"
+        self._materialize(instance, [key_of(dataset) for dataset in run.datasets], tags, label, outcome)
 
-    def _execute(
+    def _materialize(
         self,
         instance: dg.DagsterInstance,
         keys: Sequence[dg.AssetKey],
@@ -140,7 +164,7 @@ class Pipeline:
         subset = job.get_subset(asset_selection=selection)
         run = instance.create_run_for_job(
             job_def=subset,
-            tags={**tags, **self._accepted, "blogdata/trigger": "blogdata run"},
+            tags={**tags, **self._tags},
             asset_selection=selection,
             run_config=QUIET,
         )

@@ -43,12 +43,7 @@ def run(
         window = Window(start=_moment(from_, "--from") if from_ else None, end=_moment(to, "--to") if to else None)
     chosen = tuple(name.strip() for name in select.split(",")) if select else ()
     outcome = Pipeline(load(), quiet=as_json, accept=accept).run(window=window, select=chosen)
-    if as_json:
-        say_json(outcome.as_json())
-    else:
-        _report(outcome)
-    if not outcome.ok:
-        raise typer.Exit(1)
+    report(outcome, as_json=as_json)
 
 
 def _moment(text: str, option: str) -> datetime:
@@ -64,7 +59,17 @@ def _moment(text: str, option: str) -> datetime:
     )
 
 
-def _report(outcome: Outcome) -> None:
+def report(outcome: Outcome, *, as_json: bool) -> None:
+    """Say what ran; a failure becomes the exit code."""
+    if as_json:
+        say_json(outcome.as_json())
+    else:
+        _say(outcome)
+    if not outcome.ok:
+        raise typer.Exit(1)
+
+
+def _say(outcome: Outcome) -> None:
     if not outcome.runs:
         console.print("nothing to do: every landed file is published, and everything downstream of it")
         return

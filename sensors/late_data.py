@@ -11,8 +11,10 @@ from dagster._core.storage.tags import (
     PARTITION_NAME_TAG,
 )
 
-from assets.plan import stale_event_hours, stale_for_users, stale_late_hours
+from assets.plan import STALE, late, stage_of, stale_late_hours
+from orchestration import replay_planner
 from orchestration.dataset import key_of
+from orchestration.replay_planner import Wanted
 from patterns.core.partitions import Grain, between
 from resources.lake import LakeResource
 from sensors import jobs
@@ -27,8 +29,7 @@ from sensors.landing import MOST_AT_ONCE
 )
 def late_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     """Compare, per event hour, what bronze and the users have with what silver has read; all is in the event log."""
-    behind = {*stale_event_hours(lake.events), *stale_for_users(lake.events)}
-    return _requests(context, lake, sorted(behind), of="silver.visits", after=("bronze.visits", "silver.users"))
+    return _requests(context, lake, late(lake.events), of="silver.visits", after=("bronze.visits", "silver.users"))
 
 
 @dg.sensor(
@@ -39,21 +40,29 @@ def late_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.Sen
 )
 def watermark_moved(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     """Compare the watermark each hour was judged by with the one it has now."""
-    behind = stale_late_hours(lake.events)
-    return _requests(context, lake, behind, of="silver.late_visits", after=("bronze.visits",))
+    wanted = {"silver.late_visits": dict.fromkeys(stale_late_hours(lake.events), STALE)}
+    return _requests(context, lake, wanted, of="silver.late_visits", after=("bronze.visits",))
 
 
 def _requests(
-    context: dg.SensorEvaluationContext, lake: LakeResource, behind: Sequence[str], *, of: str, after: Sequence[str]
+    context: dg.SensorEvaluationContext, lake: LakeResource, wanted: Wanted, *, of: str, after: Sequence[str]
 ) -> dg.SensorResult | dg.SkipReason:
-    running = _running(context.instance, key_of(of)) if behind else frozenset[str]()
-    waiting = [hour for hour in behind if hour not in running]
+    planned = {hour: run.datasets for run in replay_planner.cut(stage_of(of), wanted) for hour in run.keys}
+    running = _running(context.instance, key_of(of)) if planned else frozenset[str]()
+    waiting = sorted(planned.keys() - running)
     if not waiting:
         return dg.SkipReason("every hour has seen all of its rows")
     # An hour is asked for once per state of its inputs: a run that failed is a person's, not this sensor's.
     state = ".".join(str(version) for version in lake.lake.versions(after).values())
     return dg.SensorResult(
-        run_requests=[dg.RunRequest(run_key=f"{hour}@{state}", partition_key=hour) for hour in waiting[:MOST_AT_ONCE]]
+        run_requests=[
+            dg.RunRequest(
+                run_key=f"{hour}@{state}",
+                partition_key=hour,
+                asset_selection=[key_of(dataset) for dataset in planned[hour]],
+            )
+            for hour in waiting[:MOST_AT_ONCE]
+        ]
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,32 +44,38 @@ def bronze(lake: Lake, arrivals: Mapping[str, Mapping[str, int]], *, landed: Map
     breakdown = [
         [arrival, hour, None, "json", count] for arrival, hours in arrivals.items() for hour, count in hours.items()
     ]
-    return _publish(lake, "bronze.visits", "arrival_hour", rows, breakdowns={"event_hours": breakdown}, landed=landed)
+    return publish(
+        lake,
+        "bronze.visits",
+        "arrival_hour",
+        rows,
+        breakdowns={"event_hours": breakdown},
+        landed=landed,
+        measures={arrival: {"max_event_time": None} for arrival in arrivals},
+    )
 
 
 def silver(lake: Lake, hours: Mapping[str, int], *, read: int) -> int:
     """Publish hours of silver.visits that saw one version of bronze: hour to the rows it got."""
-    return _publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read})
+    return publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read})
 
 
 def days(lake: Lake, *keys: str) -> int:
     """Publish deliveries of bronze.users, one user each; returns the table's version."""
-    return _publish(lake, "bronze.users", "load_date", dict.fromkeys(keys, 1))
+    return publish(lake, "bronze.users", "load_date", dict.fromkeys(keys, 1))
 
 
 def whole(lake: Lake, dataset: str, *, inputs: Mapping[str, int]) -> int:
     """Publish a table that is written whole, with one row; returns its version."""
-    return _publish(lake, dataset, None, {WHOLE_TABLE: 1}, inputs=inputs)
+    return publish(lake, dataset, None, {WHOLE_TABLE: 1}, inputs=inputs)
 
 
 def enriched(lake: Lake, hours: Sequence[str], *, read: int) -> int:
     """Publish hours of silver.visits_enriched that saw one version of the users; returns the table's version."""
-    return _publish(
-        lake, "silver.visits_enriched", "event_hour", dict.fromkeys(hours, 1), inputs={"silver.users": read}
-    )
+    return publish(lake, "silver.visits_enriched", "event_hour", dict.fromkeys(hours, 1), inputs={"silver.users": read})
 
 
-def _publish(
+def publish(
     lake: Lake,
     dataset: str,
     column: str | None,
@@ -77,15 +84,31 @@ def _publish(
     inputs: Mapping[str, int] | None = None,
     breakdowns: Mapping[str, Sequence[Any]] | None = None,
     landed: Mapping[str, str] | None = None,
+    measures: Mapping[str, Mapping[str, Any]] | None = None,
+    seconds: float = 1.0,
 ) -> int:
+    """Publish some partitions; returns the table's version.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`.
+        column: Partition column; None for a table that is written whole.
+        rows: Partition to its rows.
+        inputs: Dataset to the version that was read.
+        breakdowns: Name to rows of partition, columns and count.
+        landed: Partition to the fingerprint of its landed files.
+        measures: Partition to further measures.
+        seconds: How long it seems to have taken.
+    """
+    own = measures or {}
     info = {
         "commit_id": str(uuid.uuid4()),
-        "started_at": 0.0,
+        "started_at": time.time() - seconds,
         "partition_column": column,
-        "measures": {key: {"rows": count, "accounted": count} for key, count in rows.items()},
+        "measures": {key: {"rows": count, "accounted": count, **own.get(key, {})} for key, count in rows.items()},
         "accounts": {},
         "reasons": [],
-        "own_measures": [],
+        "own_measures": sorted({name for found in own.values() for name in found}),
         "breakdowns": breakdowns or {},
         "inputs": inputs or {},
         "landed": landed or {},

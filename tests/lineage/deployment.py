@@ -13,8 +13,10 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from assets import plan
 from blogdata.pipeline import Pipeline, Window
 from blogdata.progress import Outcome
+from orchestration.replay_planner import ASKED
 from patterns.core import ledger
 from patterns.core.commit import Entry
 from patterns.core.events import EventLog
@@ -108,6 +110,11 @@ class Deployment:
             length = (Grain.HOUR if "T" in hours[1] else Grain.DAY).length
             window = Window(start=first, end=last + length)
         return Pipeline(self.settings, quiet=True).run(window=window, select=select)
+
+    def replay(self, dataset: str, *partitions: str) -> Outcome:
+        """Do what `blogdata plan --replay DATASET --partitions ... --yes` does."""
+        runs = plan.replay({dataset: dict.fromkeys(partitions, ASKED)}, self.events)
+        return Pipeline(self.settings, quiet=True).replay(runs)
 
     def published(self, dataset: str) -> dict[str, Entry]:
         """Give the newest publication of each partition."""

@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.ops import LineageConfig, lineage
+from assets.plan import DAILY
 from blogdata.main import main
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
@@ -123,3 +124,68 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
         assert message in err
         assert "Traceback" not in err
         assert len(err.splitlines()) == 3
+
+
+def test_a_plan_shows_what_would_run_and_why_and_runs_nothing_unasked(said: Said, deployment: Deployment) -> None:
+    before = deployment.versions()
+    code, out, err = said("plan", "--replay", "silver.visits", "--partitions", "2026-01-05T10")
+    assert (code, err, deployment.versions()) == (0, "", before)
+    lines = out.splitlines()
+    assert lines[1].split()[:2] == ["1", "silver.visits"]
+    assert [line.split()[-2:] for line in lines if line.strip().startswith("silver.visits_enriched")]
+    assert "reads silver.visits_enriched 2026-01-05T10" in out
+    assert lines[-1] == "nothing was run; to run it: --yes"
+
+
+def test_a_plan_that_is_agreed_to_runs_and_its_commits_say_who_asked(said: Said, deployment: Deployment) -> None:
+    before, contents = deployment.versions(), deployment.contents()
+    arguments = ("plan", "--replay", "silver.visits", "--partitions", "2026-01-05")
+    code, _, err = said(*arguments, "--yes")
+    assert code == 2
+    assert "silver.visits has no partition 2026-01-05T00, 2026-01-05T01, 2026-01-05T02 …" in err
+    code, out, err = said(*arguments[:-1], "2026-01-05T10..2026-01-05T10", "--yes", "--json")
+    assert (code, err, json.loads(out)["runs"]) == (0, "", 3)
+    after = deployment.versions()
+    moved = {dataset for dataset, version in after.items() if version != before[dataset]}
+    silver = {"silver.visits", "silver.visit_conflicts", "silver.visits_enriched"}
+    assert moved == {*silver, *DAILY, "gold.visits_cube_weekly", "ops.events"}
+    assert deployment.contents() == contents
+    code, out, _ = said(
+        "sql", "SELECT trigger FROM ops.publications WHERE dataset = 'gold.page_stats' AND current", "--json"
+    )
+    assert [row["trigger"] for row in json.loads(out)] == ["command:blogdata plan"]
+
+
+def test_a_plan_of_what_changed_is_what_run_would_do(said: Said, deployment: Deployment) -> None:
+    assert json.loads(said("plan", "--json")[1]) == {"runs": []}
+    assert "nothing to do" in said("plan")[1]
+    file = deployment.land("2026-01-05T10", [event("10:07", "/c")], name="visits-2.json")
+    runs = json.loads(said("plan", "--json")[1])["runs"]
+    assert [run["stage"] for run in runs] == ["arrivals", "event hours", "days", "weeks"]
+    assert runs[0]["reasons"] == {"its input changed": 1}
+    file.unlink()
+    assert json.loads(said("plan", "--json")[1]) == {"runs": []}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--replay", "silver.visit"), "no dataset is called silver.visit"),
+        (("--partitions", "2026-01-05T10"), "partitions of which dataset?"),
+        (("--replay", "silver.visits"), "which partitions of silver.visits?"),
+        (("--replay", "silver.users", "--partitions", "all"), "silver.users is written whole"),
+        (
+            ("--replay", "bronze.users", "--partitions", "all"),
+            "bronze.users has never been published, and nothing has landed for it",
+        ),
+        (("--replay", "silver.visits", "--partitions", "yesterday"), "'yesterday' is not the name of an hour"),
+        (
+            ("--replay", "silver.visits", "--partitions", "2025-01-05T10"),
+            "silver.visits has no partition 2025-01-05T10",
+        ),
+    ],
+)
+def test_a_replay_of_what_is_not_there_is_refused(said: Said, arguments: tuple[str, ...], message: str) -> None:
+    code, _, err = said("plan", *arguments)
+    assert (code, err.splitlines()[0]) == (2, f"error: {message}")
+    assert "next:" in err

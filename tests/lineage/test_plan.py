@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 import oracle
+from assets.plan import DAILY
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from patterns.core.commit import Entry
+from quality.contracts import CONTRACTS
 
 HOURS = ("2026-01-05T10", "2026-01-05T11", "2026-01-05T12")
 HOURLY = (
@@ -68,21 +71,50 @@ def test_hours_run_out_of_order_end_in_the_same_tables(straight: Deployment, dep
     assert shuffled.run().runs == 0
 
 
+def touched(deployment: Deployment, before: Mapping[str, Mapping[str, Entry]]) -> dict[str, set[str]]:
+    """Give what was published since, by dataset."""
+    found = {
+        dataset: {
+            key for key, entry in deployment.published(dataset).items()
+            if key not in entries or entries[key].version != entry.version
+        }
+        for dataset, entries in before.items()
+    }  # fmt: skip
+    return {dataset: keys for dataset, keys in found.items() if keys}
+
+
+def test_a_replay_runs_what_has_read_the_partition_and_changes_no_row(straight: Deployment) -> None:
+    contents, before = straight.contents(), {dataset: straight.published(dataset) for dataset in CONTRACTS}
+    assert straight.replay("bronze.visits", HOURS[2]).problems == []
+    # In the hour of 12 there are events of 10, 11 and 12.
+    hours, day = set(HOURS), {"2026-01-05"}
+    assert touched(straight, before) == {
+        **{dataset: {HOURS[2]} for dataset in HOURLY[:3]},
+        **dict.fromkeys(HOURLY[3:], hours),
+        **dict.fromkeys([*DAILY, "gold.visits_cube_weekly"], day),
+    }
+    assert straight.contents() == contents
+    assert straight.problems() == []
+    assert straight.run().runs == 0
+
+
+def test_a_replay_of_one_dataset_leaves_what_it_reads_alone(straight: Deployment) -> None:
+    before = {dataset: straight.published(dataset) for dataset in CONTRACTS}
+    outcome = straight.replay("silver.visits_enriched", HOURS[0])
+    assert outcome.problems == []
+    assert set(touched(straight, before)) == {"silver.visits_enriched", *DAILY, "gold.visits_cube_weekly"}
+    assert outcome.runs == 3
+    assert straight.run().runs == 0
+
+
 def test_a_file_that_came_after_the_flag_is_integrated_and_only_what_it_touches_runs(straight: Deployment) -> None:
     before = {dataset: straight.published(dataset) for dataset in straight.contents()}
     # It arrives in 11, with an event of 11 and one of 10; no watermark moves.
     straight.land(HOURS[1], [event("11:20", "/new"), event("10:10", "/very-late"), BROKEN[0]], name="visits-2.json")
     outcome = straight.run()
     assert outcome.problems == []
-    touched = {
-        dataset: {
-            key for key, entry in straight.published(dataset).items()
-            if key not in entries or entries[key].version != entry.version
-        }
-        for dataset, entries in before.items()
-    }  # fmt: skip
     hours, day = {HOURS[0], HOURS[1]}, {"2026-01-05"}
-    assert touched == {
+    assert touched(straight, before) == {
         "bronze.visits": {HOURS[1]},
         "bronze.dead_letters": {HOURS[1]},
         "silver.late_visits": {HOURS[1]},

@@ -26,7 +26,7 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of the ledger: a partition of a dataset as one commit published it."""
+    """One line of the ledger: a partition of a dataset as one commit published it, in so many seconds for all of it."""
 
     dataset: str
     partition: str
@@ -39,6 +39,7 @@ class Entry:
     inputs: Mapping[str, int] = field(default_factory=dict)
     run_id: str = ""
     landed: str | None = None
+    seconds: float = 0.0
 
     @property
     def missing(self) -> int:

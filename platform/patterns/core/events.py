@@ -238,4 +238,5 @@ def _entry(row: dict[str, Any]) -> Entry:
         inputs=payload["inputs"],
         run_id=row["run_id"] or "",
         landed=payload["landed"],
+        seconds=row["seconds"] or 0.0,
     )

@@ -59,7 +59,7 @@ def start_of(key: str, grain: Grain) -> datetime:
     except ValueError as error:
         example = datetime(2026, 1, 5, 3, tzinfo=timezone.utc).strftime(grain.key_format)
         raise ConfigurationError(
-            what=f"'{key}' is not the name of a {grain.value}",
+            what=f"'{key}' is not the name of {'an' if grain is Grain.HOUR else 'a'} {grain.value}",
             where="partition",
             next_step=f"write it like {example} (UTC)",
         ) from error
@@ -98,6 +98,38 @@ def between(first: str, last: str, grain: Grain) -> tuple[str, ...]:
         keys.append(key)
         key = following(key, grain)
     return tuple(keys)
+
+
+def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
+    """Read what a person writes for some partitions: keys and `first..last` ranges, separated by commas.
+
+    Args:
+        text: A longer period stands for all partitions within it: a day for its hours; a day for the week it is in.
+        grain: Length of the partitions.
+
+    Returns:
+        The keys in order, each once.
+
+    Raises:
+        ConfigurationError: A key is none, or a range ends before it begins.
+    """
+    keys: set[str] = set()
+    for part in text.split(","):
+        first, dots, last = part.strip().partition("..")
+        begins, ends = _covered(first, grain)[0], _covered(last if dots else first, grain)[-1]
+        if ends < begins:
+            raise ConfigurationError(
+                what=f"'{part.strip()}' ends before it begins", where="partition", next_step=f"write {last}..{first}"
+            )
+        keys.update(between(begins, ends, grain))
+    return tuple(sorted(keys))
+
+
+def _covered(key: str, grain: Grain) -> tuple[str, ...]:
+    written = Grain.DAY if len(key) == len("2026-01-05") else grain
+    if grain is Grain.HOUR and written is Grain.DAY:
+        return finer(key, Grain.DAY, Grain.HOUR)
+    return (key_of(start_of(key, written), grain),)
 
 
 def contiguous(keys: Iterable[str], grain: Grain) -> Sequence[KeyRange]:

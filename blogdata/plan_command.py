@@ -1,0 +1,160 @@
+"""`blogdata plan`: what would run and why, for what has changed or for partitions that a person wants to run again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from blogdata import names
+from blogdata.output import console, say_json
+from patterns.core.errors import ConfigurationError
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.partitions import parse_keys
+from quality.contracts import CONTRACTS
+from services.config import Settings, load
+
+if TYPE_CHECKING:
+    from orchestration.replay_planner import Past, PlannedRun
+
+
+def plan(
+    replay: Annotated[
+        str | None, typer.Option(metavar="DATASET", help="Run partitions of it again, and all that has read them")
+    ] = None,
+    partitions: Annotated[
+        str | None,
+        typer.Option(help="Which ones: 2026-01-05T03, first..last, a whole day of hours, several by commas, or all"),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Run the plan without asking")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan (and with --yes its result) as JSON")] = False,
+) -> None:
+    """Show the smallest ordered set of runs, with reasons, rows and time; then ask whether to run it.
+
+    Without --replay it is what `blogdata run` would do now, as far as can be told before it begins.
+    """
+    # Dagster is imported by the commands that run something; the others answer at once.
+    from assets import plan as blog
+    from orchestration.replay_planner import ASKED, Past
+
+    names.known([replay] if replay else [], CONTRACTS, where="--replay")
+    settings = load()
+    events = EventLog(Lake(root=str(settings.lake)))
+    if replay is None:
+        if partitions is not None:
+            raise ConfigurationError(
+                what="partitions of which dataset?", where="--partitions", next_step="add: --replay DATASET"
+            )
+        runs = blog.outstanding(settings.landing, events)
+    else:
+        keys = _keys(settings, events, replay, partitions)
+        runs = blog.replay({replay: dict.fromkeys(keys, ASKED)}, events)
+    past = Past(events)
+    if as_json:
+        planned = [_as_json(run, past) for run in runs]
+        if not yes:
+            say_json({"runs": planned})
+            return
+    else:
+        _show(runs, past)
+    if runs and (yes or _agreed()):
+        _run(settings, runs, as_json=as_json)
+
+
+def _keys(settings: Settings, events: EventLog, dataset: str, partitions: str | None) -> Sequence[str]:
+    from assets import plan as blog
+
+    stage = blog.stage_of(dataset)
+    there = sorted(blog.known(stage, settings.landing, events))
+    if stage.grain is None:
+        if partitions is not None:
+            raise ConfigurationError(
+                what=f"{dataset} is written whole", where="--partitions", next_step="leave --partitions away"
+            )
+        return there or _nothing(dataset)
+    if partitions is None:
+        raise ConfigurationError(
+            what=f"which partitions of {dataset}?",
+            where="--partitions",
+            next_step=f"name some, like {there[-1] if there else '2026-01-05'}, first..last, or all",
+        )
+    chosen = there if partitions == "all" else parse_keys(partitions, stage.grain)
+    unknown = sorted(set(chosen) - set(there))
+    if unknown and there:
+        raise ConfigurationError(
+            what=f"{dataset} has no partition {', '.join(unknown[:3])}{' …' if len(unknown) > 3 else ''}",
+            where="--partitions",
+            next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
+        )
+    return chosen if there else _nothing(dataset)
+
+
+def _nothing(dataset: str) -> Sequence[str]:
+    raise ConfigurationError(
+        what=f"{dataset} has never been published, and nothing has landed for it",
+        where="--replay",
+        next_step="land something first: blogdata land --help",
+    )
+
+
+def _agreed() -> bool:
+    if sys.stdin.isatty():
+        return typer.confirm("run it?")
+    console.print("nothing was run; to run it: --yes")
+    return False
+
+
+def _run(settings: Settings, runs: Sequence[PlannedRun], *, as_json: bool) -> None:
+    from blogdata.pipeline import Pipeline
+    from blogdata.run_command import report
+
+    outcome = Pipeline(settings, quiet=as_json, command="blogdata plan").replay(runs)
+    report(outcome, as_json=as_json)
+
+
+def _show(runs: Sequence[PlannedRun], past: Past) -> None:
+    if not runs:
+        console.print("nothing to do: every landed file is published, and everything downstream of it")
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("", "datasets", "partitions", "why"):
+        table.add_column(title)
+    for title in ("rows", "seconds"):
+        table.add_column(title, justify="right")
+    for number, run in enumerate(runs, start=1):
+        estimate = past.estimate(run)
+        rows = "?" if estimate.rows is None else f"~{estimate.rows:,}"
+        seconds = "?" if estimate.seconds is None else f"~{estimate.seconds:.0f}"
+        table.add_row(str(number), "\n".join(run.datasets), _span(run), "\n".join(_reasons(run)), rows, seconds)
+    console.print(table)
+    console.print("rows and seconds are estimates from what these datasets have written so far", style="dim")
+
+
+_REASONS = 4
+
+
+def _reasons(run: PlannedRun) -> list[str]:
+    told = [f"{reason}" if count == 1 else f"{reason} ({count})" for reason, count in run.reasons.items()]
+    return told if len(told) <= _REASONS else [*told[: _REASONS - 1], f"… {len(told) - _REASONS + 1} more"]
+
+
+def _span(run: PlannedRun) -> str:
+    if not run.keys:
+        return "whole"
+    return run.keys[0] if len(run.keys) == 1 else f"{run.keys[0]} … {run.keys[-1]} ({len(run.keys)})"
+
+
+def _as_json(run: PlannedRun, past: Past) -> dict[str, Any]:
+    estimate = past.estimate(run)
+    return {
+        "stage": run.stage.name,
+        "datasets": list(run.datasets),
+        "partitions": list(run.keys),
+        "reasons": dict(run.reasons),
+        "rows": estimate.rows,
+        "seconds": None if estimate.seconds is None else round(estimate.seconds, 1),
+    }
