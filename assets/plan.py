@@ -15,12 +15,14 @@ from pathlib import Path
 from assets.partitions import DAYS, HOURS
 from assets.watermarks import moved
 from orchestration import replay_planner
+from orchestration.finality import lookback_of
 from orchestration.replay_planner import Link, PlannedRun, Stage, Wanted
 from patterns.core.commit import WHOLE_TABLE, Entry
 from patterns.core.events import EventLog
 from patterns.core.partitions import Grain, coarser
 from patterns.error_management import dynamic_late_data_integrator
 from patterns.ingestion.readiness_marker import LandedPartition, scan
+from quality.contracts import CONTRACTS
 
 
 def landed(landing: Path, table: str, grain: Grain) -> list[LandedPartition]:
@@ -80,13 +82,24 @@ def stale_same_hours(events: EventLog, dataset: str, above: str) -> list[str]:
 
 
 def stale_periods(events: EventLog, dataset: str, grain: Grain) -> list[str]:
-    """Give the days or weeks in which an hour of silver.visits_enriched is newer than what the dataset read."""
+    """Give the days or weeks in which an hour of silver.visits_enriched is newer than what the dataset read.
+
+    Final ones are not among them.
+    """
     above = "silver.visits_enriched"
     within: dict[str, list[Entry]] = defaultdict(list)
     for hour, entry in events.publications(above).items():
         within[coarser(hour, Grain.HOUR, grain)].append(entry)
     published = events.publications(dataset)
-    return sorted(key for key, entries in within.items() if _is_behind(published.get(key), above, entries))
+    behind = sorted(key for key, entries in within.items() if _is_behind(published.get(key), above, entries))
+    return _open(dataset, behind, published, max(within, default=""))
+
+
+def _open(dataset: str, keys: Iterable[str], published: Mapping[str, Entry], newest: str) -> list[str]:
+    lookback = lookback_of(CONTRACTS[dataset])
+    if lookback is None:
+        return list(keys)
+    return [key for key in keys if key not in published or not lookback.is_final(key, newest)]
 
 
 def whole_is_stale(events: EventLog, dataset: str, above: str) -> bool:
@@ -217,8 +230,15 @@ def _all_enriched(events: EventLog, keys: Collection[str]) -> dict[str, str]:
     return dict.fromkeys(events.publications("silver.visits_enriched"), "")
 
 
-def _within(grain: Grain) -> Callable[[EventLog, Collection[str]], dict[str, str]]:
-    return lambda events, keys: {coarser(key, Grain.HOUR, grain): key for key in sorted(keys, reverse=True)}
+def _within(dataset: str, grain: Grain) -> Callable[[EventLog, Collection[str]], dict[str, str]]:
+    def reach(events: EventLog, keys: Collection[str]) -> dict[str, str]:
+        periods = {coarser(key, Grain.HOUR, grain): key for key in sorted(keys, reverse=True)}
+        if lookback_of(CONTRACTS[dataset]) is None:
+            return periods
+        newest = coarser(max([*keys, *events.publications("silver.visits_enriched")]), Grain.HOUR, grain)
+        return {key: periods[key] for key in _open(dataset, periods, events.publications(dataset), newest)}
+
+    return reach
 
 
 LINKS = (
@@ -233,8 +253,12 @@ LINKS = (
     Link(above="bronze.visits", below="silver.visits", reach=_events_of),
     Link(above="silver.visits", below="silver.visit_conflicts", reach=_same),
     Link(above="silver.visits", below="silver.visits_enriched", reach=_same),
-    *[Link(above="silver.visits_enriched", below=dataset, reach=_within(Grain.DAY)) for dataset in DAILY],
-    Link(above="silver.visits_enriched", below="gold.visits_cube_weekly", reach=_within(Grain.WEEK)),
+    *[Link(above="silver.visits_enriched", below=dataset, reach=_within(dataset, Grain.DAY)) for dataset in DAILY],
+    Link(
+        above="silver.visits_enriched",
+        below="gold.visits_cube_weekly",
+        reach=_within("gold.visits_cube_weekly", Grain.WEEK),
+    ),
 )
 """What has read what, in the order of the stages."""
 

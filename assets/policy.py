@@ -62,6 +62,12 @@ def all_hours_there() -> dg.AutomationCondition[dg.AssetKey]:
     return _eager().with_label("all partitions of the period are there")
 
 
+def once_all_hours_there() -> dg.AutomationCondition[dg.AssetKey]:
+    """Run a period when all partitions within it are there, once: its late rows are a schedule's matter."""
+    condition = _eager() & dg.AutomationCondition.missing()
+    return condition.with_label("all partitions of the period are there for the first time")
+
+
 def _eager() -> AndAutomationCondition[dg.AssetKey]:
     # Dagster's own looks at the newest partition only: the running period, which is never complete, and nothing late.
     eager: AndAutomationCondition[dg.AssetKey] = dg.AutomationCondition.eager()

@@ -35,8 +35,13 @@ late_rows = dg.define_asset_job(
 )
 daily = dg.define_asset_job(
     "daily",
-    selection=_selection("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats"),
+    selection=_selection("gold.visits_cube_daily", "gold.page_stats"),
     description="The gold datasets of a day",
+)
+referrals = dg.define_asset_job(
+    "referrals",
+    selection=_selection("gold.referral_stats"),
+    description="The referral statistics of a day that is not final",
 )
 weekly = dg.define_asset_job(
     "weekly",
@@ -74,4 +79,16 @@ WRITES = {
     late_rows.name: frozenset({key_of("silver.late_visits")}),
 }
 """The hourly datasets each job writes."""
-JOBS = (hour_of_arrival, event_hour, late_rows, daily, weekly, users_of_a_day, devices, access_logs, data_docs, lineage)
+JOBS = (
+    hour_of_arrival,
+    event_hour,
+    late_rows,
+    daily,
+    referrals,
+    weekly,
+    users_of_a_day,
+    devices,
+    access_logs,
+    data_docs,
+    lineage,
+)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 
+from assets.plan import stale_periods
+from orchestration.finality import lookback_of
 from patterns.core.partitions import Grain, key_of
+from patterns.error_management import static_late_data_integrator
+from quality.contracts import CONTRACTS
+from resources.lake import LakeResource
 from sensors import jobs
 
 # Not `build_schedule_from_partitioned_job`: it runs the newest partition, and here that is the one still running.
@@ -20,6 +25,26 @@ def daily_at_two(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
 def weekly_on_monday(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
     """Ask for the week that has ended."""
     return _last(context, Grain.WEEK)
+
+
+@dg.schedule(
+    cron_schedule="30 2 * * *",
+    job=jobs.referrals,
+    description="The referral statistics of yesterday, and of the days before it that late rows still change",
+    tags={"pattern/static-late-data-integrator": ""},
+)
+def referrals_at_half_past_two(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest]:
+    """Ask for the day that has ended, and after it for what its lookback finds."""
+    dataset = "gold.referral_stats"
+    lookback = lookback_of(CONTRACTS[dataset])
+    assert lookback is not None
+    day = key_of(context.scheduled_execution_time - Grain.DAY.length, Grain.DAY)
+    touched = stale_periods(lake.events, dataset, Grain.DAY)
+    # One execution a day, whatever it finds: a tick that is repeated asks for the same runs.
+    return [
+        dg.RunRequest(run_key=f"{day}/{key}", partition_key=key)
+        for key in static_late_data_integrator.due(day, touched, lookback)
+    ]
 
 
 def _last(context: dg.ScheduleEvaluationContext, grain: Grain) -> dg.RunRequest:
@@ -39,4 +64,4 @@ lineage_at_half_past_four = dg.ScheduleDefinition(
     cron_schedule="30 4 * * *",
     description="The lineage of what was published, for a catalog",
 )
-SCHEDULES = (daily_at_two, weekly_on_monday, data_docs_at_four, lineage_at_half_past_four)
+SCHEDULES = (daily_at_two, referrals_at_half_past_two, weekly_on_monday, data_docs_at_four, lineage_at_half_past_four)

@@ -3,7 +3,7 @@
 from assets.gold.fan_in import gather
 from assets.gold.visits_cube import HOURS_OF_VISITS
 from assets.partitions import DAYS
-from assets.policy import all_hours_there, blog_dataset
+from assets.policy import all_hours_there, blog_dataset, once_all_hours_there
 from assets.transforms import cubes
 from orchestration.step import Step
 from patterns.core.commit import Commit
@@ -16,7 +16,7 @@ def page_stats(step: Step) -> Commit:
     return step.overwrite(cubes.page_stats(period.visits), accounts=period.accounts)
 
 
-@blog_dataset("gold.referral_stats", deps=[HOURS_OF_VISITS], partitions_def=DAYS, automation=all_hours_there())
+@blog_dataset("gold.referral_stats", deps=[HOURS_OF_VISITS], partitions_def=DAYS, automation=once_all_hours_there())
 def referral_stats(step: Step) -> Commit:
     """Count the views, visits and visitors each referring host brought."""
     period = gather(step)

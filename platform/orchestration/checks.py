@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
+from orchestration.finality import finality_results, finality_specs
 from orchestration.shares import share_results, share_specs
 from orchestration.step import Step
 from patterns.core import ledger
@@ -46,7 +47,7 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
                 description=f"All {contract.parts} partitions of the period were there (warning)",
             )
         )
-    return [*specs, *share_specs(key, contract)]
+    return [*specs, *share_specs(key, contract), *finality_specs(key, contract)]
 
 
 def passed_checks(
@@ -98,7 +99,8 @@ def passed_checks(
                 description=f"computed from a part of the period: {partial}" if partial else None,
             )
         )
-    return lines, [*results, *share_results(key, contract, step, commit)]
+    results += share_results(key, contract, step, commit)
+    return lines, [*results, *finality_results(key, contract, step, commit)]
 
 
 def failed_checks(key: dg.AssetKey, contract: Contract, error: PlatformError) -> Iterator[dg.AssetCheckResult]:

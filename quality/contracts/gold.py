@@ -122,7 +122,7 @@ PAGE_STATS = Contract(
 
 REFERRAL_STATS = Contract(
     dataset="gold.referral_stats",
-    description="Page views, visits and visitors by the host they came from, per day",
+    description="Page views, visits and visitors by the host they came from, per day; final after two weeks",
     owner="team:analytics",
     columns=(c.EVENT_DATE, CUBE_DIMENSIONS[2], *COUNTS),
     key=("event_date", "referral_host"),
@@ -131,7 +131,8 @@ REFERRAL_STATS = Contract(
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
     statistics=("referral_host",),
-    patterns=PATTERNS,
+    lookback=14,
+    patterns=(*PATTERNS, "Static Late Data Integrator"),
     freshness_hours=6,
 )
 

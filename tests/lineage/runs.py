@@ -14,6 +14,7 @@ import dagster as dg
 from blogdata.progress import Outcome
 from lineage.deployment import Deployment
 from orchestration import dead_runs
+from orchestration.dataset import key_of
 from services import dagster_home
 
 
@@ -77,3 +78,16 @@ def under_way(deployment: Deployment) -> list[str]:
     """Give the runs that Dagster takes to be under way."""
     with dagster_home.opened(deployment.settings) as instance:
         return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=list(dead_runs.UNDER_WAY)))]
+
+
+def evaluations(deployment: Deployment, dataset: str, check: str) -> list[dg.AssetCheckEvaluation]:
+    """Give the results of a check, the newest first."""
+    key = dg.AssetCheckKey(key_of(dataset), check)
+    with dagster_home.opened(deployment.settings) as instance:
+        records = instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
+    found = []
+    for record in records:
+        assert record.event is not None
+        assert record.event.dagster_event is not None
+        found.append(record.event.dagster_event.asset_check_evaluation_data)
+    return found

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+import dagster as dg
 import pytest
 
 import oracle
 from assets.plan import DAILY
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from lineage.runs import evaluations
 from patterns.core.commit import Entry
 from quality.contracts import CONTRACTS
 
@@ -236,3 +238,24 @@ def test_a_span_can_run_again_where_no_users_or_devices_were_ever_delivered(stra
 
 def test_a_span_in_which_nothing_landed_runs_nothing(straight: Deployment) -> None:
     assert straight.run(hours=("2027-01-04", "2027-01-04")).runs == 0
+
+
+def test_late_rows_change_referral_statistics_for_two_weeks_and_are_counted_after_that(deploy: Deploy) -> None:
+    settled = deploy("settled")
+    settled.land("2026-01-05T10", [event("10:05", "/a")])
+    settled.land("2026-01-22T10", [event("10:05", "/b").replace(b"2026-01-05", b"2026-01-22")])
+    assert settled.run().problems == []
+    final = settled.published("gold.referral_stats")["2026-01-05"]
+    settled.land("2026-01-22T11", [event("10:06", "/late"), event("10:07", "/later")])
+    assert settled.run().problems == []
+    assert settled.published("gold.page_stats")["2026-01-05"].rows_in == 3
+    assert settled.published("gold.referral_stats")["2026-01-05"].version == final.version
+    # The check is made when the next day is published; so far its own day has not changed.
+    settled.land("2026-01-22T12", [event("12:05", "/c").replace(b"2026-01-05", b"2026-01-22")])
+    assert settled.run().problems == []
+    (found,) = evaluations(settled, "gold.referral_stats", "too_late")[:1]
+    assert not found.passed
+    assert found.severity == dg.AssetCheckSeverity.WARN
+    assert found.description == "2 rows came after their partition was final"
+    assert settled.run().runs == 0
+    assert settled.problems() == []

@@ -140,6 +140,18 @@ def test_devices_reach_visits_only_when_a_person_asks_for_it(lake: Lake) -> None
     assert "silver.visits_enriched" in planned({"silver.devices": {WHOLE_TABLE: ASKED}}, lake)
 
 
+def test_days_that_are_final_are_left_alone_unless_a_person_names_them(lake: Lake) -> None:
+    bronze(lake, {"2026-01-20T00": {"2026-01-20T00": 1, "2026-01-07T03": 1, "2026-01-05T03": 1}})
+    settle(lake)
+    publish(lake, "silver.visits_enriched", "event_hour", {"2026-01-05T03": 2, "2026-01-07T03": 2})
+    late = {"2026-01-05", "2026-01-07"}
+    found = plan.stale(plan.stage_of("gold.page_stats"), Path(lake.root) / "landing", EventLog(lake))
+    assert (set(found["gold.page_stats"]), set(found["gold.referral_stats"])) == (late, {"2026-01-07"})
+    replayed = planned({"silver.visits": dict.fromkeys(["2026-01-05T03", "2026-01-07T03"], ASKED)}, lake)
+    assert (replayed["gold.page_stats"], replayed["gold.referral_stats"]) == (late, {"2026-01-07"})
+    assert planned({"gold.referral_stats": {"2026-01-05": ASKED}}, lake) == {"gold.referral_stats": {"2026-01-05"}}
+
+
 def test_stages_come_in_the_order_of_the_lineage(lake: Lake) -> None:
     bronze(lake, {H[1]: {H[1]: 5, H[0]: 1}})
     order = [run.stage.name for run in plan.replay({"bronze.visits": {H[1]: ASKED}}, EventLog(lake))]

@@ -74,7 +74,8 @@ def test_a_late_hour_runs_its_old_day_again_and_no_other(automation: Automation)
             automation.published(gold, [day])
     automation.tick()
     automation.published("silver/visits_enriched", [f"{DAY}T07"])
-    assert automation.tick() == {name: {DAY} for name in GOLD_OF_A_DAY}
+    # What becomes final takes late rows in by its schedule, not whenever they come.
+    assert automation.tick() == {name: {DAY} for name in GOLD_OF_A_DAY if name != "gold/referral_stats"}
 
 
 def test_dagsters_eager_condition_would_never_run_a_day_that_is_over(instance: dg.DagsterInstance) -> None:

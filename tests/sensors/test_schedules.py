@@ -7,8 +7,11 @@ from datetime import datetime, timezone
 import dagster as dg
 import pytest
 
+from assets.gold.fan_in import HOURLY
 from assets.partitions import DAYS
-from sensors.schedules import SCHEDULES, daily_at_two, weekly_on_monday
+from published import enriched, publish
+from resources.lake import LakeResource
+from sensors.schedules import SCHEDULES, daily_at_two, referrals_at_half_past_two, weekly_on_monday
 
 
 def asked(schedule: dg.ScheduleDefinition, defs: dg.Definitions, moment: datetime) -> list[str]:
@@ -24,9 +27,27 @@ def test_on_monday_last_week_is_computed(defs: dg.Definitions) -> None:
     assert asked(weekly_on_monday, defs, datetime(2026, 1, 12, 3, tzinfo=timezone.utc)) == ["2026-01-05"]
 
 
+def test_at_half_past_two_referrals_take_the_late_rows_of_two_weeks_with_them(
+    defs: dg.Definitions, lake: LakeResource
+) -> None:
+    new, late, final = "2026-01-20", "2026-01-07", "2026-01-05"
+    day_of = {day: f"{day}T10" for day in (new, late, final, "2026-01-08")}
+    read = enriched(lake.lake, list(day_of.values()), read=0)
+    publish(lake.lake, "gold.referral_stats", "event_date", dict.fromkeys(day_of, 1), inputs={HOURLY: read})
+    enriched(lake.lake, [day_of[late], day_of[final]], read=0)
+    context = dg.build_schedule_context(
+        scheduled_execution_time=datetime(2026, 1, 21, 2, 30, tzinfo=timezone.utc),
+        repository_def=defs.get_repository_def(),
+        resources={"lake": lake},
+    )
+    requests = referrals_at_half_past_two.evaluate_tick(context).run_requests or ()
+    assert [request.tags["dagster/partition"] for request in requests] == [new, late]
+
+
 def test_the_clock_starts_days_weeks_and_the_data_docs_in_utc() -> None:
     assert {schedule.name: schedule.cron_schedule for schedule in SCHEDULES} == {
         "daily_at_two": "0 2 * * *",
+        "referrals_at_half_past_two": "30 2 * * *",
         "weekly_on_monday": "0 3 * * 1",
         "data_docs_at_four": "0 4 * * *",
         "lineage_at_half_past_four": "30 4 * * *",

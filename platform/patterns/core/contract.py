@@ -79,6 +79,8 @@ class Contract:
         breakdowns: Row counts by these columns kept with each commit, by name.
         parts: How many partitions of the layer below make one of these complete, counted by the measure `parts`; None
             when a partition is not gathered from others.
+        lookback: How many partitions before the newest one late rows still change; older ones are final unless a person
+            runs them again. None: late rows change any partition.
         max_share: Largest share, 0 to 1, of the rows it was given that may end here; None sets no bound. More fails a
             blocking check, when the rows have been kept.
         statistics: Columns with file statistics for skipping; chosen, because each costs on every write.
@@ -100,6 +102,7 @@ class Contract:
     measures: Mapping[str, str] = field(default_factory=dict)
     breakdowns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parts: int | None = None
+    lookback: int | None = None
     max_share: float | None = None
     statistics: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()

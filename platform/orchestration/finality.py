@@ -1,0 +1,60 @@
+"""The check `too_late` of a Static Late Data Integrator: rows that came after their partition was final, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import dagster as dg
+
+from orchestration.step import Step
+from patterns.core.commit import Commit
+from patterns.core.contract import Contract
+from patterns.core.partitions import Grain, coarser
+from patterns.error_management import static_late_data_integrator
+from patterns.error_management.static_late_data_integrator import Lookback
+
+TOO_LATE = "too_late"
+
+
+def lookback_of(contract: Contract) -> Lookback | None:
+    """Give a dataset's lookback; None when it takes late rows in whenever they come."""
+    if contract.lookback is None or contract.partitioning is None:
+        return None
+    return Lookback(length=contract.lookback, grain=contract.partitioning.grain)
+
+
+def finality_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
+    """Give the check of a dataset whose partitions become final; none when they do not."""
+    if lookback_of(contract) is None:
+        return []
+    return [
+        dg.AssetCheckSpec(
+            TOO_LATE,
+            asset=key,
+            description=f"No rows came later than the {contract.lookback} partitions that a run looks back (warning)",
+        )
+    ]
+
+
+def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+    """Count, for every final partition, the rows of its hours that it does not have."""
+    lookback = lookback_of(contract)
+    if lookback is None:
+        return []
+    arrived: Counter[str] = Counter()
+    for above in step.inputs:
+        for hour, entry in step.events.publications(above).items():
+            arrived[coarser(hour, Grain.HOUR, lookback.grain)] += entry.rows_out
+    integrated = {period: entry.rows_in for period, entry in step.events.publications(contract.dataset).items()}
+    newest = max([*arrived, *commit.entries])
+    missed = static_late_data_integrator.too_late(arrived, integrated, newest, lookback)
+    return [
+        dg.AssetCheckResult(
+            check_name=TOO_LATE,
+            asset_key=key,
+            passed=not missed,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"rows": sum(missed.values()), **({"by_partition": missed} if missed else {})},
+            description=f"{sum(missed.values()):,} rows came after their partition was final" if missed else None,
+        )
+    ]
