@@ -49,7 +49,7 @@ class Pattern:
         module: Its module, relative to the project's root.
         datasets: Datasets whose contract names it and assets that carry its tag; every dataset, when none names it and
             the building block of all datasets runs it.
-        sensors: Sensors that carry its tag.
+        starters: Sensors and schedules that carry its tag.
         callers: Modules that import it, relative to the root; tests are not among them.
         reached: Code outside the pattern library runs it, directly or through other modules.
         tests: Test modules that bear its name or say it in their docstring; if there are none, those that import it.
@@ -60,7 +60,7 @@ class Pattern:
     sentence: str
     module: str
     datasets: tuple[str, ...]
-    sensors: tuple[str, ...]
+    starters: tuple[str, ...]
     callers: tuple[str, ...]
     reached: bool
     tests: tuple[str, ...]
@@ -78,7 +78,7 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
     """
     code = imports(root, CODE)
     tests = imports(root, ("tests",))
-    datasets, sensors = _users(definitions)
+    datasets, starters = _users(definitions)
     reached = _reached(code, [module for module in code if not module.startswith("platform/patterns/")])
     everywhere = _reached(code, [BUILDING_BLOCK])
     found = []
@@ -96,7 +96,7 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
                 sentence=sentence,
                 module=module,
                 datasets=tuple(named),
-                sensors=tuple(sensors.get(slug(name), ())),
+                starters=tuple(starters.get(slug(name), ())),
                 callers=tuple(sorted(other for other, used in code.items() if module in used and other != module)),
                 reached=module in reached,
                 tests=tuple(sorted(_tests(root, name, module, tests))),
@@ -118,9 +118,7 @@ def render(patterns: Sequence[Pattern]) -> str:
         lines += ["", f"## {CHAPTERS[chapter]} (chapter {chapter})", ""]
         lines += ["| pattern | used by | called from | tests |", "|---|---|---|---|"]
         for pattern in (one for one in patterns if one.chapter == chapter):
-            used = [name if name == EVERY else f"`{name}`" for name in pattern.datasets] + [
-                f"sensor `{name}`" for name in pattern.sensors
-            ]
+            used = [name if name == EVERY else f"`{name}`" for name in pattern.datasets] + list(pattern.starters)
             cells = (
                 f"[**{pattern.name}**](../{pattern.module}): {pattern.sentence}",
                 ", ".join(used) or "–",
@@ -193,13 +191,13 @@ def _users(definitions: dg.Definitions) -> tuple[dict[str, list[str]], dict[str,
         for tag in graph.get(key).tags:
             if tag.startswith(TAG) and name not in datasets.get(tag[len(TAG) :], []):
                 datasets.setdefault(tag[len(TAG) :], []).append(name)
-    sensors: dict[str, list[str]] = {}
-    for sensor in definitions.sensors or ():
-        if isinstance(sensor, dg.SensorDefinition):
-            for tag in sensor.tags:
+    starters: dict[str, list[str]] = {}
+    for kind, found in (("sensor", definitions.sensors), ("schedule", definitions.schedules)):
+        for starter in found or ():
+            for tag in getattr(starter, "tags", {}):
                 if tag.startswith(TAG):
-                    sensors.setdefault(tag[len(TAG) :], []).append(sensor.name)
-    return datasets, sensors
+                    starters.setdefault(tag[len(TAG) :], []).append(f"{kind} `{starter.name}`")
+    return datasets, starters
 
 
 def _tests(root: Path, name: str, module: str, tests: Mapping[str, frozenset[str]]) -> set[str]:
