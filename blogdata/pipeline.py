@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,10 +16,11 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PART
 from assets import plan
 from assets.plan import STAGES
 from blogdata import names
+from blogdata.output import console
 from blogdata.progress import Outcome, RunProgress
-from orchestration import dead_runs, replay_planner, storage_faults
+from orchestration import dead_runs, owners, replay_planner, storage_faults
 from orchestration.dataset import ACCEPT, key_of
-from orchestration.replay_planner import ASKED, PlannedRun, Stage
+from orchestration.replay_planner import ASKED, PlannedRun, Stage, Wanted
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
@@ -27,11 +28,13 @@ from patterns.core.partitions import Grain, start_of
 from patterns.ingestion.full_loader import SIZE
 from patterns.ingestion.log_splitter import pending
 from quality.contracts import CONTRACTS
+from sensors import under_way
 from services import dagster_home
 from services.config import Settings
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """The run's log is in Dagster's storage; on the terminal it would drown the progress."""
+_LOOK_AGAIN_SECONDS = 1.0
 HOURLY_LOGS = dg.AssetKey(["landing", "hourly_access_logs"])
 
 
@@ -68,7 +71,8 @@ class Pipeline:
         self._settings = settings
         self._quiet = quiet
         self._tags = {**_accepted(accept), "blogdata/trigger": command}
-        self._events = EventLog(Lake(root=str(settings.lake)))
+        self._lake = Lake(root=str(settings.lake))
+        self._events = EventLog(self._lake)
         self._repository = _definitions(settings).get_repository_def()
 
     def run(self, *, window: Window | None = None, select: Sequence[str] = ()) -> Outcome:
@@ -137,8 +141,53 @@ class Pipeline:
         if plan.is_first(stage) and (window is not None or select):
             there = plan.known(stage, self._settings.landing, self._events).union(*wanted.values())
             keys = [key for key in there if window is None or stage.grain is None or window.holds(key, stage.grain)]
-            wanted = {dataset: dict.fromkeys(keys, ASKED) for dataset in chosen}
-        for run in replay_planner.cut(stage, {dataset: wanted.get(dataset, {}) for dataset in chosen}):
+            self._all(instance, stage, {dataset: dict.fromkeys(keys, ASKED) for dataset in chosen}, outcome)
+        elif stage.grain is None:
+            self._all(instance, stage, {dataset: wanted.get(dataset, {}) for dataset in chosen}, outcome)
+        else:
+            self._each_once(instance, stage, chosen, outcome)
+
+    def _each_once(self, instance: dg.DagsterInstance, stage: Stage, chosen: Sequence[str], outcome: Outcome) -> None:
+        """Run what is stale, and wait for what others are computing: of several runs, one computes each partition."""
+        claims = under_way.claims(self._lake, stage.datasets[0])
+        owner = owners.this_run()
+        done: set[str] = set()
+        waiting = False
+        while outcome.ok:
+            stale = self._stale(stage, chosen)
+            left = {key for keys in stale.values() for key in keys} - done
+            if not left:
+                return
+            mine = claims.take(left - self._busy(instance, stage), owner)
+            try:
+                if mine:
+                    # Whoever held one of these a moment ago may have done it.
+                    self._all(instance, stage, self._stale(stage, chosen, within=mine), outcome)
+                    done.update(mine)
+            finally:
+                claims.release(mine, owner)
+            if not mine:
+                if not (self._quiet or waiting):
+                    console.print(f"waiting for another run, which computes {len(left)} partitions of {stage.name}")
+                waiting = True
+                time.sleep(_LOOK_AGAIN_SECONDS)
+                dead_runs.settle(instance)
+
+    def _stale(self, stage: Stage, chosen: Sequence[str], within: Collection[str] | None = None) -> Wanted:
+        found = plan.stale(stage, self._settings.landing, self._events)
+        return {
+            dataset: {key: why for key, why in keys.items() if within is None or key in within}
+            for dataset, keys in found.items()
+            if dataset in chosen
+        }
+
+    def _busy(self, instance: dg.DagsterInstance, stage: Stage) -> frozenset[str]:
+        if stage.grain is not Grain.HOUR:
+            return frozenset()
+        return under_way.hours(instance, stage.datasets[0], under_way.AT_WORK)
+
+    def _all(self, instance: dg.DagsterInstance, stage: Stage, wanted: Wanted, outcome: Outcome) -> None:
+        for run in replay_planner.cut(stage, wanted):
             if not outcome.ok:
                 return
             self._execute(instance, run, f"[{STAGES.index(stage) + 1}/{len(STAGES)}] {stage.name}", outcome)

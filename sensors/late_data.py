@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import dagster as dg
-from dagster._core.storage.tags import (
-    ASSET_PARTITION_RANGE_END_TAG,
-    ASSET_PARTITION_RANGE_START_TAG,
-    PARTITION_NAME_TAG,
-)
 
 from assets.plan import STALE, late, stage_of, stale_late_hours
 from orchestration import replay_planner
 from orchestration.dataset import key_of
 from orchestration.replay_planner import Wanted
-from patterns.core.partitions import Grain, between
 from resources.lake import LakeResource
-from sensors import jobs
+from sensors import jobs, under_way
 from sensors.landing import MOST_AT_ONCE
 
 
@@ -48,10 +42,13 @@ def _requests(
     context: dg.SensorEvaluationContext, lake: LakeResource, wanted: Wanted, *, of: str, after: Sequence[str]
 ) -> dg.SensorResult | dg.SkipReason:
     planned = {hour: run.datasets for run in replay_planner.cut(stage_of(of), wanted) for hour in run.keys}
-    running = _running(context.instance, key_of(of)) if planned else frozenset[str]()
-    waiting = sorted(planned.keys() - running)
-    if not waiting:
+    if not planned:
         return dg.SkipReason("every hour has seen all of its rows")
+    # The hour that is just arriving is on its way through silver in the run that brought it.
+    busy = under_way.hours(context.instance, of) | under_way.claims(lake.lake, of).held().keys()
+    waiting = sorted(planned.keys() - busy)
+    if not waiting:
+        return dg.SkipReason(f"all {len(planned)} hours that have not seen all of their rows are under way")
     # An hour is asked for once per state of its inputs: a run that failed is a person's, not this sensor's.
     state = ".".join(str(version) for version in lake.lake.versions(after).values())
     return dg.SensorResult(
@@ -64,30 +61,3 @@ def _requests(
             for hour in waiting[:MOST_AT_ONCE]
         ]
     )
-
-
-def _running(instance: dg.DagsterInstance, dataset: dg.AssetKey) -> frozenset[str]:
-    # The hour that is just arriving is on its way through silver in the run that brought it.
-    statuses = [
-        dg.DagsterRunStatus.QUEUED,
-        dg.DagsterRunStatus.NOT_STARTED,
-        dg.DagsterRunStatus.STARTING,
-        dg.DagsterRunStatus.STARTED,
-    ]
-    under_way = instance.get_runs(dg.RunsFilter(statuses=statuses))
-    return frozenset(hour for run in under_way if _writes(run, dataset) for hour in _hours(run.tags))
-
-
-def _writes(run: dg.DagsterRun, dataset: dg.AssetKey) -> bool:
-    # A run of a whole job names no assets; a backfill, or a run a person started, does.
-    if run.asset_selection is None:
-        return dataset in jobs.WRITES.get(run.job_name, ())
-    return dataset in run.asset_selection
-
-
-def _hours(tags: Mapping[str, str]) -> Sequence[str]:
-    if PARTITION_NAME_TAG in tags:
-        return [tags[PARTITION_NAME_TAG]]
-    if ASSET_PARTITION_RANGE_START_TAG in tags:
-        return between(tags[ASSET_PARTITION_RANGE_START_TAG], tags[ASSET_PARTITION_RANGE_END_TAG], Grain.HOUR)
-    return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.phases import Hold
 from lineage.runs import retries
+from quality.contracts import CONTRACTS
 from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec
 
@@ -56,6 +58,13 @@ def test_two_runs_that_both_find_an_empty_lake_end_in_one_right_one(deployment: 
     assert len(deployment.rows("bronze.visits", "raw")) == sum(hour.lines for hour in counted.arrivals.values())
     assert deployment.problems() == []
     assert deployment.run().runs == 0
+
+
+def test_of_two_runs_that_want_the_same_one_computes_each_partition(deployment: Deployment) -> None:
+    for dataset, contract in CONTRACTS.items():
+        if contract.partitioning is not None:
+            computed = Counter(entry.partition for entry in deployment.events.history(dataset))
+            assert set(computed.values()) <= {1}, (dataset, computed)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ Problem: a fixed lookback runs days again that nothing changed, and misses the r
 How it works: every publication of the receiving dataset keeps, in its commit, how many rows it has for each event
 partition; every publication of the integrating dataset keeps which version of the receiving one it has read. An event
 partition is behind when some arrival that touches it is newer than that version, or when the rows do not add
-up any more.
-There is no other state: nothing to claim, nothing to clean up after a crash, and a run that fails leaves its
-partition behind, so that it is found again.
+up any more. This is the pattern's state table, derived from what was committed, so that it cannot disagree with it:
+a run that fails leaves its partition behind, and it is found again. The one thing that is kept beside is who is at
+work on a partition (:mod:`patterns.core.claims`), so that of several runs one integrates it; a claim ends with its
+owner, however that ends.
 
 The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended
 after it has not seen it; the version it read says so.
@@ -22,7 +23,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from patterns.core.claims import Claim
 from patterns.core.commit import Entry
 
 Arrivals = Mapping[str, Entry]
@@ -46,30 +49,75 @@ def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int
     return dict(rows)
 
 
-def behind(arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str) -> list[str]:
-    """Give the event partitions that have, or had, rows which the integrating dataset has not seen.
+@dataclass(frozen=True, kw_only=True)
+class PartitionState:
+    """One line of the state table.
+
+    Args:
+        partition: Event partition.
+        updated: Version of the receiving dataset that last touched it; -1 when nothing there does any more.
+        processed: Version of the receiving dataset it was computed from; None before the first time.
+        rows: Rows it has there now.
+        processed_rows: Rows it was computed from.
+        claimed_by: Who is computing it now.
+    """
+
+    partition: str
+    updated: int
+    processed: int | None
+    rows: int
+    processed_rows: int
+    claimed_by: str | None = None
+
+    @property
+    def behind(self) -> bool:
+        """True when it has, or had, rows that were not seen."""
+        return self.processed is None or self.processed < self.updated or self.processed_rows != self.rows
+
+
+def state(
+    arrivals: Arrivals,
+    integrated: Mapping[str, Entry],
+    *,
+    source: str,
+    breakdown: str,
+    claims: Mapping[str, Claim] | None = None,
+) -> dict[str, PartitionState]:
+    """Derive the state table.
 
     Args:
         arrivals: Arrival partition to its newest publication.
         integrated: Event partition to its newest publication.
         source: Name of the receiving dataset.
         breakdown: Name of its breakdown whose first column is the event partition.
+        claims: Event partition to the claim on it.
 
     Returns:
-        Event partitions in order. An arrival partition that came without a row counts as its own event partition:
-        readers see it as empty, not as missing.
+        Event partition to its line, in order. An arrival partition that came without a row counts as its own event
+        partition: readers see it as empty, not as missing.
     """
-    touched: dict[str, int] = defaultdict(lambda: -1)
+    updated: dict[str, int] = defaultdict(lambda: -1)
     for partition, entry in arrivals.items():
-        touched[partition] = max(touched[partition], entry.version)
+        updated[partition] = max(updated[partition], entry.version)
         for key in entry.breakdowns[breakdown]:
             if key[0] is not None:
-                touched[key[0]] = max(touched[key[0]], entry.version)
+                updated[key[0]] = max(updated[key[0]], entry.version)
     rows = rows_by_event_partition(arrivals, breakdown)
-    return sorted(
-        key
-        for key in {*touched, *integrated}
-        if key not in integrated
-        or integrated[key].inputs[source] < touched.get(key, -1)
-        or integrated[key].rows_in != rows.get(key, 0)
-    )
+    held = claims or {}
+    return {
+        key: PartitionState(
+            partition=key,
+            updated=updated.get(key, -1),
+            processed=integrated[key].inputs[source] if key in integrated else None,
+            rows=rows.get(key, 0),
+            processed_rows=integrated[key].rows_in if key in integrated else 0,
+            claimed_by=held[key].owner if key in held else None,
+        )
+        for key in sorted({*updated, *integrated})
+    }
+
+
+def behind(arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str) -> list[str]:
+    """Give the event partitions that have, or had, rows which the integrating dataset has not seen, in order."""
+    lines = state(arrivals, integrated, source=source, breakdown=breakdown)
+    return [key for key, line in lines.items() if line.behind]

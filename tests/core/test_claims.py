@@ -1,0 +1,90 @@
+"""Of several runs one takes each partition, and what a dead one held is taken by the next."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from core.claiming import KEYS
+from orchestration import owners
+from patterns.core.claims import PARTITION_STATE, Claim, Claims
+from patterns.core.lake import Lake
+
+PROGRAM = Path(__file__).parent / "claiming.py"
+H0, H1, H2 = "2026-01-05T00", "2026-01-05T01", "2026-01-05T02"
+
+
+@pytest.fixture
+def lake(lake_root: Path) -> Lake:
+    return Lake(root=str(lake_root))
+
+
+def claims(lake: Lake, dataset: str = "silver.visits", dead: str = "") -> Claims:
+    return Claims(lake, dataset, alive=lambda claim: claim.owner != dead)
+
+
+def test_a_partition_is_taken_by_one_and_free_again_when_it_is_done(lake: Lake) -> None:
+    assert claims(lake).take([H1, H0], "one") == [H0, H1]
+    assert claims(lake).take([H1, H2], "other") == [H2]
+    assert {key: claim.owner for key, claim in claims(lake).held().items()} == {H0: "one", H1: "one", H2: "other"}
+    claims(lake).release([H0, H1, H2], "one")
+    assert list(claims(lake).held()) == [H2], "what another one holds is not given free"
+    assert claims(lake).take([H1], "other") == [H1]
+
+
+def test_who_holds_a_partition_already_is_given_it_again(lake: Lake) -> None:
+    assert claims(lake).take([H0], "one") == claims(lake).take([H0], "one") == [H0]
+
+
+def test_what_a_dead_one_held_is_free_without_anybody_doing_anything(lake: Lake) -> None:
+    claims(lake).take([H0, H1], "victim")
+    assert claims(lake, dead="victim").held() == {}
+    assert claims(lake, dead="victim").take([H1], "heir") == [H1]
+    assert {claim.owner for claim in claims(lake).held().values()} == {"heir"}, "the dead one's claims are gone"
+
+
+def test_claims_on_one_dataset_are_none_on_another(lake: Lake) -> None:
+    claims(lake).take([H0], "one")
+    assert claims(lake, "gold.page_stats").take([H0], "other") == [H0]
+    assert list(claims(lake).held()) == [H0]
+
+
+def test_nothing_wanted_and_nothing_to_release_write_nothing(lake: Lake) -> None:
+    assert claims(lake).take([], "one") == []
+    claims(lake).release([H0], "one")
+    assert lake.version(PARTITION_STATE) is None
+
+
+def test_an_owner_of_this_machine_lives_as_long_as_its_process() -> None:
+    now = datetime.now(timezone.utc)
+    mine = owners.this_run()
+    assert owners.alive(Claim(partition=H0, owner=mine, taken_at=now))
+    host, pid, created, run = mine.rsplit(" ", 3)
+    assert not owners.alive(Claim(partition=H0, owner=f"{host} {pid} {float(created) - 60} {run}", taken_at=now))
+    assert owners.this_run() != mine
+
+
+def test_an_owner_of_another_machine_lives_as_long_as_its_lease() -> None:
+    away = "elsewhere 1 1.0 abc"
+    now = datetime.now(timezone.utc)
+    assert owners.alive(Claim(partition=H0, owner=away, taken_at=now - owners.LEASE + timedelta(minutes=1)))
+    assert not owners.alive(Claim(partition=H0, owner=away, taken_at=now - owners.LEASE - timedelta(minutes=1)))
+
+
+@pytest.mark.parametrize("dies", [0, 12], ids=["both live", "one is killed between claim and completion"])
+def test_two_at_once_integrate_fifty_late_partitions_each_once(lake: Lake, tmp_path: Path, dies: int) -> None:
+    folder = tmp_path / "done"
+    folder.mkdir()
+    commands = [[sys.executable, str(PROGRAM), lake.root, str(folder), str(count)] for count in (0, dies)]
+    started = [subprocess.Popen(command, cwd=PROGRAM.parent.parent) for command in commands]
+    ended = [process.wait(timeout=120) for process in started]
+    assert ended == [0, -signal.SIGKILL if dies else 0]
+    done = {key: (folder / key).read_text().splitlines() for key in KEYS}
+    assert [key for key, by in done.items() if len(by) != 1] == []
+    assert len({owner for by in done.values() for owner in by}) == 2, "both had some"
+    assert claims(lake).held() == {} or dies
