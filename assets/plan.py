@@ -18,8 +18,9 @@ from orchestration import replay_planner
 from orchestration.finality import lookback_of
 from orchestration.replay_planner import Link, PlannedRun, Stage, Wanted
 from patterns.core.commit import WHOLE_TABLE, Entry
+from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
-from patterns.core.partitions import Grain, coarser
+from patterns.core.partitions import Grain, coarser, parse_keys
 from patterns.error_management import dynamic_late_data_integrator
 from patterns.ingestion.readiness_marker import LandedPartition, scan
 from quality.contracts import CONTRACTS
@@ -306,6 +307,52 @@ def is_first(stage: Stage) -> bool:
 def stage_of(dataset: str) -> Stage:
     """Give the stage a dataset belongs to."""
     return next(stage for stage in STAGES if dataset in stage.datasets)
+
+
+def named(dataset: str, partitions: str | None, landing: Path, events: EventLog) -> Sequence[str]:
+    """Give the partitions a person names.
+
+    Args:
+        dataset: Whose.
+        partitions: As :func:`parse_keys` reads it, or `all`; None for a dataset that is written whole.
+        landing: The landing zone.
+        events: The event log.
+
+    Returns:
+        Their keys.
+
+    Raises:
+        ConfigurationError: The dataset has none of that name.
+    """
+    stage = stage_of(dataset)
+    there = sorted(known(stage, landing, events))
+    if stage.grain is None and partitions:
+        raise ConfigurationError(
+            what=f"{dataset} is written whole", where="partitions", next_step="name the dataset only"
+        )
+    if stage.grain is not None and not partitions:
+        raise ConfigurationError(
+            what=f"which partitions of {dataset}?",
+            where="partitions",
+            next_step=f"name some, like {there[-1] if there else '2026-01-05'}, first..last, or all",
+        )
+    if not there:
+        raise ConfigurationError(
+            what=f"{dataset} has never been published, and nothing has landed for it",
+            where=dataset,
+            next_step="land something first: blogdata land --help",
+        )
+    if stage.grain is None or partitions is None or partitions == "all":
+        return there
+    chosen = parse_keys(partitions, stage.grain)
+    unknown = sorted(set(chosen) - set(there))
+    if unknown:
+        raise ConfigurationError(
+            what=f"{dataset} has no partition {', '.join(unknown[:3])}{' …' if len(unknown) > 3 else ''}",
+            where="partitions",
+            next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
+        )
+    return chosen
 
 
 def replay(asked: Wanted, events: EventLog) -> list[PlannedRun]:

@@ -116,7 +116,11 @@ def replay(
     hours = sorted({correction.arrival_hour for correction in corrections})
     table = Lake(root=str(settings.lake)).table("bronze.dead_letters")
     columns = ["source_file", "source_offset"]
-    dead = [] if table is None else table.to_pyarrow_table([("arrival_hour", "in", hours)], columns).to_pylist()
+    dead = (
+        []
+        if table is None
+        else table.to_pyarrow_table(columns=columns, filters=[("arrival_hour", "in", hours)]).to_pylist()
+    )
     result = dead_letter_replay.land(
         corrections, [(row["source_file"], row["source_offset"]) for row in dead], settings.landing
     )

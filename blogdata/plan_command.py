@@ -14,7 +14,6 @@ from blogdata.output import console, say_json
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
-from patterns.core.partitions import parse_keys
 from quality.contracts import CONTRACTS
 from services.config import Settings, load
 
@@ -51,7 +50,7 @@ def plan(
             )
         runs = blog.outstanding(settings.landing, events)
     else:
-        keys = _keys(settings, events, replay, partitions)
+        keys = blog.named(replay, partitions, settings.landing, events)
         runs = blog.replay({replay: dict.fromkeys(keys, ASKED)}, events)
     past = Past(events)
     if as_json:
@@ -63,42 +62,6 @@ def plan(
         _show(runs, past)
     if runs and (yes or _agreed()):
         _run(settings, runs, as_json=as_json)
-
-
-def _keys(settings: Settings, events: EventLog, dataset: str, partitions: str | None) -> Sequence[str]:
-    from assets import plan as blog
-
-    stage = blog.stage_of(dataset)
-    there = sorted(blog.known(stage, settings.landing, events))
-    if stage.grain is None:
-        if partitions is not None:
-            raise ConfigurationError(
-                what=f"{dataset} is written whole", where="--partitions", next_step="leave --partitions away"
-            )
-        return there or _nothing(dataset)
-    if partitions is None:
-        raise ConfigurationError(
-            what=f"which partitions of {dataset}?",
-            where="--partitions",
-            next_step=f"name some, like {there[-1] if there else '2026-01-05'}, first..last, or all",
-        )
-    chosen = there if partitions == "all" else parse_keys(partitions, stage.grain)
-    unknown = sorted(set(chosen) - set(there))
-    if unknown and there:
-        raise ConfigurationError(
-            what=f"{dataset} has no partition {', '.join(unknown[:3])}{' …' if len(unknown) > 3 else ''}",
-            where="--partitions",
-            next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
-        )
-    return chosen if there else _nothing(dataset)
-
-
-def _nothing(dataset: str) -> Sequence[str]:
-    raise ConfigurationError(
-        what=f"{dataset} has never been published, and nothing has landed for it",
-        where="--replay",
-        next_step="land something first: blogdata land --help",
-    )
 
 
 def _agreed() -> bool:

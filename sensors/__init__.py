@@ -2,9 +2,10 @@
 
 import dagster as dg
 
-from sensors.jobs import JOBS
+from sensors import jobs
 from sensors.landing import access_logs_landed, devices_landed, hour_is_ready, users_landed
 from sensors.late_data import late_data, watermark_moved
+from sensors.replays import replay, replay_runs
 from sensors.schedules import SCHEDULES
 
 downstream = dg.AutomationConditionSensorDefinition(
@@ -13,5 +14,15 @@ downstream = dg.AutomationConditionSensorDefinition(
     minimum_interval_seconds=30,
     description="Runs what lies downstream of updated data, as its automation condition says",
 )
-SENSORS = (access_logs_landed, hour_is_ready, users_landed, devices_landed, late_data, watermark_moved, downstream)
+JOBS = (*jobs.JOBS, replay)
+SENSORS = (
+    access_logs_landed,
+    hour_is_ready,
+    users_landed,
+    devices_landed,
+    late_data,
+    watermark_moved,
+    replay_runs,
+    downstream,
+)
 __all__ = ["JOBS", "SCHEDULES", "SENSORS"]

@@ -154,7 +154,7 @@ def _trigger(tags: Mapping[str, str]) -> str:
     return "manual"
 
 
-def failure(context: dg.AssetExecutionContext, error: PlatformError) -> Exception:
+def failure(context: dg.AssetExecutionContext | dg.OpExecutionContext, error: PlatformError) -> Exception:
     """Retry a fault that may pass by itself, with growing, jittered waits; stop at one a person must mend."""
     if error.transient and context.retry_number < MAX_RETRIES:
         # Jitter keeps two steps that collided from colliding again.

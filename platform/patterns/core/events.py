@@ -161,6 +161,24 @@ class EventLog:
         rows = table.filter(pc.equal(table["kind"], PUBLICATION)).to_pylist()
         return [_entry(row) for row in sorted(rows, key=lambda row: int(row["table_version"]))]
 
+    def notes(self, kind: str) -> list[Event]:
+        """Give all events of a kind other than publications, oldest first."""
+        table = self._lake.table(EVENTS)
+        if table is None:
+            return []
+        rows = table.to_pyarrow_dataset().to_table(filter=pc.field("kind") == kind).to_pylist()
+        return [
+            Event(
+                kind=row["kind"],
+                dataset=row["dataset"],
+                partition=row["partition"],
+                run_id=row["run_id"],
+                payload=None if row["payload"] is None else json.loads(row["payload"]),
+                identity=row["event_id"],
+            )
+            for row in sorted(rows, key=lambda row: row["recorded_at"])
+        ]
+
     def _project(self, dataset: str, after: int) -> int:
         table = self._lake.table(dataset)
         assert table is not None

@@ -1,0 +1,105 @@
+"""Replays that the daemon carries out: asked for once, kept in the event log, done run by run.
+
+What is left of a replay is not remembered but derived: a run of its plan is done when each of its partitions has been
+published since the replay was asked for. A daemon that dies in its middle, a run that fails and is repeated by a
+person, and a partition that somebody else ran in between are therefore all the same to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestration.replay_planner import PlannedRun
+from patterns.core.commit import WHOLE_TABLE
+from patterns.core.events import Event, EventLog
+from patterns.core.lake import Lake
+
+REPLAY = "replay"
+DONE = "replay_done"
+TAG = "blogdata/replay"
+"""Tag of a run: the replay it belongs to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayRun:
+    """One run of a replay: datasets in their order, and a gapless range of partitions; no keys: written whole."""
+
+    datasets: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """A replay that was asked for.
+
+    Args:
+        identity: Of the event.
+        dataset: What was asked for.
+        runs: The plan, in order.
+        versions: Dataset to its table version when the replay was asked for.
+    """
+
+    identity: str
+    dataset: str
+    runs: Sequence[ReplayRun]
+    versions: dict[str, int]
+
+    def left(self, events: EventLog) -> list[tuple[int, ReplayRun]]:
+        """Give the runs that are not done, with their numbers in the plan."""
+        return [(number, run) for number, run in enumerate(self.runs) if not self._done(run, events)]
+
+    def _done(self, run: ReplayRun, events: EventLog) -> bool:
+        keys = run.keys or (WHOLE_TABLE,)
+        for dataset in run.datasets:
+            published = events.publications(dataset, keys)
+            before = self.versions.get(dataset, -1)
+            if any(key not in published or published[key].version <= before for key in keys):
+                return False
+        return True
+
+
+def ask(lake: Lake, events: EventLog, dataset: str, runs: Sequence[PlannedRun], run_id: str) -> None:
+    """Keep a replay for the daemon.
+
+    Args:
+        lake: The tables' root.
+        events: The event log.
+        dataset: What was asked for.
+        runs: The plan.
+        run_id: The run that asks.
+    """
+    plan = [{"datasets": list(run.datasets), "keys": list(run.keys)} for run in runs]
+    versions = lake.versions(sorted({name for run in runs for name in run.datasets}))
+    # The run that asks may be repeated: it asks for the same replay, not for a second one.
+    events.append(
+        [
+            Event(
+                kind=REPLAY,
+                dataset=dataset,
+                run_id=run_id,
+                identity=f"replay-{run_id}",
+                payload={"runs": plan, "versions": versions},
+            )
+        ]
+    )
+
+
+def pending(events: EventLog) -> list[Replay]:
+    """Give the replays that have not been closed, oldest first."""
+    closed = {note.identity for note in events.notes(DONE)}
+    found: dict[str, Replay] = {}
+    for note in events.notes(REPLAY):
+        if note.identity is None or note.payload is None or f"{note.identity}-done" in closed:
+            continue
+        runs = [ReplayRun(datasets=tuple(run["datasets"]), keys=tuple(run["keys"])) for run in note.payload["runs"]]
+        found.setdefault(
+            note.identity,
+            Replay(identity=note.identity, dataset=note.dataset, runs=runs, versions=note.payload["versions"]),
+        )
+    return list(found.values())
+
+
+def close(events: EventLog, replay: Replay) -> None:
+    """Note that nothing is left of a replay."""
+    events.append([Event(kind=DONE, dataset=replay.dataset, identity=f"{replay.identity}-done")])

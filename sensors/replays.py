@@ -1,0 +1,123 @@
+"""Replays from the UI: a job plans one and keeps it, a sensor carries it out, one run after the other."""
+
+import dagster as dg
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+
+from assets import plan
+from orchestration import replays
+from orchestration.dataset import failure, key_of
+from orchestration.replay_planner import ASKED, Past, PlannedRun
+from orchestration.replays import TAG, Replay, ReplayRun
+from orchestration.step import LakeAccess
+from patterns.core.errors import ConfigurationError, PlatformError
+from quality.contracts import CONTRACTS
+from resources.lake import LakeResource
+
+
+class ReplayConfig(dg.Config):
+    """What runs again, with everything that has read it.
+
+    Args:
+        dataset: Name as `layer.table`.
+        partitions: Keys, `first..last`, a day for its hours, several by commas, or `all`; empty for a table that is
+            written whole.
+        only_plan: Show the plan and run nothing.
+    """
+
+    dataset: str
+    partitions: str = ""
+    only_plan: bool = False
+
+
+@dg.op(required_resource_keys={"lake"}, description="Plan a replay, and keep it for the sensor `replay_runs`")
+def plan_replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
+    """Plan what a person asks for; nothing has run when it ends."""
+    access: LakeAccess = context.resources.lake
+    try:
+        if config.dataset not in CONTRACTS:
+            raise ConfigurationError(
+                what=f"no dataset is called {config.dataset}",
+                where="dataset",
+                next_step=f"choose from: {', '.join(CONTRACTS)}",
+            )
+        keys = plan.named(config.dataset, config.partitions or None, access.landing_path, access.events)
+    except PlatformError as error:
+        raise failure(context, error) from error
+    runs = plan.replay({config.dataset: dict.fromkeys(keys, ASKED)}, access.events)
+    if not config.only_plan:
+        replays.ask(access.lake, access.events, config.dataset, runs, context.run_id)
+    context.add_output_metadata({"runs": len(runs), "plan": _table(runs, Past(access.events))})
+
+
+@dg.job(
+    name="replay",
+    description="Run partitions again with everything that has read them: plan it, and have the sensor carry it out",
+)
+def replay() -> None:
+    """Plan a replay."""
+    plan_replay()
+
+
+@dg.sensor(
+    name="replay_runs",
+    asset_selection=dg.AssetSelection.groups("bronze", "silver", "gold"),
+    minimum_interval_seconds=15,
+    description="Carries out the replays that the job `replay` has planned, one run after the other",
+    tags={"pattern/dead-letter": ""},
+)
+def replay_runs(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
+    """Ask for the first run of each replay that is not done; close the replays of which nothing is left."""
+    requests, told = [], []
+    for asked in replays.pending(lake.events):
+        left = asked.left(lake.events)
+        if not left:
+            replays.close(lake.events, asked)
+            told.append(f"the replay of {asked.dataset} is done")
+            continue
+        number, run = left[0]
+        requests.append(_request(asked, number, run))
+        if failed := _failed(context.instance, asked, number):
+            told.append(f"the replay of {asked.dataset} waits: its run {failed} failed; mend it and run that one again")
+    for line in told:
+        context.log.info(line)
+    # A run that was asked for is not asked for again: its key is known.
+    return dg.SensorResult(
+        run_requests=requests, skip_reason=None if requests else "; ".join(told) or "no replay was asked for"
+    )
+
+
+def _request(asked: Replay, number: int, run: ReplayRun) -> dg.RunRequest:
+    tags = {TAG: asked.identity}
+    if run.keys:
+        tags |= {ASSET_PARTITION_RANGE_START_TAG: run.keys[0], ASSET_PARTITION_RANGE_END_TAG: run.keys[-1]}
+    return dg.RunRequest(
+        run_key=f"{asked.identity}/{number}",
+        asset_selection=[key_of(dataset) for dataset in run.datasets],
+        tags=tags,
+    )
+
+
+def _failed(instance: dg.DagsterInstance, asked: Replay, number: int) -> str | None:
+    tags = {TAG: asked.identity, "dagster/run_key": f"{asked.identity}/{number}"}
+    newest = instance.get_runs(dg.RunsFilter(tags=tags), limit=1)
+    return newest[0].run_id if newest and newest[0].status == dg.DagsterRunStatus.FAILURE else None
+
+
+def _table(runs: list[PlannedRun], past: Past) -> dg.TableMetadataValue:
+    records = []
+    for run in runs:
+        estimate = past.estimate(run)
+        records.append(
+            dg.TableRecord(
+                {
+                    "datasets": ", ".join(run.datasets),
+                    "partitions": f"{run.keys[0]} … {run.keys[-1]} ({len(run.keys)})" if run.keys else "whole",
+                    "why": "; ".join(f"{reason} ({count})" for reason, count in run.reasons.items()),
+                    "rows": estimate.rows or 0,
+                    "seconds": round(estimate.seconds or 0.0, 1),
+                }
+            )
+        )
+    columns = [dg.TableColumn(name) for name in ("datasets", "partitions", "why")]
+    columns += [dg.TableColumn("rows", type="int"), dg.TableColumn("seconds", type="float")]
+    return dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))

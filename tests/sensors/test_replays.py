@@ -1,0 +1,125 @@
+"""A replay from the UI is planned by a job and carried out by a sensor, run by run, whatever happens in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from orchestration import replays
+from orchestration.replays import TAG
+from published import bronze, publish
+from quality.contracts import CONTRACTS
+from resources.lake import LakeResource
+from sensors.replays import ReplayConfig, plan_replay, replay_runs
+from sensors.under_way import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+
+HOUR = "2026-01-05T03"
+SILVER = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched")
+
+
+@pytest.fixture
+def lake(lake: LakeResource) -> LakeResource:
+    """An hour that has been published from bronze to gold."""
+    bronze(lake.lake, {HOUR: {HOUR: 5}})
+    for dataset in SILVER:
+        write(lake, dataset, HOUR)
+    return lake
+
+
+def write(lake: LakeResource, dataset: str, key: str) -> None:
+    publish(lake.lake, dataset, CONTRACTS[dataset].partition_column, {key: 1}, inputs={"bronze.visits": 0})
+
+
+def ask(lake: LakeResource, instance: dg.DagsterInstance, **config: Any) -> dg.OpExecutionContext:
+    context = dg.build_op_context(resources={"lake": lake}, instance=instance)
+    plan_replay(context, ReplayConfig(**config))
+    return context
+
+
+def asked(data: Any) -> list[tuple[tuple[str, ...], str]]:
+    return [
+        (
+            tuple(".".join(key.path) for key in request.asset_selection),
+            f"{request.tags[ASSET_PARTITION_RANGE_START_TAG]}..{request.tags[ASSET_PARTITION_RANGE_END_TAG]}",
+        )
+        for request in data.run_requests or ()
+    ]
+
+
+def test_without_a_replay_nothing_is_asked_for(lake: LakeResource, tick: Any) -> None:
+    assert tick(replay_runs).skip_message == "no replay was asked for"
+
+
+def test_the_runs_of_a_replay_follow_each_other_and_then_it_is_done(
+    lake: LakeResource, instance: dg.DagsterInstance, tick: Any
+) -> None:
+    ask(lake, instance, dataset="silver.visits", partitions=HOUR)
+    first = tick(replay_runs)
+    assert asked(first) == [(SILVER, f"{HOUR}..{HOUR}")]
+    assert asked(tick(replay_runs)) == asked(first), "as long as it has not run"
+    assert tick(replay_runs).run_requests[0].run_key == first.run_requests[0].run_key, "and under the same key"
+    for dataset in SILVER[:2]:
+        write(lake, dataset, HOUR)
+    assert asked(tick(replay_runs)) == asked(first), "as long as a part of it has not run"
+    write(lake, SILVER[2], HOUR)
+    daily = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
+    assert asked(tick(replay_runs)) == [(daily, "2026-01-05..2026-01-05")]
+    for dataset in daily:
+        write(lake, dataset, "2026-01-05")
+    assert asked(tick(replay_runs)) == [(("gold.visits_cube_weekly",), "2026-01-05..2026-01-05")]
+    write(lake, "gold.visits_cube_weekly", "2026-01-05")
+    assert tick(replay_runs).skip_message == "the replay of silver.visits is done"
+    assert tick(replay_runs).skip_message == "no replay was asked for"
+
+
+def test_a_table_that_is_written_whole_is_asked_for_without_partitions(
+    lake: LakeResource, instance: dg.DagsterInstance, tick: Any
+) -> None:
+    publish(lake.lake, "bronze.devices", None, {"": 1})
+    ask(lake, instance, dataset="bronze.devices")
+    (request,) = tick(replay_runs).run_requests
+    assert ["/".join(key.path) for key in request.asset_selection] == ["bronze/devices", "silver/devices"]
+    assert ASSET_PARTITION_RANGE_START_TAG not in request.tags
+
+
+def test_a_job_that_is_repeated_asks_for_the_same_replay(lake: LakeResource, instance: dg.DagsterInstance) -> None:
+    context = ask(lake, instance, dataset="silver.visits", partitions=HOUR)
+    plan_replay(context, ReplayConfig(dataset="silver.visits", partitions=HOUR))
+    assert len(replays.pending(lake.events)) == 1
+
+
+def test_a_plan_only_shows(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
+    context = ask(lake, instance, dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T03", only_plan=True)
+    metadata = context.get_output_metadata("result")
+    assert metadata["runs"] == 3
+    assert metadata["plan"].records[0].data["partitions"] == f"{HOUR} … {HOUR} (1)"
+    assert tick(replay_runs).skip_message == "no replay was asked for"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"dataset": "silver.visit"}, "no dataset is called silver.visit"),
+        ({"dataset": "silver.visits"}, "which partitions of silver.visits"),
+        ({"dataset": "silver.visits", "partitions": "2025-01-05"}, "silver.visits has no partition 2025-01-05T00"),
+        ({"dataset": "silver.devices", "partitions": "all"}, "silver.devices is written whole"),
+    ],
+)
+def test_what_does_not_exist_is_refused(
+    lake: LakeResource, instance: dg.DagsterInstance, config: dict[str, str], message: str
+) -> None:
+    with pytest.raises(dg.Failure, match=message):
+        ask(lake, instance, **config)
+
+
+def test_a_run_that_failed_holds_its_replay_and_is_named(
+    lake: LakeResource, instance: dg.DagsterInstance, tick: Any
+) -> None:
+    ask(lake, instance, dataset="silver.visits", partitions=HOUR)
+    (request,) = tick(replay_runs).run_requests
+    tags = {TAG: request.tags[TAG], "dagster/run_key": request.run_key}
+    instance.add_run(dg.DagsterRun(job_name="__ASSET_JOB", status=dg.DagsterRunStatus.FAILURE, tags=tags))
+    again = tick(replay_runs)
+    assert [one.run_key for one in again.run_requests] == [request.run_key], "Dagster knows the key, and starts nothing"
