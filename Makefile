@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster test-kills lint format bench clean
+.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster test-kills mutants lint format bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -42,6 +42,9 @@ test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=docs/image
 
 test-kills: setup ## Processes and servers killed at every phase (KILL_SEEDS=2,3 KILL_SEED=7 kill elsewhere)
 	@KILL_CAMPAIGN=1 $(BIN)/python -m pytest tests/lineage/test_kills.py tests/lineage/test_server_kills.py $(ARGS)
+
+mutants: setup ## Seed harmful changes into copies of the project: some test must notice each (ARGS="name part" picks some)
+	@cd tests && ../$(BIN)/python -m mutants $(ARGS)
 
 test-cluster: setup ## The core of the tests on a Spark standalone cluster of two workers
 	@BLOGDATA_TEST_WORKERS=2 $(BIN)/python -m pytest tests/core tests/ingestion tests/lineage/test_plan.py \

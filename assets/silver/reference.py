@@ -22,9 +22,9 @@ def users(step: Step) -> Commit:
 
 @blog_dataset("silver.devices", deps=[bronze.devices], automation=newly_updated())
 def devices(step: Step) -> Commit:
-    """Keep one row per device."""
+    """Keep one row per device of the newest delivery; only those that differ are written."""
     delivered = step.read("bronze.devices").where(F.size("reasons") == 0)
-    return step.overwrite(
+    return step.merge_delivery(
         device_rules.unique(delivered),
         accounts=accounts.whole(step, "bronze.devices", "dead_lettered", "dead"),
     )

@@ -13,6 +13,7 @@ from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.run import RunContext
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from patterns.idempotency.merger import merge, removed
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
 
 if TYPE_CHECKING:
@@ -136,19 +137,42 @@ class Step:
         Raises:
             PlatformError: As `publish`.
         """
-        target = Target(
-            lake=self.lake,
-            contract=self.contract,
-            run=self.run,
-            engine=self.engine,
-            probe=self._access.probe,
-        )
+        target = self._target()
         provenance = Provenance(
             inputs=self.inputs, accounts=accounts or {}, expected=expected or {}, landed=landed or {}
         )
         if self.contract.partitioning is None:
             return overwrite_table(frame, target, provenance)
         return overwrite_partitions(frame, target, self.partitions, provenance)
+
+    def merge_delivery(self, delivered: DataFrame, *, accounts: Mapping[str, Account] | None = None) -> Commit:
+        """Bring the table in line with a full delivery, and write only what differs; audited and accounted for.
+
+        Args:
+            delivered: All rows there are, with the contract's columns.
+            accounts: What the layer above has for the table as it is afterwards.
+
+        Returns:
+            The commit.
+
+        Raises:
+            PlatformError: As `merge`.
+        """
+        provenance = Provenance(inputs=self.inputs, accounts=accounts or {})
+        version = self.lake.version(self.contract.dataset)
+        if version is None:
+            return merge(delivered, self._target(), provenance, deleted=None)
+        current = self.lake.read(self.spark, self.contract.dataset, version)
+        return merge(removed(delivered, current, self.contract), self._target(), provenance, at=version)
+
+    def _target(self) -> Target:
+        return Target(
+            lake=self.lake,
+            contract=self.contract,
+            run=self.run,
+            engine=self.engine,
+            probe=self._access.probe,
+        )
 
 
 class InputChanged(PlatformError):

@@ -194,7 +194,7 @@ DEVICES = Contract(
     stands_for="sum(occurrences)",
     reasons={"duplicates": "sum(occurrences - 1)"},
     statistics=("device_type", "device_version"),
-    patterns=("Static Joiner", "Audit-Write-Audit-Publish", "Data Overwrite"),
+    patterns=("Static Joiner", "Audit-Write-Audit-Publish", "Merger"),
     freshness_hours=24,
 )
 

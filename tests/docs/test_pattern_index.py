@@ -25,6 +25,7 @@ WORKING = (
     "Late Data Detector",
     "Windowed Deduplicator",
     "Data Overwrite",
+    "Merger",
     "Distributed Aggregator",
     "Metadata Decorator",
     "Static Joiner",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from patterns.core.commit import Commit
 from patterns.core.errors import ConfigurationError
-from patterns.quality.audit_write_audit_publish import Provenance, Target, publish
+from patterns.quality.audit_write_audit_publish import Overwrite, Provenance, Target, publish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,7 +51,8 @@ def overwrite_partitions(frame: DataFrame, target: Target, partitions: Sequence[
         )
     keys = sorted(set(partitions))
     listed = ", ".join(f"'{key}'" for key in keys)
-    return publish(frame, target, predicate=f"{column.column} IN ({listed})", partitions=keys, provenance=provenance)
+    change = Overwrite(predicate=f"{column.column} IN ({listed})")
+    return publish(frame, target, change=change, partitions=keys, provenance=provenance)
 
 
 def overwrite_table(frame: DataFrame, target: Target, provenance: Provenance) -> Commit:
@@ -67,4 +68,4 @@ def overwrite_table(frame: DataFrame, target: Target, provenance: Provenance) ->
             where=target.contract.dataset,
             next_step="use overwrite_partitions and name the partitions",
         )
-    return publish(frame, target, predicate="true", partitions=(), provenance=provenance)
+    return publish(frame, target, change=Overwrite(predicate="true"), partitions=(), provenance=provenance)

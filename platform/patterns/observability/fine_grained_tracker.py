@@ -53,10 +53,14 @@ def sources(lake: Lake, landing: str, commit: Commit) -> Mapping[str, Sequence[C
         commit: A publication.
 
     Returns:
-        Output column to its sources, sorted.
+        Output column to its sources, sorted. What a merge has looked up in its own table is no source of it.
     """
     return {
-        column: [source for source in (_source(lake, landing, text) for text in found) if source is not None]
+        column: [
+            source
+            for source in (_source(lake, landing, text) for text in found)
+            if source is not None and source.dataset != commit.dataset
+        ]
         for column, found in commit.info["column_lineage"].items()
     }
 

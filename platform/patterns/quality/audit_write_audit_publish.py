@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,38 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Overwrite:
+    """Replace the rows that match a condition on the partition column; "true": all rows."""
+
+    predicate: str
+
+    def options(self) -> dict[str, str]:
+        """Give what the writer is told."""
+        return {"replaceWhere": self.predicate}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upsert:
+    """Change the rows that have the same key, and insert those that have none.
+
+    Args:
+        key: Columns that identify a row.
+        columns: All columns of the table.
+        deleted: Boolean column of the changes that marks a row as removed; None: changes remove nothing.
+        at: Version of the table the changes are for; None: whichever it is at.
+    """
+
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    deleted: str | None
+    at: int | None
+
+    def options(self) -> dict[str, str]:
+        """Give what the writer is told."""
+        return {"merge": json.dumps(asdict(self))}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Provenance:
     """What the rows were computed from.
 
@@ -85,14 +117,14 @@ class Provenance:
 
 
 def publish(
-    frame: DataFrame, target: Target, *, predicate: str, partitions: Sequence[str], provenance: Provenance
+    frame: DataFrame, target: Target, *, change: Overwrite | Upsert, partitions: Sequence[str], provenance: Provenance
 ) -> Commit:
-    """Replace the rows that match a predicate by a frame, audited, in one commit, once per run.
+    """Change a table by a frame, audited, in one commit, once per run.
 
     Args:
-        frame: The rows, with the columns of the contract.
+        frame: The rows, with the columns of the contract, and for an upsert its mark of removed rows.
         target: The table, its contract and the run.
-        predicate: SQL condition on the partition column; every row of the frame must match it. "true": all rows.
+        change: What the rows do; every row of an overwrite must match its predicate.
         partitions: Partition keys of the batch; empty for a table that is written whole.
         provenance: Inputs, accounts and landed files.
 
@@ -115,17 +147,18 @@ def publish(
         contract,
         partitions,
         provenance.accounts,
-        _info(target, commit_id, predicate, provenance, started),
+        _info(target, commit_id, change, provenance, started),
         expected=provenance.expected,
     )
-    rows = frame.select(*[f"`{column.name}`" for column in contract.columns])
+    marks = [f"`{change.deleted}`"] if isinstance(change, Upsert) and change.deleted else []
     before = lake.version(contract.dataset)
     try:
         with translated(contract.dataset, partitions):
-            _write(rows, target, spec, predicate, commit_id)
+            rows = frame.select(*[f"`{column.name}`" for column in contract.columns], *marks)
+            _write(rows, target, spec, change, commit_id)
     except ConstraintViolated as refused:
         # Delta names the first bad row it meets; a person wants everything that is wrong with the batch.
-        found = judge(rows, spec).violations
+        found = judge(rows, spec).violations if isinstance(change, Overwrite) else ()
         if not found:
             raise
         raise AuditFailed(contract.dataset, found) from refused
@@ -137,11 +170,13 @@ def _commit_id(target: Target, partitions: Sequence[str]) -> str:
     return f"{target.contract.dataset}/{span}/{target.run.run_id}"
 
 
-def _info(target: Target, commit_id: str, predicate: str, provenance: Provenance, started: float) -> dict[str, Any]:
+def _info(
+    target: Target, commit_id: str, change: Overwrite | Upsert, provenance: Provenance, started: float
+) -> dict[str, Any]:
     run = target.run
     return {
         "commit_id": commit_id,
-        "predicate": predicate,
+        "change": change.options(),
         "started_at": started,
         "inputs": dict(provenance.inputs),
         "landed": dict(provenance.landed),
@@ -155,7 +190,7 @@ def _info(target: Target, commit_id: str, predicate: str, provenance: Provenance
     }
 
 
-def _write(rows: DataFrame, target: Target, spec: AuditSpec, predicate: str, commit_id: str) -> None:
+def _write(rows: DataFrame, target: Target, spec: AuditSpec, change: Overwrite | Upsert, commit_id: str) -> None:
     path = target.lake.path(target.contract.dataset)
     if target.engine is Engine.CHECKPOINT:
         kept = rows.localCheckpoint()
@@ -175,7 +210,7 @@ def _write(rows: DataFrame, target: Target, spec: AuditSpec, predicate: str, com
         writer = rows.write.format("audited-delta").mode("overwrite").option("audit", json.dumps(spec.as_json()))
         if target.probe:
             writer = writer.option("probe", target.probe)
-    writer.option("replaceWhere", predicate).option("txnAppId", commit_id).option("txnVersion", 1).save(path)
+    writer.options(**change.options()).option("txnAppId", commit_id).option("txnVersion", 1).save(path)
 
 
 def _receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:

@@ -41,6 +41,10 @@ class SchemaMismatch(PlatformError):
     """The written columns are not those of the table."""
 
 
+class AmbiguousChange(PlatformError):
+    """Several changes of a merge meet one row."""
+
+
 class ConcurrentWrite(PlatformError):
     """Another writer published first."""
 
@@ -76,13 +80,30 @@ def translated(dataset: str, partitions: Sequence[str]) -> Iterator[None]:
         raise typed from error
 
 
+_ANOTHER_SHAPE = (
+    "UNRESOLVED_COLUMN",
+    "SCHEMA_MISMATCH",
+    "FAILED_TO_MERGE_FIELDS",
+    "CONSTRAINT_DATA_TYPE_MISMATCH",
+    "CAST_INVALID_INPUT",
+    "CAST_OVERFLOW",
+    "NUMERIC_VALUE_OUT_OF_RANGE",
+)
+"""What Spark and Delta call columns, or values, that are not those of the table."""
+
+
 def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> PlatformError | None:
     condition = error.getCondition() or ""
     text = str(error)
     where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
     if "BLOGDATA_AUDIT_FAILED" in text:
         return AuditFailed(dataset, _violations(text))
-    if "CONCURRENT" in condition or "ConcurrentModification" in text or "DELTA_CONCURRENT" in text:
+    if (
+        "BLOGDATA_TABLE_MOVED" in text
+        or "CONCURRENT" in condition
+        or "ConcurrentModification" in text
+        or "DELTA_CONCURRENT" in text
+    ):
         return ConcurrentWrite(
             what="another run published the same partitions while this one was writing",
             where=where,
@@ -93,6 +114,12 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             what="another run created or altered the table while this one was about to write it",
             where=where,
             next_step="nothing of this run was published; it is retried, or run it again",
+        )
+    if "MULTIPLE_SOURCE_ROW_MATCHING" in text:
+        return AmbiguousChange(
+            what="several changes have the key of one row",
+            where=where,
+            next_step="nothing was written; decide in the computation which change of a key counts",
         )
     if "EXPRESSION" in text and "REPLACE_WHERE_MISMATCH" in condition:
         return RowsOutsidePredicate(
@@ -106,9 +133,9 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             where=where,
             next_step="nothing was written; look the rule up in the dataset's contract and mend the row's source",
         )
-    if "UNRESOLVED_COLUMN" in condition or "SCHEMA_MISMATCH" in text or "FAILED_TO_MERGE_FIELDS" in text:
+    if any(name in text for name in _ANOTHER_SHAPE):
         return SchemaMismatch(
-            what="the columns are not those of the contract: " + _first_line(text),
+            what="the columns, or a value in them, are not those of the contract: " + _first_line(text),
             where=where,
             next_step="nothing was written; make the step produce the columns its contract declares",
         )

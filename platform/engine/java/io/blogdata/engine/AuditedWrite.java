@@ -1,7 +1,5 @@
 package io.blogdata.engine;
 
-import java.nio.file.Files;
-import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -14,12 +12,12 @@ import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
-import org.apache.spark.sql.delta.DeltaOperations;
 import org.apache.spark.sql.delta.DeltaOptions;
 import org.apache.spark.sql.delta.OptimisticTransaction;
-import org.apache.spark.sql.delta.OptimisticTransaction$;
 import org.apache.spark.sql.delta.actions.Action;
 import org.apache.spark.sql.delta.actions.AddFile;
+import org.apache.spark.sql.delta.actions.RemoveFile;
+import org.apache.spark.sql.delta.actions.SetTransaction;
 import org.apache.spark.sql.delta.commands.WriteIntoDelta;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
@@ -30,12 +28,14 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Writes into a Delta table so that nobody ever reads a row that was not audited.
  *
- * <p>Delta's own write command runs inside a transaction that stays open; the audits then read the very files it
- * wrote, and only if all of them hold is the transaction committed, with the measures in the commit's metadata. A
- * failed audit or a killed process leaves the log as it was, and files that no version names for vacuum.
+ * <p>One of Delta's own commands runs, and the transaction it begins is an {@link AuditedTransaction}: when the command
+ * is about to commit, the audits read the very files it wrote, and only if all of them hold is the transaction
+ * committed, with the measures in the commit's metadata. A failed audit or a killed process leaves the log as it was,
+ * and files that no version names for vacuum.
  *
- * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), and Delta's own {@code replaceWhere},
- * {@code txnAppId}, {@code txnVersion}. {@code probe} names a folder for stepping through the phases in tests.
+ * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), {@code txnAppId} and {@code txnVersion}, and
+ * {@code replaceWhere} to overwrite rows or {@code merge} ({@link Merge} as JSON) to change some. {@code probe} names a
+ * folder for stepping through the phases in tests.
  */
 public final class AuditedWrite implements CreatableRelationProvider, DataSourceRegister {
 
@@ -54,52 +54,55 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     org.apache.spark.sql.classic.Dataset<Row> data = (org.apache.spark.sql.classic.Dataset<Row>) rows;
     SparkSession spark = data.sparkSession();
     String table = required(options, "path");
-
     DeltaLog log = DeltaLog.forTable(spark, new Path(table));
-    DeltaOptions deltaOptions = new DeltaOptions(parameters, spark.sessionState().conf());
-    WriteIntoDelta write =
-        new WriteIntoDelta(
+    SetTransaction once =
+        new SetTransaction(
+            required(options, "txnAppId"),
+            Long.parseLong(required(options, "txnVersion")),
+            Option.apply(System.currentTimeMillis()));
+    Merge merge = options.containsKey("merge") ? Json.read(options.get("merge"), Merge.class) : null;
+    try {
+      Begin.with(
+          log,
+          begun -> {
+            AuditedTransaction transaction =
+                AuditedTransaction.insteadOf(
+                    begun, (open, actions) -> audited(log, open, actions, spec, data, merge != null), once, probe);
+            if (merge != null) {
+              merge.require(transaction.snapshot());
+            }
+            return transaction;
+          },
+          () -> {
+            if (merge != null) {
+              merge.run(spark, table, data);
+            } else {
+              overwrite(spark, log, mode, parameters.removed("txnAppId").removed("txnVersion"), data);
+            }
+          });
+    } catch (AuditedTransaction.Repeated repetition) {
+      // This batch has been published: there is nothing to do.
+    }
+    return Scala.relation(context, data.schema());
+  }
+
+  private static void overwrite(
+      SparkSession spark,
+      DeltaLog log,
+      SaveMode mode,
+      scala.collection.immutable.Map<String, String> parameters,
+      org.apache.spark.sql.classic.Dataset<Row> data) {
+    new WriteIntoDelta(
             log,
             mode,
-            deltaOptions,
+            new DeltaOptions(parameters, spark.sessionState().conf()),
             Scala.seq(List.of()),
             scala.collection.immutable.Map$.MODULE$.empty(),
             data,
             Option.empty(),
             Option.empty(),
-            false);
-    OptimisticTransaction transaction = log.startTransaction();
-    if (write.hasBeenExecuted(transaction, spark, Option.apply(deltaOptions))) {
-      return Scala.relation(context, data.schema());
-    }
-    OptimisticTransaction$.MODULE$.setActive(transaction);
-    try {
-      probe.reached("opened");
-      scala.collection.immutable.Seq<Action> actions = write.write(transaction, spark, Option.empty(), false);
-      probe.reached("written");
-      List<AddFile> added = addedFiles(actions);
-      Audit audit = Audit.of(uncommitted(log, transaction, added), spec);
-      if (!audit.violations().isEmpty()) {
-        throw new AuditFailed(table, audit.violations());
-      }
-      probe.reached("audited");
-      DeltaOperations.Operation operation =
-          new DeltaOperations.Write(
-              mode,
-              Option.empty(),
-              Option.apply(options.get("replaceWhere")),
-              Option.apply(commitInfo(spec, audit, added, data)),
-              Option.empty(),
-              Option.empty(),
-              Option.empty(),
-              Option.empty(),
-              Option.empty());
-      transaction.commitIfNeeded(actions, operation, scala.collection.immutable.Map$.MODULE$.empty());
-      probe.reached("committed");
-    } finally {
-      OptimisticTransaction$.MODULE$.clearActive();
-    }
-    return Scala.relation(context, data.schema());
+            false)
+        .run(spark);
   }
 
   private static String required(Map<String, String> options, String name) {
@@ -110,24 +113,36 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     return value;
   }
 
-  private static List<AddFile> addedFiles(scala.collection.immutable.Seq<Action> actions) {
+  /** Judges an open transaction: what an overwrite has written, or the whole table as a merge would leave it. */
+  private static String audited(
+      DeltaLog log,
+      OptimisticTransaction open,
+      List<Action> actions,
+      AuditSpec spec,
+      org.apache.spark.sql.classic.Dataset<Row> data,
+      boolean whole) {
     List<AddFile> added = new ArrayList<>();
-    for (Action action : CollectionConverters.asJava(actions)) {
-      if (action instanceof AddFile) {
-        added.add((AddFile) action);
+    Map<String, AddFile> files = new LinkedHashMap<>();
+    if (whole) {
+      for (AddFile file : open.snapshot().allFiles().collectAsList()) {
+        files.put(file.path(), file);
+      }
+      for (Action action : actions) {
+        if (action instanceof RemoveFile) {
+          files.remove(((RemoveFile) action).path());
+        }
       }
     }
-    return added;
-  }
-
-  /** The uncommitted files through the transaction's own view: column mapping and partition values apply. */
-  private static Dataset<Row> uncommitted(
-      DeltaLog log, OptimisticTransaction transaction, List<AddFile> added) {
-    return log.createDataFrame(transaction.snapshot(), Scala.seq(added), false, Option.empty());
-  }
-
-  private static String commitInfo(
-      AuditSpec spec, Audit audit, List<AddFile> added, org.apache.spark.sql.classic.Dataset<Row> data) {
+    for (Action action : actions) {
+      if (action instanceof AddFile) {
+        added.add((AddFile) action);
+        files.put(((AddFile) action).path(), (AddFile) action);
+      }
+    }
+    Audit audit = Audit.of(uncommitted(log, open, new ArrayList<>(files.values())), spec);
+    if (!audit.violations().isEmpty()) {
+      throw new AuditFailed(log.dataPath().toString(), audit.violations());
+    }
     Map<String, Object> info = new LinkedHashMap<>(spec.info);
     info.put("measures", audit.measures());
     info.put("breakdowns", audit.breakdowns());
@@ -137,26 +152,8 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     return Json.write(info);
   }
 
-  /** Lets a test hold a write at a phase: {@code <folder>/<phase>.hold} makes it wait there. */
-  private static final class Probe {
-    private final String folder;
-
-    Probe(String folder) {
-      this.folder = folder;
-    }
-
-    void reached(String phase) {
-      if (folder == null) {
-        return;
-      }
-      try {
-        Files.createFile(Paths.get(folder, phase + ".reached"));
-        while (Files.exists(Paths.get(folder, phase + ".hold"))) {
-          Thread.sleep(20);
-        }
-      } catch (java.io.IOException | InterruptedException error) {
-        throw new IllegalStateException("probe at " + phase, error);
-      }
-    }
+  /** Files that are not committed, through the transaction's own view: column mapping and partition values apply. */
+  private static Dataset<Row> uncommitted(DeltaLog log, OptimisticTransaction open, List<AddFile> files) {
+    return log.createDataFrame(open.snapshot(), Scala.seq(files), false, Option.empty());
   }
 }

@@ -1,0 +1,80 @@
+package io.blogdata.engine;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.BiFunction;
+import org.apache.spark.sql.delta.DeltaOperations;
+import org.apache.spark.sql.delta.OptimisticTransaction;
+import org.apache.spark.sql.delta.actions.Action;
+import org.apache.spark.sql.delta.actions.SetTransaction;
+import scala.Option;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * A Delta transaction that is audited when it is about to be committed, whichever of Delta's commands has filled it.
+ *
+ * <p>What the audit returns becomes the commit's metadata; when it throws, the log stays as it was.
+ */
+final class AuditedTransaction extends OptimisticTransaction {
+  private final BiFunction<OptimisticTransaction, List<Action>, String> audit;
+  private final SetTransaction once;
+  private final Probe probe;
+  private String info;
+
+  /** The batch that is about to be written has been committed before. */
+  static final class Repeated extends RuntimeException {}
+
+  private AuditedTransaction(
+      OptimisticTransaction begun,
+      BiFunction<OptimisticTransaction, List<Action>, String> audit,
+      SetTransaction once,
+      Probe probe) {
+    super(begun.deltaLog(), begun.catalogTable(), begun.snapshot());
+    this.audit = audit;
+    this.once = once;
+    this.probe = probe;
+  }
+
+  /**
+   * Takes the place of a transaction that has just begun.
+   *
+   * @param begun the transaction; it is not used any more
+   * @param audit gives the commit's metadata, or throws
+   * @param once tells this batch from its repetition
+   * @param probe stops at the phases
+   * @throws Repeated when the batch has been committed before
+   */
+  static AuditedTransaction insteadOf(
+      OptimisticTransaction begun,
+      BiFunction<OptimisticTransaction, List<Action>, String> audit,
+      SetTransaction once,
+      Probe probe) {
+    AuditedTransaction transaction = new AuditedTransaction(begun, audit, once, probe);
+    // To ask is to depend on the answer: a twin that commits the same batch meanwhile makes this one fail.
+    if (transaction.txnVersion(once.appId()) >= once.version()) {
+      throw new Repeated();
+    }
+    probe.reached("opened");
+    return transaction;
+  }
+
+  @Override
+  public Option<Object> commitImpl(
+      Seq<Action> actions, DeltaOperations.Operation operation, boolean canSkipEmptyCommits, Map<String, String> tags) {
+    probe.reached("written");
+    List<Action> all = new ArrayList<>(CollectionConverters.asJava(actions));
+    info = audit.apply(this, all);
+    probe.reached("audited");
+    all.add(once);
+    Option<Object> version = super.commitImpl(Scala.seq(all), operation, canSkipEmptyCommits, tags);
+    probe.reached("committed");
+    return version;
+  }
+
+  @Override
+  public Option<String> getUserMetadata(DeltaOperations.Operation operation) {
+    return Option.apply(info);
+  }
+}

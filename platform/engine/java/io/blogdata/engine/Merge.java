@@ -1,0 +1,63 @@
+package io.blogdata.engine;
+
+import com.fasterxml.jackson.annotation.JsonProperty;
+import io.delta.tables.DeltaMergeBuilder;
+import io.delta.tables.DeltaTable;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.Snapshot;
+
+/** Which rows of a table some changes meet, and what becomes of them; the client sends it as JSON. */
+final class Merge {
+  /** Columns that identify a row, null in none. */
+  @JsonProperty("key")
+  List<String> key = List.of();
+
+  /** All columns of the table. */
+  @JsonProperty("columns")
+  List<String> columns = List.of();
+
+  /** Boolean column of the changes that marks a row as removed; null: changes remove nothing. */
+  @JsonProperty("deleted")
+  String deleted;
+
+  /** Version of the table the changes are for; null: whichever it is at. */
+  @JsonProperty("at")
+  Long at;
+
+  /** Runs Delta's MERGE. A row that is marked as removed and was never there is not inserted. */
+  void run(SparkSession spark, String table, Dataset<Row> changes) {
+    String matches =
+        key.stream().map(column -> of("t", column) + " = " + of("s", column)).collect(Collectors.joining(" AND "));
+    String alive = deleted == null ? "true" : "NOT " + of("s", deleted);
+    Map<String, String> values = new LinkedHashMap<>();
+    columns.forEach(column -> values.put("`" + column + "`", of("s", column)));
+    DeltaMergeBuilder merge = DeltaTable.forPath(spark, table).as("t").merge(changes.as("s"), matches);
+    if (deleted != null) {
+      merge = merge.whenMatched(of("s", deleted)).delete();
+    }
+    merge
+        .whenMatched(alive)
+        .updateExpr(values)
+        .whenNotMatched(alive)
+        .insertExpr(values)
+        .execute();
+  }
+
+  /** Changes that were computed from one version of a table are not for another one. */
+  void require(Snapshot snapshot) {
+    // A table that has just been created has none of the rows they could have been computed from.
+    if (at != null && snapshot.version() != at) {
+      throw new TableMoved(at, snapshot.version());
+    }
+  }
+
+  private static String of(String side, String column) {
+    return side + ".`" + column + "`";
+  }
+}

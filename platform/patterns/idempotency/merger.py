@@ -1,0 +1,158 @@
+"""Merger: changes meet the rows of the same key; what did not change is not written again.
+
+Problem: a provider delivers only what changed, or everything every time of which little has changed; to replace the
+table each time rewrites rows that are as they were.
+
+How it works: one MERGE, audited and committed like every write. A change whose key is there updates the row, if it
+differs; one that marks the row as removed deletes it; one whose key is new is inserted. The audits see the table as
+the merge would leave it. Only files with rows that really change are touched: Delta rewrites a file in which a
+change meets a row even when it leaves that row as it is, so such changes are left out before. They are told by one
+version of the table, and the merge happens on that version or not at all.
+
+The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add
+it, and never get rid of it: what is marked as removed is never inserted. Another one: several changes of one key.
+Which one wins is for whoever computes the changes; here they are refused.
+
+When not to use it: when the whole dataset is at hand and small (Data Overwrite), and when an old delivery has to be run
+again: its changes would meet rows of later deliveries (Stateful Merger).
+
+Source: Data Engineering Design Patterns, ch. 4.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from patterns.core.commit import Commit
+from patterns.core.contract import Contract
+from patterns.core.errors import ConfigurationError
+from patterns.quality.audit_write_audit_publish import Engine, Overwrite, Provenance, Target, Upsert, publish
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+DELETED = "is_deleted"
+"""Column of the changes that marks a row as removed."""
+
+
+def merge(
+    changes: DataFrame,
+    target: Target,
+    provenance: Provenance,
+    *,
+    deleted: str | None = DELETED,
+    at: int | None = None,
+) -> Commit:
+    """Bring changes into a table that is written whole, audited and in one commit.
+
+    Args:
+        changes: Rows with the contract's columns, one per key, and the mark of removed ones (of which only the key
+            counts).
+        target: The table, its contract and the run.
+        provenance: Inputs and accounts; they are about the table as the merge leaves it.
+        deleted: Boolean column that marks a row as removed; None when changes remove nothing.
+        at: Version of the table the changes were computed from; None: they were not, and the newest one is taken.
+
+    Returns:
+        The commit.
+
+    Raises:
+        ConfigurationError: The table has no key, or is partitioned.
+        AmbiguousChange: Several changes meet one row; nothing was published.
+        ConcurrentWrite: The table is no longer at that version; transient.
+        PlatformError: As :func:`publish`.
+    """
+    contract = target.contract
+    if not contract.key or contract.partitioning is not None:
+        raise ConfigurationError(
+            what="a merge needs a table with a key and without partitions",
+            where=contract.dataset,
+            next_step="declare the contract's key, or overwrite its partitions",
+        )
+    version = target.lake.version(contract.dataset) if at is None else at
+    current = None if version is None else target.lake.read(changes.sparkSession, contract.dataset, version)
+    if target.engine is Engine.CHECKPOINT:
+        rows = applied(changes, current, contract, deleted=deleted)
+        return publish(rows, target, change=Overwrite(predicate="true"), partitions=(), provenance=provenance)
+    upsert = Upsert(
+        key=contract.key,
+        columns=tuple(column.name for column in contract.columns),
+        deleted=deleted,
+        at=version,
+    )
+    rows = changes if current is None else effective(changes, current, contract, deleted=deleted)
+    return publish(rows, target, change=upsert, partitions=(), provenance=provenance)
+
+
+def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
+    """Leave out the changes that leave the table as it is.
+
+    Args:
+        changes: As for :func:`merge`.
+        current: The table.
+        contract: Of the table.
+        deleted: As for :func:`merge`.
+
+    Returns:
+        New rows, rows that differ from those of their key, and removals of rows that are there.
+    """
+    there = F.col("t._there").isNotNull()
+    values = [column.name for column in contract.columns if column.name not in contract.key]
+    differs = reduce(
+        Column.__or__, [~F.col(f"s.{name}").eqNullSafe(F.col(f"t.{name}")) for name in values], F.lit(False)
+    )
+    gone = F.lit(False) if deleted is None else F.col(f"s.{deleted}")
+    wanted = F.when(gone, there).otherwise(~there | differs)
+    marked = current.withColumn("_there", F.lit(True)).alias("t")
+    joined = changes.alias("s").join(marked, on=_same(contract), how="left")
+    return joined.where(wanted).select("s.*")
+
+
+def removed(delivered: DataFrame, current: DataFrame, contract: Contract, *, deleted: str = DELETED) -> DataFrame:
+    """Give the removals that a full delivery implies: the rows of the table it does not have any more.
+
+    Args:
+        delivered: All rows there are now, with the contract's columns.
+        current: The table.
+        contract: Of the table.
+        deleted: Name of the added mark.
+
+    Returns:
+        The delivered rows, not marked, and the rows that are gone, marked.
+    """
+    gone = current.join(delivered, on=list(contract.key), how="left_anti")
+    columns = [column.name for column in contract.columns]
+    return (
+        delivered.select(*columns)
+        .withColumn(deleted, F.lit(False))
+        .unionByName(gone.select(*columns).withColumn(deleted, F.lit(True)))
+    )
+
+
+def applied(changes: DataFrame, current: DataFrame | None, contract: Contract, *, deleted: str | None) -> DataFrame:
+    """Compute what a merge would leave, for engines that cannot audit one.
+
+    Args:
+        changes: As for :func:`merge`.
+        current: The table; None when there is none yet.
+        contract: Of the table.
+        deleted: As for :func:`merge`.
+
+    Returns:
+        All rows of the table, several where changes meet one row: the audit of the key refuses them.
+    """
+    columns = [column.name for column in contract.columns]
+    alive: Column = F.lit(True) if deleted is None else ~F.col(deleted)
+    arrived = changes.where(alive).select(*columns)
+    if current is None:
+        return arrived
+    kept = current.alias("t").join(changes.alias("s"), on=_same(contract), how="left_anti")
+    return kept.select(*columns).unionByName(arrived)
+
+
+def _same(contract: Contract) -> Column:
+    return reduce(Column.__and__, [F.col(f"t.{name}") == F.col(f"s.{name}") for name in contract.key])

@@ -1,0 +1,163 @@
+"""Changes meet the rows of the same key: what is inserted, updated, deleted, left alone, and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.toy import target
+from patterns.core.commit import Account
+from patterns.core.contract import Column, Contract
+from patterns.core.errors import ConfigurationError
+from patterns.core.lake import Lake
+from patterns.idempotency.merger import merge, removed
+from patterns.quality.audit_write_audit_publish import Engine, Provenance
+from patterns.quality.write_faults import AmbiguousChange, AuditFailed
+
+CONTRACT = Contract(
+    dataset="silver.letters",
+    description="Letters, for tests",
+    owner="team:tests",
+    columns=(
+        Column(name="letter", type="STRING", nullable=False, description="The key"),
+        Column(name="says", type="STRING", description="What it says"),
+    ),
+    key=("letter",),
+)
+Change = tuple[str, str | None, bool]
+every_engine = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
+
+
+class Letters:
+    """A table that changes are merged into."""
+
+    def __init__(self, spark: Any, root: Path, engine: Engine = Engine.TRANSACTION) -> None:
+        self.spark, self.root, self.engine = spark, root, engine
+        self.runs = 0
+
+    def merge(self, *changes: Change, rows: int | None = None) -> Any:
+        """Merge changes (letter, what it says, removed) as a run of its own."""
+        self.runs += 1
+        frame = self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
+        accounts = {} if rows is None else {"": Account(rows_in=rows)}
+        aim = target(self.root, f"run-{self.runs}", self.engine, CONTRACT)
+        return merge(frame, aim, Provenance(accounts=accounts))
+
+    def rows(self) -> list[tuple[str, str | None]]:
+        lake = Lake(root=str(self.root))
+        return sorted(tuple(row) for row in lake.read(self.spark, CONTRACT.dataset).collect())
+
+
+@pytest.fixture
+def letters(spark: Any, lake_root: Path) -> Letters:
+    return Letters(spark, lake_root)
+
+
+def new(letters: Iterable[str]) -> list[Change]:
+    return [(letter, "new", False) for letter in letters]
+
+
+@every_engine
+def test_figure_4_4_what_is_removed_in_the_first_run_is_never_inserted(
+    spark: Any, lake_root: Path, engine: Engine
+) -> None:
+    letters = Letters(spark, lake_root, engine)
+    letters.merge(("A", "new", False), ("B", None, True))
+    assert letters.rows() == [("A", "new")]
+
+
+def test_figure_4_4_without_the_condition_a_removed_row_would_stay_for_ever(spark: Any, letters: Letters) -> None:
+    letters.merge(("A", "new", False))
+    spark.createDataFrame(
+        [("B", None, True)], "letter STRING, says STRING, is_deleted BOOLEAN"
+    ).createOrReplaceTempView("first_run")
+    spark.sql(
+        f"MERGE INTO delta.`{Lake(root=str(letters.root)).path(CONTRACT.dataset)}` t USING first_run s "
+        "ON t.letter = s.letter WHEN MATCHED AND s.is_deleted THEN DELETE "
+        "WHEN NOT MATCHED THEN INSERT (letter, says) VALUES (s.letter, s.says)"
+    )
+    assert ("B", None) in letters.rows()
+
+
+@every_engine
+def test_table_4_1_new_changed_and_removed_rows_of_an_incremental_dataset(
+    spark: Any, lake_root: Path, engine: Engine
+) -> None:
+    letters = Letters(spark, lake_root, engine)
+    deliveries: list[tuple[list[Change], list[tuple[str, str]]]] = [
+        (new("A"), [("A", "new")]),
+        ([("A", "updated", False), *new("B")], [("A", "updated"), ("B", "new")]),
+        ([("B", None, True), *new("C")], [("A", "updated"), ("C", "new")]),
+        (new("MNO"), [("A", "updated"), ("C", "new"), ("M", "new"), ("N", "new"), ("O", "new")]),
+    ]
+    for changes, expected in deliveries:
+        letters.merge(*changes, rows=len(expected))
+        assert letters.rows() == expected
+
+
+def test_table_4_2_running_old_deliveries_again_shows_readers_what_never_was(letters: Letters) -> None:
+    """Why a backfill needs the Stateful Merger: rows of later deliveries are there while the older ones run again."""
+    eight = [("A", "updated", False), *new("B")]
+    nine = [("B", None, True), *new("C")]
+    ten = new("MNO")
+    for changes in (new("A"), eight, nine, ten):
+        letters.merge(*changes)
+    seen = []
+    for changes in (eight, nine, ten):
+        letters.merge(*changes)
+        seen.append("".join(letter for letter, _ in letters.rows()))
+    assert seen == ["ABCMNO", "ACMNO", "ACMNO"]
+
+
+@every_engine
+def test_several_changes_of_one_row_are_refused_and_none_is_chosen(spark: Any, lake_root: Path, engine: Engine) -> None:
+    letters = Letters(spark, lake_root, engine)
+    letters.merge(*new("A"))
+    with pytest.raises((AmbiguousChange, AuditFailed)):
+        letters.merge(("A", "one", False), ("A", "other", False))
+    with pytest.raises(AuditFailed, match="unique"):
+        letters.merge(("B", "one", False), ("B", "other", False))
+    assert letters.rows() == [("A", "new")]
+
+
+def test_a_delivery_that_changes_nothing_writes_no_file(letters: Letters) -> None:
+    letters.merge(*new("AB"))
+    commit = letters.merge(*new("AB"), ("C", None, True))
+    assert commit.info["files"] == 0
+    assert commit.rows_out == 2
+    assert commit.metadata()["dagster/row_count"] == 2
+
+
+@every_engine
+def test_a_full_delivery_removes_what_it_does_not_have_any_more(spark: Any, lake_root: Path, engine: Engine) -> None:
+    letters = Letters(spark, lake_root, engine)
+    letters.merge(*new("ABC"))
+    delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
+    current = Lake(root=str(lake_root)).read(spark, CONTRACT.dataset)
+    merge(removed(delivered, current, CONTRACT), target(lake_root, "full", engine, CONTRACT), Provenance())
+    assert letters.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]
+
+
+def test_null_is_a_value_like_others(letters: Letters) -> None:
+    letters.merge(("A", None, False))
+    letters.merge(("A", "something", False))
+    assert letters.rows() == [("A", "something")]
+    letters.merge(("A", None, False))
+    assert letters.rows() == [("A", None)]
+
+
+def test_a_wrong_account_is_refused_before_anyone_sees_the_merge(letters: Letters) -> None:
+    letters.merge(*new("A"))
+    with pytest.raises(AuditFailed, match="account"):
+        letters.merge(*new("B"), rows=3)
+    assert letters.rows() == [("A", "new")]
+
+
+def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
+    keyless = Contract(dataset="silver.keyless", description="No key", owner="team:tests", columns=CONTRACT.columns)
+    frame = spark.createDataFrame([("A", "new", False)], "letter STRING, says STRING, is_deleted BOOLEAN")
+    with pytest.raises(ConfigurationError, match="key"):
+        merge(frame, target(lake_root, contract=keyless), Provenance())

@@ -1,0 +1,289 @@
+"""What holds for every way to write: run twice, cut off, out of order, twice at once, too wide, empty, drifted.
+
+Each law is stated once and holds for each writer; what is in the table is compared with a model in plain Python.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from core.toy import HOURS, table
+from laws.writers import WRITERS, Batch, State, Writer
+from patterns.core import ledger
+from patterns.core.commit import Commit
+from patterns.core.errors import PlatformError
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.quality.audit_write_audit_publish import Engine
+from patterns.quality.write_faults import (
+    AmbiguousChange,
+    AuditFailed,
+    ConcurrentWrite,
+    ConstraintViolated,
+    RowsOutsidePredicate,
+    SchemaMismatch,
+)
+
+BEFORE = Batch(first=0, rows=60)
+AFTER = Batch(first=40, rows=30)
+NOT_PUBLISHED = ("opened", "written", "audited")
+PHASES = (*NOT_PUBLISHED, "committed")
+
+every_writer = pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
+every_engine = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
+
+
+class World:
+    """A lake, the writers of which are watched."""
+
+    def __init__(self, spark: Any, root: Path, writer: Writer) -> None:
+        self.spark, self.root, self.writer = spark, root, writer
+
+    def write(self, batch: Batch, run: str, engine: Engine = Engine.TRANSACTION, **how: Any) -> Commit:
+        """Publish a batch; `change` alters its rows on the way."""
+        change: Callable[[Any], Any] = how.pop("change", lambda frame: frame)
+        aim = self.writer.target(self.root, run, engine, **how)
+        return self.writer.write(change(batch.frame(self.spark)), aim, batch, self.rows())
+
+    def rows(self) -> State:
+        """What readers see, each row once or the test fails."""
+        if self.version() is None:
+            return frozenset()
+        found = table(self.spark, self.root, self.writer.contract.dataset)
+        assert len(found) == len(set(found)), "no row is doubled"
+        return frozenset(found)
+
+    def version(self) -> int | None:
+        return Lake(root=str(self.root)).version(self.writer.contract.dataset)
+
+    def problems(self) -> list[str]:
+        """What does not add up in the ledger."""
+        lake = Lake(root=str(self.root))
+        return [line.problem for line in ledger.audit(lake, EventLog(lake), self.writer.contract) if line.problem]
+
+
+@pytest.fixture
+def world(spark: Any, lake_root: Path, writer: Writer) -> World:
+    """A table that has something in it already."""
+    made = World(spark, lake_root, writer)
+    made.write(BEFORE, "before")
+    return made
+
+
+class Probe:
+    """A folder through which a write is held or ended at a phase."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+
+    def hold(self, phase: str) -> None:
+        (self.folder / f"{phase}.hold").touch()
+
+    def end(self, phase: str) -> None:
+        (self.folder / f"{phase}.fail").touch()
+
+    def reached(self, phase: str) -> None:
+        deadline = time.monotonic() + 120
+        while not (self.folder / f"{phase}.reached").exists():
+            assert time.monotonic() < deadline, f"the write never reached '{phase}'"
+            time.sleep(0.02)
+
+    def release(self) -> None:
+        for held in self.folder.glob("*.hold"):
+            held.unlink()
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Iterator[Probe]:
+    made = Probe(tmp_path / "probe")
+    yield made
+    made.release()
+
+
+@every_engine
+@every_writer
+def test_run_twice_is_run_once(world: World, writer: Writer, engine: Engine) -> None:
+    expected = writer.after(BEFORE.model(), AFTER)
+    first = world.write(AFTER, "run", engine)
+    assert world.rows() == expected
+    again = world.write(AFTER, "run", engine)
+    assert again.repeated
+    assert again.version == first.version == world.version()
+    world.write(AFTER, "another run", engine)
+    assert world.rows() == expected
+    assert world.problems() == []
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@every_writer
+def test_cut_off_at_any_phase_and_run_again_is_run_once(world: World, writer: Writer, probe: Probe, phase: str) -> None:
+    before, expected = BEFORE.model(), writer.after(BEFORE.model(), AFTER)
+    version = world.version()
+    assert version is not None
+    probe.end(phase)
+    with pytest.raises(Exception, match=f"the write was ended at {phase}"):
+        world.write(AFTER, "run", probe=probe.folder)
+    published = phase not in NOT_PUBLISHED
+    assert world.rows() == (expected if published else before)
+    assert world.version() == version + published
+    commit = world.write(AFTER, "run")
+    assert commit.repeated == published
+    assert world.rows() == expected
+    assert world.version() == version + 1
+    assert world.problems() == []
+
+
+@pytest.mark.parametrize("writer", [one for one in WRITERS if one.commutes], ids=lambda writer: writer.name)
+def test_a_backfill_in_any_order_ends_in_the_same_table(spark: Any, tmp_path: Path, writer: Writer) -> None:
+    parts = [Batch(first=0, rows=40, hours=HOURS[:1]), Batch(first=10, rows=40, hours=HOURS[1:])]
+    parts.append(Batch(first=20, rows=10, hours=HOURS[:1]))
+    expected = writer.after(writer.after(writer.after(frozenset(), parts[0]), parts[1]), parts[2])
+    for number, order in enumerate(permutations(range(3))):
+        # The third replaces what the first one wrote, so it stays behind it.
+        if order.index(2) < order.index(0):
+            continue
+        root = tmp_path / f"lake-{number}"
+        root.mkdir()
+        world = World(spark, root, writer)
+        for at in order:
+            world.write(parts[at], f"run-{at}")
+        assert world.rows() == expected, order
+        assert world.problems() == []
+
+
+@pytest.mark.parametrize("phase", NOT_PUBLISHED)
+@every_writer
+def test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again(
+    world: World, writer: Writer, probe: Probe, phase: str
+) -> None:
+    twin = Batch(first=200, rows=20)
+    probe.hold(phase)
+    ended: list[BaseException | None] = []
+
+    def slow() -> None:
+        try:
+            world.write(AFTER, "slow", probe=probe.folder)
+            ended.append(None)
+        except BaseException as error:  # noqa: BLE001 - looked at below
+            ended.append(error)
+
+    thread = threading.Thread(target=slow)
+    thread.start()
+    probe.reached(phase)
+    assert world.rows() == BEFORE.model(), "nobody sees anything of a write under way"
+    world.write(twin, "fast")
+    probe.release()
+    thread.join(timeout=120)
+    assert isinstance(ended[0], ConcurrentWrite)
+    assert ended[0].transient
+    assert world.rows() == writer.after(BEFORE.model(), twin), "never a mixture"
+    world.write(AFTER, "slow")
+    assert world.rows() == writer.after(writer.after(BEFORE.model(), twin), AFTER)
+    assert world.problems() == []
+
+
+@every_engine
+@pytest.mark.parametrize("writer", [one for one in WRITERS if one.contract.partitioning], ids=lambda one: one.name)
+def test_rows_beside_the_declared_partitions_are_refused(world: World, writer: Writer, engine: Engine) -> None:
+    narrow = Batch(first=40, rows=30, hours=HOURS[:1])
+    wide = Batch(first=40, rows=30).frame(world.spark)
+    version = world.version()
+    with pytest.raises((RowsOutsidePredicate, AuditFailed)):
+        world.write(narrow, "run", engine, change=lambda frame: wide)
+    assert (world.version(), world.rows()) == (version, BEFORE.model())
+
+
+@every_engine
+@every_writer
+def test_an_empty_input_is_a_fact(world: World, writer: Writer, engine: Engine) -> None:
+    nothing = Batch(first=0, rows=0)
+    commit = world.write(nothing, "run", engine)
+    expected = writer.after(BEFORE.model(), nothing)
+    assert commit.rows_out == len(expected)
+    assert world.rows() == expected
+    assert world.problems() == []
+
+
+def _with(column: str, sql: str) -> Callable[[Any], Any]:
+    return lambda frame: frame.withColumn(column, F.expr(sql))
+
+
+DRIFTS = {
+    "a column is gone": (lambda frame: frame.drop("page"), SchemaMismatch),
+    "a column has another name": (lambda frame: frame.withColumnRenamed("page", "path"), SchemaMismatch),
+    "text where numbers were": (_with("click", "concat('no number ', click)"), PlatformError),
+    "null where none may be": (_with("click", "CAST(NULL AS BIGINT)"), (AuditFailed, ConstraintViolated)),
+    "a number too large": (_with("stands_for", "CAST(9223372036854775807 AS DECIMAL(38, 0)) + 1"), PlatformError),
+}
+
+
+@pytest.mark.parametrize("drift", DRIFTS)
+@every_writer
+def test_rows_of_another_shape_are_refused_by_a_typed_error_and_nothing_is_published(
+    world: World, writer: Writer, drift: str
+) -> None:
+    change, error = DRIFTS[drift]
+    version = world.version()
+    with pytest.raises(error) as caught:
+        world.write(AFTER, "run", change=change)
+    assert isinstance(caught.value, PlatformError)
+    assert caught.value.next_step
+    assert (world.version(), world.rows()) == (version, BEFORE.model())
+    world.write(AFTER, "run")
+    assert world.rows() == writer.after(BEFORE.model(), AFTER)
+
+
+@every_writer
+def test_a_column_nobody_announced_is_left_out(world: World, writer: Writer) -> None:
+    world.write(AFTER, "run", change=lambda frame: frame.withColumn("news", F.lit(1)))
+    assert world.rows() == writer.after(BEFORE.model(), AFTER)
+
+
+@every_engine
+@every_writer
+def test_a_row_that_vanished_on_the_way_is_refused(world: World, writer: Writer, engine: Engine) -> None:
+    version = world.version()
+    with pytest.raises(AuditFailed, match="account"):
+        world.write(AFTER, "run", engine, change=lambda frame: frame.where("click <> 65"))
+    assert (world.version(), world.rows()) == (version, BEFORE.model())
+
+
+@every_engine
+@every_writer
+def test_a_row_that_came_twice_is_refused(world: World, writer: Writer, engine: Engine) -> None:
+    version = world.version()
+    with pytest.raises((AuditFailed, AmbiguousChange)):
+        world.write(AFTER, "run", engine, change=lambda frame: frame.unionByName(frame.where("click = 65")))
+    assert (world.version(), world.rows()) == (version, BEFORE.model())
+
+
+@pytest.mark.parametrize("writer", [one for one in WRITERS if one.contract.partitioning], ids=lambda one: one.name)
+def test_one_run_publishes_each_of_its_batches(world: World, writer: Writer) -> None:
+    parts = [Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])]
+    commits = [world.write(part, "run") for part in parts]
+    assert [commit.repeated for commit in commits] == [False, False]
+    assert world.rows() == parts[0].model() | parts[1].model()
+
+
+@pytest.mark.parametrize("writer", [one for one in WRITERS if one.contract.partitioning], ids=lambda one: one.name)
+def test_a_commit_that_came_in_between_is_not_taken_for_ones_own(world: World, writer: Writer, probe: Probe) -> None:
+    mine, others = Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])
+    probe.hold("committed")
+    commits: list[Commit] = []
+    thread = threading.Thread(target=lambda: commits.append(world.write(mine, "mine", probe=probe.folder)))
+    thread.start()
+    probe.reached("committed")
+    theirs = world.write(others, "theirs")
+    probe.release()
+    thread.join(timeout=120)
+    assert (commits[0].version, list(commits[0].entries)) == (theirs.version - 1, [HOURS[0]])
+    assert world.problems() == []

@@ -1,0 +1,119 @@
+"""Every way to write a table, told so that laws can be stated once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from core.toy import CONTRACT, HOURS, WHOLE, clicks, target
+from patterns.core.commit import Account, Commit
+from patterns.core.contract import Contract
+from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from patterns.idempotency.merger import merge
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
+
+Row = tuple[str, int, int, str]
+"""hour, click, stands_for, page"""
+State = frozenset[Row]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Some clicks of some hours, as a run would compute them.
+
+    Args:
+        first: The first click.
+        rows: How many clicks there are, in all hours.
+        hours: Whose clicks are written; the others are left out.
+    """
+
+    first: int
+    rows: int
+    hours: tuple[str, ...] = HOURS
+
+    def frame(self, spark: Any) -> Any:
+        """Give the rows to Spark."""
+        frame = clicks(spark, self.rows, self.first)
+        return frame.where(frame["hour"].isin(*self.hours))
+
+    def model(self) -> State:
+        """Give the rows in plain Python."""
+        found = [
+            (HOURS[click % 2], click, 1 + click % 3, f"/page{click % 5}")
+            for click in range(self.first, self.first + self.rows)
+        ]
+        return frozenset(row for row in found if row[0] in self.hours)
+
+    def accounts(self, keys: Sequence[str]) -> dict[str, Account]:
+        """Give what the layer above has, by partition."""
+        return {key: Account(rows_in=sum(row[2] for row in self.model() if key in ("", row[0]))) for key in keys}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """One way to write.
+
+    Args:
+        name: For people.
+        contract: Of the table it writes.
+        write: Publishes rows as a batch into a table that has some already.
+        after: What is in the table after a batch, in plain Python.
+        commutes: Batches of different partitions may come in any order.
+    """
+
+    name: str
+    contract: Contract
+    write: Callable[[Any, Target, Batch, State], Commit]
+    after: Callable[[State, Batch], State]
+    commutes: bool
+
+    def target(self, root: Path, run: str, engine: Engine, probe: Path | None = None) -> Target:
+        """Aim at its table."""
+        more = {} if probe is None else {"probe": str(probe)}
+        return target(root, run, engine, self.contract, **more)
+
+
+def _partitions(frame: Any, aim: Target, batch: Batch, before: State) -> Commit:
+    return overwrite_partitions(frame, aim, batch.hours, Provenance(accounts=batch.accounts(batch.hours)))
+
+
+def _table(frame: Any, aim: Target, batch: Batch, before: State) -> Commit:
+    return overwrite_table(frame, aim, Provenance(accounts=batch.accounts([""])))
+
+
+def _merged(state: State, batch: Batch) -> State:
+    keys = {row[1] for row in batch.model()}
+    return frozenset(row for row in state if row[1] not in keys) | batch.model()
+
+
+def _merge(frame: Any, aim: Target, batch: Batch, before: State) -> Commit:
+    # The account of a merge is about the table as it leaves it.
+    account = Account(rows_in=sum(row[2] for row in _merged(before, batch)))
+    return merge(frame, aim, Provenance(accounts={"": account}), deleted=None)
+
+
+WRITERS = (
+    Writer(
+        name="overwrite_partitions",
+        contract=CONTRACT,
+        write=_partitions,
+        after=lambda state, batch: frozenset(row for row in state if row[0] not in batch.hours) | batch.model(),
+        commutes=True,
+    ),
+    Writer(
+        name="overwrite_table",
+        contract=WHOLE,
+        write=_table,
+        after=lambda state, batch: batch.model(),
+        commutes=False,
+    ),
+    Writer(
+        name="merge",
+        contract=replace(WHOLE, dataset="silver.merged"),
+        write=_merge,
+        after=_merged,
+        commutes=True,
+    ),
+)

@@ -1,0 +1,92 @@
+"""`python -m mutants [NAME PART …]`: applies each seeded defect to a copy of the project and has its tests run there.
+
+Prints a line for each, keeps what it knows in a file so that an interrupted campaign goes on, and ends with 1 when a
+defect was not noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from mutants.seeded import MUTANTS, Mutant
+
+ROOT = Path(__file__).parent.parent.parent
+KNOWN = ROOT / "var" / "mutants.json"
+TESTS_FAILED = 1
+
+
+def main(parts: Sequence[str]) -> int:
+    """Try the mutants whose name holds one of some parts, or all."""
+    chosen = [mutant for mutant in MUTANTS if not parts or any(part in mutant.name for part in parts)]
+    state = _state()
+    known = json.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.is_file() else {}
+    if known.get("state") != state:
+        known = {"state": state, "noticed": {}}
+    survivors = []
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        for number, mutant in enumerate(chosen, start=1):
+            label = f"[{number}/{len(chosen)}] {mutant.name}"
+            if mutant.name in known["noticed"] and not parts:
+                print(f"{label}: noticed before")
+                continue
+            started = time.monotonic()
+            code, output = _try(mutant, Path(folder) / f"copy-{number}")
+            seconds = time.monotonic() - started
+            if code == TESTS_FAILED:
+                print(f"{label}: noticed ({seconds:.0f} s)", flush=True)
+                known["noticed"][mutant.name] = list(mutant.noticed_by)
+                KNOWN.parent.mkdir(exist_ok=True)
+                KNOWN.write_text(json.dumps(known, indent=1), encoding="utf-8")
+            else:
+                print(f"{label}: NOT NOTICED, pytest ended with {code} ({seconds:.0f} s)\n{output[-3000:]}", flush=True)
+                survivors.append(mutant.name)
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} noticed")
+    return 1 if survivors else 0
+
+
+def _files() -> list[str]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def _state() -> str:
+    # What is known of a defect is known of this code only.
+    digest = hashlib.sha256()
+    for name in sorted(_files()):
+        if (ROOT / name).is_file():
+            digest.update(name.encode() + (ROOT / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _try(mutant: Mutant, copy: Path) -> tuple[int, str]:
+    for name in _files():
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes((ROOT / name).read_bytes())
+    apply(mutant, copy)
+    # Before the installed project, whose path a file of the environment names.
+    paths = os.pathsep.join(str(copy / part) for part in ("platform", "", "tests"))
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant.noticed_by]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def apply(mutant: Mutant, root: Path) -> None:
+    """Make the change of a mutant in a copy of the project."""
+    file = root / mutant.file
+    text = file.read_text(encoding="utf-8")
+    assert text.count(mutant.old) == 1, f"{mutant.name}: its text is not in {mutant.file} exactly once"
+    file.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,306 @@
+"""Small harmful changes to the mechanics, each of which some test must notice (`make mutants`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LAWS = "tests/laws/test_laws.py"
+PUBLISH = "tests/core/test_publish.py"
+CLAIMS = "tests/core/test_claims.py"
+LEDGER = "tests/core/test_ledger.py"
+PLANNER = "tests/orchestration/test_replay_planner.py"
+ENGINE = "platform/engine/java/io/blogdata/engine"
+ONE_WAY = "platform/patterns/quality/audit_write_audit_publish.py"
+ERRORS = "platform/patterns/error_management"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """One harmful change.
+
+    Args:
+        name: What it does, for people.
+        file: The file it changes, relative to the project's root.
+        old: The text it replaces; occurs once.
+        new: What it puts there.
+        noticed_by: The tests that must fail, as pytest takes them.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    noticed_by: tuple[str, ...]
+
+
+def _engine(name: str, file: str, old: str, new: str, *noticed_by: str) -> Mutant:
+    return Mutant(name=name, file=f"{ENGINE}/{file}", old=old, new=new, noticed_by=noticed_by)
+
+
+def _error(name: str, module: str, old: str, new: str) -> Mutant:
+    noticed_by = (f"tests/error_management/test_{module}.py",)
+    return Mutant(name=name, file=f"{ERRORS}/{module}.py", old=old, new=new, noticed_by=noticed_by)
+
+
+def _core(name: str, file: str, old: str, new: str, *noticed_by: str) -> Mutant:
+    return Mutant(name=name, file=file, old=old, new=new, noticed_by=noticed_by)
+
+
+MUTANTS = (
+    # The one way to write.
+    _core(
+        "a write replaces the whole table instead of its partitions",
+        ONE_WAY,
+        'return {"replaceWhere": self.predicate}',
+        'return {"replaceWhere": "true"}',
+        f"{LAWS}::test_a_backfill_in_any_order_ends_in_the_same_table",
+    ),
+    _core(
+        "a write is not told from its repetition",
+        ONE_WAY,
+        '.option("txnAppId", commit_id).option("txnVersion", 1)',
+        "",
+        f"{LAWS}::test_run_twice_is_run_once",
+    ),
+    _core(
+        "all runs write under one identity",
+        ONE_WAY,
+        'f"{target.contract.dataset}/{span}/{target.run.run_id}"',
+        'f"{target.contract.dataset}/{span}"',
+        f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again",
+        f"{PUBLISH}::test_other_runs_replace_the_partition_and_its_neighbours_stay",
+    ),
+    _core(
+        "different batches of a run write under one identity",
+        ONE_WAY,
+        'f"{target.contract.dataset}/{span}/{target.run.run_id}"',
+        'f"{target.contract.dataset}/{target.run.run_id}"',
+        f"{LAWS}::test_one_run_publishes_each_of_its_batches",
+    ),
+    _core(
+        "the account of the layer above is not passed on",
+        ONE_WAY,
+        "        provenance.accounts,\n",
+        "        {},\n",
+        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+    ),
+    _core(
+        "the receipt is that of the newest commit, whoever wrote it",
+        ONE_WAY,
+        'if info and info["commit_id"] == commit_id:',
+        "if info:",
+        f"{LAWS}::test_a_commit_that_came_in_between_is_not_taken_for_ones_own",
+    ),
+    _core(
+        "the checkpoint is written before it is judged",
+        ONE_WAY,
+        "if judgement.violations:",
+        "if False:",
+        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+    ),
+    _core(
+        "partitions that have no rows any more are not named",
+        "platform/patterns/idempotency/data_overwrite.py",
+        "keys = sorted(set(partitions))",
+        'keys = sorted({row[0] for row in frame.select(column.column).distinct().collect()}) or ["none"]',
+        f"{LAWS}::test_an_empty_input_is_a_fact",
+    ),
+    _core(
+        "a lost race is a permanent fault",
+        "platform/patterns/quality/write_faults.py",
+        '"""Another writer published first."""\n\n    transient: ClassVar[bool] = True',
+        '"""Another writer published first."""',
+        f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again",
+    ),
+    # The engine.
+    _engine(
+        "violations do not stop a commit",
+        "AuditedWrite.java",
+        "if (!audit.violations().isEmpty()) {",
+        "if (false) {",
+        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+    ),
+    _engine(
+        "the commit comes before the audit",
+        "AuditedTransaction.java",
+        "    info = audit.apply(this, all);\n",
+        "    super.commitImpl(actions, operation, canSkipEmptyCommits, tags);\n    info = audit.apply(this, all);\n",
+        f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
+    ),
+    _engine(
+        "what was executed is executed again",
+        "AuditedTransaction.java",
+        "if (transaction.txnVersion(once.appId()) >= once.version()) {",
+        "if (false) {",
+        f"{LAWS}::test_run_twice_is_run_once",
+    ),
+    _engine(
+        "the account is not compared",
+        "Audit.java",
+        "      audit.compareWithExpected();\n",
+        "",
+        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+    ),
+    _engine(
+        "repeated keys are not judged",
+        "Audit.java",
+        'functions.col("rows").gt(1)',
+        'functions.col("rows").gt(1000000)',
+        f"{PUBLISH}::test_all_violations_of_a_batch_are_named_at_once",
+    ),
+    _engine(
+        "broken rules are not judged",
+        "Audit.java",
+        "if (rows != null && ((Number) rows).longValue() != 0) {",
+        "if (false) {",
+        f"{PUBLISH}::test_all_violations_of_a_batch_are_named_at_once",
+    ),
+    _engine(
+        "audits of a partition are not judged",
+        "Audit.java",
+        "if (!Boolean.TRUE.equals(value)) {",
+        "if (false) {",
+        f"{PUBLISH}::test_all_violations_of_a_batch_are_named_at_once",
+    ),
+    # Ledger, events, claims.
+    _core(
+        "rows too many are no problem",
+        "platform/patterns/core/ledger.py",
+        "if entry.missing < 0:",
+        "if False:",
+        LEDGER,
+    ),
+    _core(
+        "rows that are gone from a table are no problem",
+        "platform/patterns/core/ledger.py",
+        "if rows_there != entry.rows_out:",
+        "if False:",
+        LEDGER,
+    ),
+    _core(
+        "rows nobody accounts for are not looked for",
+        "platform/patterns/core/ledger.py",
+        "for key in sorted(set(there) - known):",
+        "for key in ():",
+        LEDGER,
+    ),
+    _core(
+        "a commit whose process died before it was recorded stays unknown",
+        "platform/patterns/core/events.py",
+        "if version is not None and recorded < version:",
+        "if False:",
+        f"{LEDGER}",
+        f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
+    ),
+    _core(
+        "claims are written over those of others",
+        "platform/patterns/core/claims.py",
+        "CommitProperties(max_commit_retries=0)",
+        "CommitProperties()",
+        CLAIMS,
+    ),
+    _core(
+        "a claim is taken whoever holds it",
+        "platform/patterns/core/claims.py",
+        "if key not in claims or claims[key].owner == owner]",
+        "if True]",
+        CLAIMS,
+    ),
+    _core(
+        "the dead hold their claims for ever",
+        "platform/patterns/core/claims.py",
+        "living = {claim.partition: claim for claim in there if self._alive(claim)}",
+        "living = {claim.partition: claim for claim in there}",
+        CLAIMS,
+    ),
+    # Planning.
+    _core(
+        "gaps are run over",
+        "platform/patterns/core/partitions.py",
+        "if run and following(run[-1], grain) != key:",
+        "if False:",
+        PLANNER,
+    ),
+    _core(
+        "what only followed is taken for asked",
+        "platform/orchestration/replay_planner.py",
+        "above = asked.get(link.above, {}) if link.asked_only else wanted.get(link.above, {})",
+        "above = wanted.get(link.above, {})",
+        PLANNER,
+    ),
+    _core(
+        "an hour of arrival reaches its own hour only",
+        "assets/plan.py",
+        "                touched.setdefault(hour, key)\n",
+        "                pass\n",
+        PLANNER,
+    ),
+    # Error management.
+    _error(
+        "the last of several rows wins",
+        "windowed_deduplicator",
+        "in_order = together.orderBy(*order)",
+        "in_order = together.orderBy(*[F.desc(name) for name in order])",
+    ),
+    _error(
+        "a watermark goes back",
+        "late_data_detector",
+        "current = _later(current, _behind(_combined(list(seen.values()), strategy), allowed))",
+        "current = _behind(_combined(list(seen.values()), strategy), allowed)",
+    ),
+    _error(
+        "a row at the watermark is late",
+        "late_data_detector",
+        "& (time < mark)",
+        "& (time <= mark)",
+    ),
+    _error(
+        "a wild time in the future is believed",
+        "late_data_detector",
+        "if one not in ignored:",
+        "if True:",
+    ),
+    _error(
+        "only the first reason of a dead letter is kept",
+        "dead_letter",
+        "named = F.array(*[F.when(rule.condition, F.lit(rule.name)) for rule in rules])",
+        "named = F.array(F.coalesce(*[F.when(rule.condition, F.lit(rule.name)) for rule in rules]))",
+    ),
+    _error(
+        "an unknown condition is no reason",
+        "dead_letter",
+        "condition=source.isNotNull() & result.isNull()",
+        "condition=result.isNull()",
+    ),
+    _error(
+        "a replay has another name each time",
+        "dead_letter_replay",
+        'f"{position[0]}:{position[1]}".encode()',
+        "f\"{position[0]}:{position[1]}:{__import__('time').time_ns()}\".encode()",
+    ),
+    _error(
+        "a row is counted by the last filter that removes it",
+        "filter_interceptor",
+        "for one in filters[1:]:\n        chain = chain.when(one.removes, F.lit(one.name))",
+        "for one in filters[1:]:\n        chain = F.when(one.removes, F.lit(one.name)).otherwise(chain)",
+    ),
+    _error(
+        "rows that were taken back are not noticed",
+        "dynamic_late_data_integrator",
+        " or self.processed_rows != self.rows",
+        "",
+    ),
+    _error(
+        "the window is a partition too long",
+        "static_late_data_integrator",
+        "for back in range(self.length, 0, -1))",
+        "for back in range(self.length + 1, 0, -1))",
+    ),
+    _core(
+        "files after the flag are not noticed",
+        "platform/patterns/ingestion/readiness_marker.py",
+        "if file.mtime_ns > at)",
+        "if file.mtime_ns < at)",
+        "tests/ingestion/test_readiness_marker.py",
+    ),
+)
