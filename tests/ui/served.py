@@ -22,6 +22,12 @@ RUNS = (
 )
 
 
+LAUNCH = (
+    "mutation($p: ExecutionParams!) { launchRun(executionParams: $p) { __typename "
+    "... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"
+)
+
+
 @dataclass(kw_only=True)
 class Served:
     """A deployment of a test's own.
@@ -98,6 +104,14 @@ class Served:
         tags = [{"key": key.replace("__", "/"), "value": value} for key, value in having.items()]
         found = self.ask(RUNS, f={"tags": tags})["runsOrError"]["results"]
         return [(run["status"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in found]
+
+    def launch(self, job: str, **ops: Any) -> str:
+        """Launch a job with the configuration of its ops; the run's identifier."""
+        selector = {"repositoryLocationName": "definitions", "repositoryName": "__repository__", "jobName": job}
+        config = {"ops": {op: {"config": given} for op, given in ops.items()}}
+        launched = self.ask(LAUNCH, p={"selector": selector, "runConfigData": config})["launchRun"]
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        return str(launched["run"]["runId"])
 
     def _answers(self) -> bool:
         try:

@@ -87,6 +87,23 @@ def test_the_command_line_runs_the_rest_while_the_ui_is_up(browser: Browser, ser
     served.run("ledger")
 
 
+def test_a_replay_is_planned_by_its_job_and_carried_out_by_its_sensor(browser: Browser, served: Served) -> None:
+    hour = f"{served.days[0]}T05"
+    planned = served.launch("replay", plan_replay={"dataset": "silver.visits", "partitions": hour})
+    browser.open("/locations/definitions/sensors/replay_runs", "Carries out the replays")
+    browser.switch("Running", on=True)
+    done = ["SUCCESS", "SUCCESS", "SUCCESS"]
+    tag = {"blogdata__replay": f"replay-{planned}"}
+    browser.until(lambda: [status for status, _ in served.runs(**tag)] == done, "three runs that succeed", RUN)
+    browser.open("/locations/definitions/sensors/replay_runs", "1 run requested")
+    browser.switch("Running", on=False)
+    week, day, first = (tags["dagster/asset_partition_range_start"] for _, tags in served.runs(**tag))
+    assert (first, day) == (hour, served.days[0])
+    assert week <= day
+    served.run("ledger")
+    browser.open(f"/runs/{planned}", "plan_replay", "[Show Table]")
+
+
 def test_figures_of_the_partitions_are_plotted(browser: Browser) -> None:
     browser.open("/assets/bronze/visits", "Latest materialization")
     browser.click("Plots")
