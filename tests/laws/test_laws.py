@@ -5,8 +5,6 @@ Each law is stated once and holds for each writer; what is in the table is compa
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterator
 from itertools import permutations
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from core.toy import HOURS, table
+from laws.stepping import Held, Probe
 from laws.writers import WRITERS, Batch, State, Writer
 from patterns.core import ledger
 from patterns.core.commit import Commit
@@ -76,30 +75,6 @@ def world(spark: Any, lake_root: Path, writer: Writer) -> World:
     made = World(spark, lake_root, writer)
     made.write(BEFORE, "before")
     return made
-
-
-class Probe:
-    """A folder through which a write is held or ended at a phase."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self.folder = folder
-
-    def hold(self, phase: str) -> None:
-        (self.folder / f"{phase}.hold").touch()
-
-    def end(self, phase: str) -> None:
-        (self.folder / f"{phase}.fail").touch()
-
-    def reached(self, phase: str) -> None:
-        deadline = time.monotonic() + 120
-        while not (self.folder / f"{phase}.reached").exists():
-            assert time.monotonic() < deadline, f"the write never reached '{phase}'"
-            time.sleep(0.02)
-
-    def release(self) -> None:
-        for held in self.folder.glob("*.hold"):
-            held.unlink()
 
 
 @pytest.fixture
@@ -166,25 +141,11 @@ def test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again(
     world: World, writer: Writer, probe: Probe, phase: str
 ) -> None:
     twin = Batch(first=200, rows=20)
-    probe.hold(phase)
-    ended: list[BaseException | None] = []
-
-    def slow() -> None:
-        try:
-            world.write(AFTER, "slow", probe=probe.folder)
-            ended.append(None)
-        except BaseException as error:  # noqa: BLE001 - looked at below
-            ended.append(error)
-
-    thread = threading.Thread(target=slow)
-    thread.start()
-    probe.reached(phase)
-    assert world.rows() == BEFORE.model(), "nobody sees anything of a write under way"
-    world.write(twin, "fast")
-    probe.release()
-    thread.join(timeout=120)
-    assert isinstance(ended[0], ConcurrentWrite)
-    assert ended[0].transient
+    with Held(lambda: world.write(AFTER, "slow", probe=probe.folder), probe, phase) as slow:
+        assert world.rows() == BEFORE.model(), "nobody sees anything of a write under way"
+        world.write(twin, "fast")
+    assert isinstance(slow.error, ConcurrentWrite)
+    assert slow.error.transient
     assert world.rows() == writer.after(BEFORE.model(), twin), "never a mixture"
     world.write(AFTER, "slow")
     assert world.rows() == writer.after(writer.after(BEFORE.model(), twin), AFTER)
@@ -277,13 +238,8 @@ def test_one_run_publishes_each_of_its_batches(world: World, writer: Writer) -> 
 @pytest.mark.parametrize("writer", [one for one in WRITERS if one.contract.partitioning], ids=lambda one: one.name)
 def test_a_commit_that_came_in_between_is_not_taken_for_ones_own(world: World, writer: Writer, probe: Probe) -> None:
     mine, others = Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])
-    probe.hold("committed")
     commits: list[Commit] = []
-    thread = threading.Thread(target=lambda: commits.append(world.write(mine, "mine", probe=probe.folder)))
-    thread.start()
-    probe.reached("committed")
-    theirs = world.write(others, "theirs")
-    probe.release()
-    thread.join(timeout=120)
+    with Held(lambda: commits.append(world.write(mine, "mine", probe=probe.folder)), probe, "committed"):
+        theirs = world.write(others, "theirs")
     assert (commits[0].version, list(commits[0].entries)) == (theirs.version - 1, [HOURS[0]])
     assert world.problems() == []

@@ -54,15 +54,16 @@ def with_one_twice(frame: DataFrame) -> DataFrame:
 
 def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
     """Let a step compute the right rows, and have them spoiled on their way to the table."""
-    overwrite = Step.overwrite
+    for name in ("overwrite", "merge_delivery"):
+        write = getattr(Step, name)
 
-    def spoiled(step: Step, frame: DataFrame, **accounts: Any) -> Any:
-        if step.contract.dataset != dataset:
-            return overwrite(step, frame, **accounts)
-        names = [column.name for column in step.contract.columns]
-        return overwrite(step, spoil(frame.select(*names)), **accounts)
+        def spoiled(step: Step, frame: DataFrame, write: Any = write, **accounts: Any) -> Any:
+            if step.contract.dataset != dataset:
+                return write(step, frame, **accounts)
+            names = [column.name for column in step.contract.columns]
+            return write(step, spoil(frame.select(*names)), **accounts)
 
-    patch.setattr(Step, "overwrite", spoiled)
+        patch.setattr(Step, name, spoiled)
 
 
 def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted") -> str:

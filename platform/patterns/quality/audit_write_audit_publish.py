@@ -32,13 +32,14 @@ from typing import TYPE_CHECKING, Any
 from patterns.core.audit import AuditSpec, judge, specify
 from patterns.core.commit import Account, Commit, entries_of, parse
 from patterns.core.contract import Contract
+from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
 from patterns.core.run import RunContext
 from patterns.quality import constraints_enforcer
 from patterns.quality.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Engine(str, Enum):
@@ -97,6 +98,21 @@ class Upsert:
     def options(self) -> dict[str, str]:
         """Give what the writer is told."""
         return {"merge": json.dumps(asdict(self))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """Have one of Delta's own SQL statements change the table at a path; `{table}` in it stands for the table."""
+
+    sql: str
+    path: str
+
+    def options(self) -> dict[str, str]:
+        """Give what the writer is told."""
+        return {"statement": self.sql.format(table=f"delta.`{self.path}`")}
+
+
+Change = Overwrite | Upsert | Statement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,14 +181,45 @@ def publish(
     return _receipt(lake, contract.dataset, commit_id, before)
 
 
+def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenance) -> Commit:
+    """Change a table by one of Delta's own statements, audited as it would leave the table, in one commit.
+
+    Args:
+        spark: The session.
+        target: The table, its contract and the run; it exists.
+        sql: The statement; `{table}` stands for the table.
+        provenance: Accounts of the table as it is afterwards.
+
+    Returns:
+        The commit.
+
+    Raises:
+        ConfigurationError: The engine cannot audit statements.
+        PlatformError: As :func:`publish`.
+    """
+    contract, lake = target.contract, target.lake
+    if target.engine is Engine.CHECKPOINT:
+        raise ConfigurationError(
+            what="without the engine's jar a statement cannot be audited before it is committed",
+            where=contract.dataset,
+            next_step="overwrite the partitions it concerns instead",
+        )
+    change = Statement(sql=sql, path=lake.path(contract.dataset))
+    commit_id = _commit_id(target, ())
+    info = _info(target, commit_id, change, provenance, time.time())
+    spec = specify(contract, (), provenance.accounts, info, expected=provenance.expected)
+    before = lake.version(contract.dataset)
+    with translated(contract.dataset, ()):
+        _write(spark.range(0).toDF("nothing"), target, spec, change, commit_id)
+    return _receipt(lake, contract.dataset, commit_id, before)
+
+
 def _commit_id(target: Target, partitions: Sequence[str]) -> str:
     span = f"{partitions[0]}..{partitions[-1]}:{len(partitions)}" if partitions else "all"
     return f"{target.contract.dataset}/{span}/{target.run.run_id}"
 
 
-def _info(
-    target: Target, commit_id: str, change: Overwrite | Upsert, provenance: Provenance, started: float
-) -> dict[str, Any]:
+def _info(target: Target, commit_id: str, change: Change, provenance: Provenance, started: float) -> dict[str, Any]:
     run = target.run
     return {
         "commit_id": commit_id,
@@ -190,7 +237,7 @@ def _info(
     }
 
 
-def _write(rows: DataFrame, target: Target, spec: AuditSpec, change: Overwrite | Upsert, commit_id: str) -> None:
+def _write(rows: DataFrame, target: Target, spec: AuditSpec, change: Change, commit_id: str) -> None:
     path = target.lake.path(target.contract.dataset)
     if target.engine is Engine.CHECKPOINT:
         kept = rows.localCheckpoint()

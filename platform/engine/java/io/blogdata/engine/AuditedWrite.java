@@ -34,8 +34,9 @@ import scala.jdk.javaapi.CollectionConverters;
  * and files that no version names for vacuum.
  *
  * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), {@code txnAppId} and {@code txnVersion}, and
- * {@code replaceWhere} to overwrite rows or {@code merge} ({@link Merge} as JSON) to change some. {@code probe} names a
- * folder for stepping through the phases in tests.
+ * {@code replaceWhere} to overwrite rows, {@code merge} ({@link Merge} as JSON) to change some, or {@code statement}
+ * for one of Delta's SQL statements, to which the given rows mean nothing. {@code probe} names a folder for stepping
+ * through the phases in tests.
  */
 public final class AuditedWrite implements CreatableRelationProvider, DataSourceRegister {
 
@@ -61,13 +62,15 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             Long.parseLong(required(options, "txnVersion")),
             Option.apply(System.currentTimeMillis()));
     Merge merge = options.containsKey("merge") ? Json.read(options.get("merge"), Merge.class) : null;
+    String statement = options.get("statement");
+    boolean whole = merge != null || statement != null;
     try {
       Begin.with(
           log,
           begun -> {
             AuditedTransaction transaction =
                 AuditedTransaction.insteadOf(
-                    begun, (open, actions) -> audited(log, open, actions, spec, data, merge != null), once, probe);
+                    begun, (open, actions) -> audited(log, open, actions, spec, data, whole), once, probe);
             if (merge != null) {
               merge.require(transaction.snapshot());
             }
@@ -76,6 +79,8 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
           () -> {
             if (merge != null) {
               merge.run(spark, table, data);
+            } else if (statement != null) {
+              spark.sql(statement);
             } else {
               overwrite(spark, log, mode, parameters.removed("txnAppId").removed("txnVersion"), data);
             }
@@ -113,7 +118,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     return value;
   }
 
-  /** Judges an open transaction: what an overwrite has written, or the whole table as a merge would leave it. */
+  /** Judges an open transaction: what an overwrite has written, or the whole table as it would be left. */
   private static String audited(
       DeltaLog log,
       OptimisticTransaction open,
