@@ -91,7 +91,7 @@ REFUSED = {
     ("merge", "compact"),
     ("merge", "erase"),
     ("compact", "overwrite"),
-    ("compact", "merge"),
+    ("compact", "compact"),
     ("compact", "erase"),
     ("erase", "append"),
     ("erase", "overwrite"),

@@ -85,9 +85,7 @@ def evaluations(deployment: Deployment, dataset: str, check: str) -> list[dg.Ass
     key = dg.AssetCheckKey(key_of(dataset), check)
     with dagster_home.opened(deployment.settings) as instance:
         records = instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
-    found = []
-    for record in records:
-        assert record.event is not None
-        assert record.event.dagster_event is not None
-        found.append(record.event.dagster_event.asset_check_evaluation_data)
-    return found
+    events = [record.event.dagster_event for record in records if record.event is not None]
+    # A run that is asked for plans its checks before it makes them.
+    made = dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    return [event.asset_check_evaluation_data for event in events if event is not None and event.event_type == made]

@@ -101,7 +101,7 @@ def test_a_replay_is_planned_by_its_job_and_carried_out_by_its_sensor(browser: B
     assert (first, day) == (hour, served.days[0])
     assert week <= day
     served.run("ledger")
-    browser.open(f"/runs/{planned}", "plan_replay", "[Show Table]")
+    browser.open(f"/runs/{planned}", "plan_replay", "Success")
 
 
 def test_figures_of_the_partitions_are_plotted(browser: Browser) -> None:
