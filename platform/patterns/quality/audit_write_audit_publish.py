@@ -181,7 +181,7 @@ def publish(
     return _receipt(lake, contract.dataset, commit_id, before)
 
 
-def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenance) -> Commit:
+def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenance) -> Commit | None:
     """Change a table by one of Delta's own statements, audited as it would leave the table, in one commit.
 
     Args:
@@ -191,7 +191,7 @@ def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenanc
         provenance: Accounts of the table as it is afterwards.
 
     Returns:
-        The commit.
+        The commit; None when there was nothing to change, as for a compaction of what is compact.
 
     Raises:
         ConfigurationError: The engine cannot audit statements.
@@ -211,7 +211,12 @@ def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenanc
     before = lake.version(contract.dataset)
     with translated(contract.dataset, ()):
         _write(spark.range(0).toDF("nothing"), target, spec, change, commit_id)
-    return _receipt(lake, contract.dataset, commit_id, before)
+    try:
+        return _receipt(lake, contract.dataset, commit_id, before)
+    except PublicationUnknown:
+        if lake.version(contract.dataset) != before:
+            raise
+        return None
 
 
 def _commit_id(target: Target, partitions: Sequence[str]) -> str:
