@@ -88,3 +88,16 @@ def test_two_at_once_integrate_fifty_late_partitions_each_once(lake: Lake, tmp_p
     assert [key for key, by in done.items() if len(by) != 1] == []
     assert len({owner for by in done.values() for owner in by}) == 2, "both had some"
     assert claims(lake).held() == {} or dies
+
+
+def test_a_claim_on_an_old_view_of_the_table_fails_and_is_tried_on_the_new_one(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims(lake, "gold.page_stats").take([H2], "somebody")
+    slow = claims(lake)
+    views = [lake.table(PARTITION_STATE)]
+    assert claims(lake).take([H0], "fast") == [H0]
+    monkeypatch.setattr(slow, "_table", lambda: views.pop() if views else lake.table(PARTITION_STATE))
+    assert slow.take([H0], "slow") == []
+    assert not views
+    assert claims(lake).held()[H0].owner == "fast"

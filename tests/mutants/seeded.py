@@ -193,10 +193,10 @@ MUTANTS = (
         f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
     ),
     _core(
-        "claims are written over those of others",
+        "a claim that failed is taken for made",
         "platform/patterns/core/claims.py",
-        "CommitProperties(max_commit_retries=0)",
-        "CommitProperties()",
+        "time.sleep(random.uniform(0.005, 0.05))\n                continue",
+        "return",
         CLAIMS,
     ),
     _core(
@@ -245,8 +245,8 @@ MUTANTS = (
     _error(
         "a watermark goes back",
         "late_data_detector",
-        "current = _later(current, _behind(_combined(list(seen.values()), strategy), allowed))",
-        "current = _behind(_combined(list(seen.values()), strategy), allowed)",
+        "seen[one.source] = _later(seen[one.source], one.max_event_time)",
+        "seen[one.source] = one.max_event_time",
     ),
     _error(
         "a row at the watermark is late",
