@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run_iterator
-from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 from pyspark.sql import functions as F
 
 from benchmarks.deployment import RunFailed
 from blogdata.pipeline import QUIET
 from orchestration import accounts, dead_runs
-from orchestration.dataset import dataset, key_of
+from orchestration.dataset import dataset, key_of, range_tags
 from orchestration.step import Step
 from patterns.core.commit import Account, Commit
 from patterns.core.contract import Column, Contract, Partitioning, Rule
@@ -110,9 +109,8 @@ def run(settings: Settings, repository: dg.RepositoryDefinition) -> None:
         job = repository.get_implicit_job_def_for_assets(keys)
         assert job is not None
         subset = job.get_subset(asset_selection=frozenset(keys))
-        tags = {ASSET_PARTITION_RANGE_START_TAG: DAY, ASSET_PARTITION_RANGE_END_TAG: DAY}
         created = instance.create_run_for_job(
-            job_def=subset, tags=tags, asset_selection=frozenset(keys), run_config=QUIET
+            job_def=subset, tags=range_tags([DAY]), asset_selection=frozenset(keys), run_config=QUIET
         )
         failed = [event for event in execute_run_iterator(InMemoryJob(subset), created, instance) if event.is_failure]
     if failed:

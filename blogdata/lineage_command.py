@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from blogdata import names
 from blogdata.output import console, say_json
+from patterns.core import names
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.observability import dataset_tracker

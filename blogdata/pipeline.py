@@ -11,16 +11,15 @@ from datetime import datetime
 import dagster as dg
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run_iterator
-from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from assets import plan
 from assets.plan import STAGES
-from blogdata import names
 from blogdata.output import console
 from blogdata.progress import Outcome, RunProgress
 from orchestration import dead_runs, owners, replay_planner, storage_faults
-from orchestration.dataset import ACCEPT, key_of
+from orchestration.dataset import ACCEPT, key_of, range_tags
 from orchestration.replay_planner import ASKED, PlannedRun, Stage, Wanted
+from patterns.core import names
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
@@ -137,13 +136,13 @@ class Pipeline:
         outcome: Outcome,
     ) -> None:
         chosen = [dataset for dataset in stage.datasets if not select or dataset in select]
-        wanted = plan.stale(stage, self._settings.landing, self._events)
         if plan.is_first(stage) and (window is not None or select):
-            there = plan.known(stage, self._settings.landing, self._events).union(*wanted.values())
+            stale = plan.stale(stage, self._settings.landing, self._events)
+            there = plan.known(stage, self._settings.landing, self._events).union(*stale.values())
             keys = [key for key in there if window is None or stage.grain is None or window.holds(key, stage.grain)]
             self._all(instance, stage, {dataset: dict.fromkeys(keys, ASKED) for dataset in chosen}, outcome)
         elif stage.grain is None:
-            self._all(instance, stage, {dataset: wanted.get(dataset, {}) for dataset in chosen}, outcome)
+            self._all(instance, stage, self._stale(stage, chosen), outcome)
         else:
             self._each_once(instance, stage, chosen, outcome)
 
@@ -166,6 +165,8 @@ class Pipeline:
                     done.update(mine)
             finally:
                 claims.release(mine, owner)
+            if left.issubset(mine):
+                return
             if not mine:
                 if not (self._quiet or waiting):
                     console.print(f"waiting for another run, which computes {len(left)} partitions of {stage.name}")
@@ -193,11 +194,9 @@ class Pipeline:
             self._execute(instance, run, f"[{STAGES.index(stage) + 1}/{len(STAGES)}] {stage.name}", outcome)
 
     def _execute(self, instance: dg.DagsterInstance, run: PlannedRun, label: str, outcome: Outcome) -> None:
-        tags = {}
-        if run.keys:
-            tags = {ASSET_PARTITION_RANGE_START_TAG: run.keys[0], ASSET_PARTITION_RANGE_END_TAG: run.keys[-1]}
-            label = f"{label} {run.keys[0]} … {run.keys[-1]} ({len(run.keys)})"
-        self._materialize(instance, [key_of(dataset) for dataset in run.datasets], tags, label, outcome)
+        label = f"{label} {run.span}" if run.keys else label
+        keys = [key_of(dataset) for dataset in run.datasets]
+        self._materialize(instance, keys, range_tags(run.keys), label, outcome)
 
     def _materialize(
         self,

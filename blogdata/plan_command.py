@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from blogdata import names
 from blogdata.output import console, say_json
+from patterns.core import names
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
@@ -106,9 +106,7 @@ def _reasons(run: PlannedRun) -> list[str]:
 
 
 def _span(run: PlannedRun) -> str:
-    if not run.keys:
-        return "whole"
-    return run.keys[0] if len(run.keys) == 1 else f"{run.keys[0]} … {run.keys[-1]} ({len(run.keys)})"
+    return run.keys[0] if len(run.keys) == 1 else run.span
 
 
 def _as_json(run: PlannedRun, past: Past) -> dict[str, Any]:

@@ -1,15 +1,15 @@
 """Replays from the UI: a job plans one and keeps it, a sensor carries it out, one run after the other."""
 
 import dagster as dg
-from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from assets import plan
 from orchestration import replays
-from orchestration.dataset import failure, key_of
+from orchestration.dataset import failure, key_of, range_tags
 from orchestration.replay_planner import ASKED, Past, PlannedRun
 from orchestration.replays import TAG, Replay, ReplayRun
 from orchestration.step import LakeAccess
-from patterns.core.errors import ConfigurationError, PlatformError
+from patterns.core import names
+from patterns.core.errors import PlatformError
 from quality.contracts import CONTRACTS
 from resources.lake import LakeResource
 
@@ -34,12 +34,7 @@ def plan_replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
     """Plan what a person asks for; nothing has run when it ends."""
     access: LakeAccess = context.resources.lake
     try:
-        if config.dataset not in CONTRACTS:
-            raise ConfigurationError(
-                what=f"no dataset is called {config.dataset}",
-                where="dataset",
-                next_step=f"choose from: {', '.join(CONTRACTS)}",
-            )
+        names.known([config.dataset], CONTRACTS, where="dataset")
         keys = plan.named(config.dataset, config.partitions or None, access.landing_path, access.events)
     except PlatformError as error:
         raise failure(context, error) from error
@@ -87,13 +82,10 @@ def replay_runs(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
 
 
 def _request(asked: Replay, number: int, run: ReplayRun) -> dg.RunRequest:
-    tags = {TAG: asked.identity}
-    if run.keys:
-        tags |= {ASSET_PARTITION_RANGE_START_TAG: run.keys[0], ASSET_PARTITION_RANGE_END_TAG: run.keys[-1]}
     return dg.RunRequest(
         run_key=f"{asked.identity}/{number}",
         asset_selection=[key_of(dataset) for dataset in run.datasets],
-        tags=tags,
+        tags={TAG: asked.identity, **range_tags(run.keys)},
     )
 
 
@@ -111,7 +103,7 @@ def _table(runs: list[PlannedRun], past: Past) -> dg.TableMetadataValue:
             dg.TableRecord(
                 {
                     "datasets": ", ".join(run.datasets),
-                    "partitions": f"{run.keys[0]} … {run.keys[-1]} ({len(run.keys)})" if run.keys else "whole",
+                    "partitions": run.span,
                     "why": "; ".join(f"{reason} ({count})" for reason, count in run.reasons.items()),
                     "rows": estimate.rows or 0,
                     "seconds": round(estimate.seconds or 0.0, 1),

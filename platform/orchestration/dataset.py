@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 from dagster_shared.utils.warnings import BetaWarning
 
 from orchestration.checks import check_specs, failed_checks, passed_checks
@@ -27,6 +28,11 @@ RESOURCES = frozenset({"spark", "lake", "secrets"})
 def key_of(dataset: str) -> dg.AssetKey:
     """Give the asset key of a dataset: `silver.visits` is `silver/visits`."""
     return dg.AssetKey(dataset.split(".", 1))
+
+
+def range_tags(keys: Sequence[str]) -> dict[str, str]:
+    """Give the tags of a run that computes a gapless range of partitions; none for a table that is written whole."""
+    return {ASSET_PARTITION_RANGE_START_TAG: keys[0], ASSET_PARTITION_RANGE_END_TAG: keys[-1]} if keys else {}
 
 
 def dataset(

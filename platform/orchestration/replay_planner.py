@@ -90,6 +90,11 @@ class PlannedRun:
     keys: tuple[str, ...]
     reasons: Mapping[str, int]
 
+    @property
+    def span(self) -> str:
+        """Its partitions, for people."""
+        return f"{self.keys[0]} … {self.keys[-1]} ({len(self.keys)})" if self.keys else "whole"
+
 
 def spread(links: Sequence[Link], asked: Wanted, events: EventLog, *, within: Collection[str] | None = None) -> Wanted:
     """Add everything that what is asked for makes stale.

@@ -87,9 +87,10 @@ def ask(lake: Lake, events: EventLog, dataset: str, runs: Sequence[PlannedRun], 
 
 def pending(events: EventLog) -> list[Replay]:
     """Give the replays that have not been closed, oldest first."""
-    closed = {note.identity for note in events.notes(DONE)}
+    notes = events.notes(REPLAY, DONE)
+    closed = {note.identity for note in notes if note.kind == DONE}
     found: dict[str, Replay] = {}
-    for note in events.notes(REPLAY):
+    for note in notes:
         if note.identity is None or note.payload is None or f"{note.identity}-done" in closed:
             continue
         runs = [ReplayRun(datasets=tuple(run["datasets"]), keys=tuple(run["keys"])) for run in note.payload["runs"]]

@@ -5,8 +5,6 @@ Patterns: Audit-Write-Audit-Publish, Data Overwrite.
 
 from __future__ import annotations
 
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from core.toy import CONTRACT, HOURS, WHOLE, accounts, clicks, table, target
+from laws.stepping import Held, Probe
 from patterns.core.commit import Account
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
@@ -143,60 +142,28 @@ def test_a_table_without_partitions_is_replaced_whole(spark: Any, lake_root: Pat
         overwrite_partitions(clicks(spark), target(lake_root), (), Provenance())
 
 
-def held(probe: Path, phase: str) -> None:
-    (probe / f"{phase}.hold").touch()
-
-
-def reached(probe: Path, phase: str) -> None:
-    deadline = time.monotonic() + 120
-    while not (probe / f"{phase}.reached").exists():
-        assert time.monotonic() < deadline, f"the write never reached '{phase}'"
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("phase", ["opened", "written", "audited"])
 def test_two_runs_on_one_partition_end_in_one_of_them(spark: Any, lake_root: Path, tmp_path: Path, phase: str) -> None:
     overwrite_partitions(clicks(spark), target(lake_root, "before"), HOURS, Provenance())
-    probe = tmp_path / "probe"
-    probe.mkdir()
-    held(probe, phase)
-    outcome: list[BaseException | None] = []
-
-    def slow() -> None:
-        try:
-            overwrite_partitions(clicks(spark, 20), target(lake_root, "slow", probe=str(probe)), HOURS, Provenance())
-            outcome.append(None)
-        except BaseException as error:  # noqa: BLE001 - looked at below
-            outcome.append(error)
-
-    writer = threading.Thread(target=slow)
-    writer.start()
-    reached(probe, phase)
-    # Nobody sees anything of the slow run while it is under way.
-    assert len(table(spark, lake_root)) == 100
-    overwrite_partitions(clicks(spark, 60), target(lake_root, "fast"), HOURS, Provenance())
-    (probe / f"{phase}.hold").unlink()
-    writer.join(timeout=120)
-    assert isinstance(outcome[0], ConcurrentWrite)
-    assert outcome[0].transient
+    probe = Probe(tmp_path / "probe")
+    aim = target(lake_root, "slow", probe=str(probe.folder))
+    with Held(lambda: overwrite_partitions(clicks(spark, 20), aim, HOURS, Provenance()), probe, phase) as slow:
+        # Nobody sees anything of the slow run while it is under way.
+        assert len(table(spark, lake_root)) == 100
+        overwrite_partitions(clicks(spark, 60), target(lake_root, "fast"), HOURS, Provenance())
+    assert isinstance(slow.error, ConcurrentWrite)
+    assert slow.error.transient
     assert len(table(spark, lake_root)) == 60
 
 
 def test_runs_on_different_partitions_both_publish(spark: Any, lake_root: Path, tmp_path: Path) -> None:
     overwrite_partitions(clicks(spark, 2), target(lake_root, "before"), HOURS, Provenance())
-    probe = tmp_path / "probe"
-    probe.mkdir()
-    held(probe, "audited")
+    probe = Probe(tmp_path / "probe")
     first = clicks(spark).where(F.col("hour") == HOURS[0])
     second = clicks(spark).where(F.col("hour") == HOURS[1])
-    writer = threading.Thread(
-        target=lambda: overwrite_partitions(first, target(lake_root, "a", probe=str(probe)), HOURS[:1], Provenance())
-    )
-    writer.start()
-    reached(probe, "audited")
-    overwrite_partitions(second, target(lake_root, "b"), HOURS[1:], Provenance())
-    (probe / "audited.hold").unlink()
-    writer.join(timeout=120)
+    aim = target(lake_root, "a", probe=str(probe.folder))
+    with Held(lambda: overwrite_partitions(first, aim, HOURS[:1], Provenance()), probe, "audited"):
+        overwrite_partitions(second, target(lake_root, "b"), HOURS[1:], Provenance())
     assert len(table(spark, lake_root)) == 100
 
 

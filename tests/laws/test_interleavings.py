@@ -6,7 +6,7 @@ the table afterwards is what one of the two orders leaves, or what the second le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -126,13 +126,6 @@ class Stepped:
 @pytest.fixture
 def stepped(spark: Any, lake_root: Path) -> Stepped:
     return Stepped(spark, lake_root)
-
-
-@pytest.fixture
-def probe(tmp_path: Path) -> Iterator[Probe]:
-    made = Probe(tmp_path / "probe")
-    yield made
-    made.release()
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda name: name)

@@ -5,7 +5,7 @@ Each law is stated once and holds for each writer; what is in the table is compa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ class World:
         """Publish a batch; `change` alters its rows on the way."""
         change: Callable[[Any], Any] = how.pop("change", lambda frame: frame)
         aim = self.writer.target(self.root, run, engine, **how)
-        return self.writer.write(change(batch.frame(self.spark)), aim, batch, self.rows())
+        return self.writer.write(change(batch.frame(self.spark)), aim, batch, self.rows)
 
     def rows(self) -> State:
         """What readers see, each row once or the test fails."""
@@ -75,13 +75,6 @@ def world(spark: Any, lake_root: Path, writer: Writer) -> World:
     made = World(spark, lake_root, writer)
     made.write(BEFORE, "before")
     return made
-
-
-@pytest.fixture
-def probe(tmp_path: Path) -> Iterator[Probe]:
-    made = Probe(tmp_path / "probe")
-    yield made
-    made.release()
 
 
 @every_engine

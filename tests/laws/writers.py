@@ -17,6 +17,8 @@ from patterns.quality.audit_write_audit_publish import Engine, Provenance, Targe
 Row = tuple[str, int, int, str]
 """hour, click, stands_for, page"""
 State = frozenset[Row]
+Before = Callable[[], State]
+"""Reads what is in the table, for a writer that has to know it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ class Writer:
 
     name: str
     contract: Contract
-    write: Callable[[Any, Target, Batch, State], Commit]
+    write: Callable[[Any, Target, Batch, Before], Commit]
     after: Callable[[State, Batch], State]
     commutes: bool
 
@@ -75,11 +77,11 @@ class Writer:
         return target(root, run, engine, self.contract, **more)
 
 
-def _partitions(frame: Any, aim: Target, batch: Batch, before: State) -> Commit:
+def _partitions(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     return overwrite_partitions(frame, aim, batch.hours, Provenance(accounts=batch.accounts(batch.hours)))
 
 
-def _table(frame: Any, aim: Target, batch: Batch, before: State) -> Commit:
+def _table(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     return overwrite_table(frame, aim, Provenance(accounts=batch.accounts([""])))
 
 
@@ -88,9 +90,9 @@ def _merged(state: State, batch: Batch) -> State:
     return frozenset(row for row in state if row[1] not in keys) | batch.model()
 
 
-def _merge(frame: Any, aim: Target, batch: Batch, before: State) -> Commit:
+def _merge(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     # The account of a merge is about the table as it leaves it.
-    account = Account(rows_in=sum(row[2] for row in _merged(before, batch)))
+    account = Account(rows_in=sum(row[2] for row in _merged(before(), batch)))
     return merge(frame, aim, Provenance(accounts={"": account}), deleted=None)
 
 

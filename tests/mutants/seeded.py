@@ -80,8 +80,8 @@ MUTANTS = (
     _core(
         "the account of the layer above is not passed on",
         ONE_WAY,
-        "        provenance.accounts,\n",
-        "        {},\n",
+        "specify(contract, partitions, provenance.accounts, info",
+        "specify(contract, partitions, {}, info",
         f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
     ),
     _core(

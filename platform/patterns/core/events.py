@@ -161,12 +161,12 @@ class EventLog:
         rows = table.filter(pc.equal(table["kind"], PUBLICATION)).to_pylist()
         return [_entry(row) for row in sorted(rows, key=lambda row: int(row["table_version"]))]
 
-    def notes(self, kind: str) -> list[Event]:
-        """Give all events of a kind other than publications, oldest first."""
+    def notes(self, *kinds: str) -> list[Event]:
+        """Give all events of some kinds other than publications, oldest first."""
         table = self._lake.table(EVENTS)
         if table is None:
             return []
-        rows = table.to_pyarrow_dataset().to_table(filter=pc.field("kind") == kind).to_pylist()
+        rows = table.to_pyarrow_dataset().to_table(filter=pc.field("kind").isin(kinds)).to_pylist()
         return [
             Event(
                 kind=row["kind"],

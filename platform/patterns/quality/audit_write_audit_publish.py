@@ -155,30 +155,11 @@ def publish(
         SchemaMismatch: The frame's columns are not the contract's.
     """
     contract, lake = target.contract, target.lake
+    marks = [f"`{change.deleted}`"] if isinstance(change, Upsert) and change.deleted else []
     with translated(contract.dataset, partitions):
         constraints_enforcer.enforce(frame.sparkSession, lake, contract, engine=target.engine is Engine.TRANSACTION)
-    commit_id = _commit_id(target, partitions)
-    started = time.time()
-    spec = specify(
-        contract,
-        partitions,
-        provenance.accounts,
-        _info(target, commit_id, change, provenance, started),
-        expected=provenance.expected,
-    )
-    marks = [f"`{change.deleted}`"] if isinstance(change, Upsert) and change.deleted else []
-    before = lake.version(contract.dataset)
-    try:
-        with translated(contract.dataset, partitions):
-            rows = frame.select(*[f"`{column.name}`" for column in contract.columns], *marks)
-            _write(rows, target, spec, change, commit_id)
-    except ConstraintViolated as refused:
-        # Delta names the first bad row it meets; a person wants everything that is wrong with the batch.
-        found = judge(rows, spec).violations if isinstance(change, Overwrite) else ()
-        if not found:
-            raise
-        raise AuditFailed(contract.dataset, found) from refused
-    return _receipt(lake, contract.dataset, commit_id, before)
+        rows = frame.select(*[f"`{column.name}`" for column in contract.columns], *marks)
+    return _publish(rows, target, change, partitions, provenance)
 
 
 def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenance) -> Commit | None:
@@ -205,18 +186,33 @@ def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenanc
             next_step="overwrite the partitions it concerns instead",
         )
     change = Statement(sql=sql, path=lake.path(contract.dataset))
-    commit_id = _commit_id(target, ())
-    info = _info(target, commit_id, change, provenance, time.time())
-    spec = specify(contract, (), provenance.accounts, info, expected=provenance.expected)
     before = lake.version(contract.dataset)
-    with translated(contract.dataset, ()):
-        _write(spark.range(0).toDF("nothing"), target, spec, change, commit_id)
     try:
-        return _receipt(lake, contract.dataset, commit_id, before)
+        return _publish(spark.range(0).toDF("nothing"), target, change, (), provenance)
     except PublicationUnknown:
         if lake.version(contract.dataset) != before:
             raise
         return None
+
+
+def _publish(
+    rows: DataFrame, target: Target, change: Change, partitions: Sequence[str], provenance: Provenance
+) -> Commit:
+    contract, lake = target.contract, target.lake
+    commit_id = _commit_id(target, partitions)
+    info = _info(target, commit_id, change, provenance, time.time())
+    spec = specify(contract, partitions, provenance.accounts, info, expected=provenance.expected)
+    before = lake.version(contract.dataset)
+    try:
+        with translated(contract.dataset, partitions):
+            _write(rows, target, spec, change, commit_id)
+    except ConstraintViolated as refused:
+        # Delta names the first bad row it meets; a person wants everything that is wrong with the batch.
+        found = judge(rows, spec).violations if isinstance(change, Overwrite) else ()
+        if not found:
+            raise
+        raise AuditFailed(contract.dataset, found) from refused
+    return _receipt(lake, contract.dataset, commit_id, before)
 
 
 def _commit_id(target: Target, partitions: Sequence[str]) -> str:

@@ -51,7 +51,6 @@ final class Merge {
 
   /** Changes that were computed from one version of a table are not for another one. */
   void require(Snapshot snapshot) {
-    // A table that has just been created has none of the rows they could have been computed from.
     if (at != null && snapshot.version() != at) {
       throw new TableMoved(at, snapshot.version());
     }
