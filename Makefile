@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster test-kills mutants lint format bench clean
+.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster test-kills model mutants lint format bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -7,6 +7,7 @@ BLOGDATA := $(BIN)/blogdata
 LOGS ?=
 LANDING ?=
 ARGS ?=
+STEPS ?= 10000
 # Where the data goes; BLOGDATA_HOME is exported to everything that runs below.
 BLOGDATA_HOME ?= $(CURDIR)/var
 export BLOGDATA_HOME
@@ -42,6 +43,9 @@ test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=docs/image
 
 test-kills: setup ## Processes and servers killed at every phase (KILL_SEEDS=2,3 KILL_SEED=7 kill elsewhere)
 	@KILL_CAMPAIGN=1 $(BIN)/python -m pytest tests/lineage/test_kills.py tests/lineage/test_server_kills.py $(ARGS)
+
+model: setup ## Do anything in any order to a lineage, for long: STEPS=10000 against plain Python
+	@MODEL_STEPS=$(STEPS) $(BIN)/python -m pytest -s tests/laws/test_model.py $(ARGS)
 
 mutants: setup ## Seed harmful changes into copies of the project: some test must notice each (ARGS="name part" picks some)
 	@cd tests && ../$(BIN)/python -m mutants $(ARGS)

@@ -13,6 +13,7 @@ from blogdata import (
     ledger_command,
     lineage_command,
     plan_command,
+    repair_command,
     run_command,
     services_commands,
     sql_command,
@@ -32,6 +33,7 @@ app.add_typer(land_commands.app, name="land")
 app.command("run")(run_command.run)
 app.command("plan")(plan_command.plan)
 app.command("ledger")(ledger_command.ledger)
+app.command("repair")(repair_command.repair)
 app.command("lineage")(lineage_command.lineage)
 app.command("sql")(sql_command.sql)
 app.command("ui")(ui_command.ui)

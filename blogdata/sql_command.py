@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from blogdata.output import console, say_json
+from patterns.core import store_faults
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EVENTS
 from patterns.core.lake import Lake
@@ -92,6 +93,9 @@ def _explained(query: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
+        typed = store_faults.explained(str(error), f"'{query.strip()[:200]}'")
+        if typed is not None:
+            raise typed from error
         lines = str(error).split("JVM stacktrace:")[0].strip().splitlines()
         raise QueryFailed(
             what=lines[0] if lines else type(error).__name__,

@@ -18,6 +18,7 @@ from patterns.core.commit import Commit
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 from patterns.core.run import RunContext, code_version
+from patterns.core.store_faults import store_faults
 
 MAX_RETRIES = 3
 ACCEPT = "blogdata/accept"
@@ -113,8 +114,9 @@ def _materialize(
                 run=_run(context, version),
                 accepted=context.run.tags.get(ACCEPT, "").split(","),
             )
-            commit = compute(step)
-            step.events.record(commit)
+            with store_faults(contract.dataset):
+                commit = compute(step)
+                step.events.record(commit)
     except PlatformError as error:
         yield from failed_checks(context.asset_key, contract, error)
         raise failure(context, error) from error

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from patterns.core.commit import Account, Commit
+from patterns.core.commit import WHOLE_TABLE, Account, Commit
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 from patterns.core.events import EventLog
@@ -162,6 +162,9 @@ class Step:
         version = self.lake.version(self.contract.dataset)
         if version is None:
             return merge(delivered, self._target(), provenance, deleted=None)
+        if WHOLE_TABLE not in self.events.publications(self.contract.dataset):
+            # What is there was taken back: its files may not be readable.
+            return overwrite_table(delivered, self._target(), provenance)
         current = self.lake.read(self.spark, self.contract.dataset, version)
         return merge(removed(delivered, current, self.contract), self._target(), provenance, at=version)
 

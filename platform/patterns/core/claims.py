@@ -19,6 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
+from patterns.core.store_faults import store_faults
 
 PARTITION_STATE = "ops.partition_state"
 SCHEMA = pa.schema(
@@ -119,7 +120,8 @@ class Claims:
             if set(wanted.values()) == set(there):
                 return
             try:
-                self._write(table, wanted)
+                with store_faults(PARTITION_STATE):
+                    self._write(table, wanted)
             except (CommitFailedError, DeltaError) as error:
                 # Somebody else committed first: what they claimed has to be seen before anything is claimed again.
                 if table is None and self._table() is None:

@@ -23,6 +23,8 @@ from patterns.core.lake import Lake
 
 EVENTS = "ops.events"
 PUBLICATION = "publication"
+TAKEN_BACK = "taken back"
+"""What was published of a partition up to a version does not count any more: its files are lost."""
 COMPACT_EVERY = 100
 """Appends after which the log's many small files become few; a compaction never conflicts with an append."""
 
@@ -142,15 +144,36 @@ class EventLog:
         table = self._rows(dataset, since=keys[0] if keys else since, until=until)
         if table is None:
             return {}
-        wanted = pc.equal(table["kind"], PUBLICATION)
+        wanted = pc.is_in(table["kind"], pa.array([PUBLICATION, TAKEN_BACK], pa.string()))
         if keys is not None:
             wanted = pc.and_(wanted, pc.is_in(table["partition"], pa.array(keys, pa.string())))
         newest: dict[str, dict[str, Any]] = {}
-        for row in table.filter(wanted).to_pylist():
+        # Of one version, what was taken back comes after what was published.
+        for row in sorted(table.filter(wanted).to_pylist(), key=lambda row: row["kind"]):
             held = newest.get(row["partition"])
-            if held is None or held["table_version"] < row["table_version"]:
+            if held is None or held["table_version"] <= row["table_version"]:
                 newest[row["partition"]] = row
-        return {partition: _entry(row) for partition, row in newest.items()}
+        return {partition: _entry(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
+
+    def take_back(
+        self, dataset: str, *, partitions: Iterable[str] | None = None, since: int | None = None
+    ) -> list[str]:
+        """Have what was published of some partitions not count any more, so that they are computed again.
+
+        Args:
+            dataset: Name as `layer.table`.
+            partitions: Their keys; None for all.
+            since: Only those whose newest publication is this version or a later one.
+
+        Returns:
+            The keys of those concerned, in order.
+        """
+        newest = self.publications(dataset, partitions)
+        lost = sorted(key for key, entry in newest.items() if since is None or entry.version >= since)
+        self.append(
+            [Event(kind=TAKEN_BACK, dataset=dataset, partition=key, table_version=newest[key].version) for key in lost]
+        )
+        return lost
 
     def history(self, dataset: str) -> list[Entry]:
         """Give every ledger line a dataset ever had, in the order of the versions."""

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from patterns.core.errors import PlatformError
+from patterns.core.store_faults import store_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +49,8 @@ class Lake:
         if not DeltaTable.is_deltatable(self.path(dataset), storage_options=options):
             return None
         try:
-            return DeltaTable(self.path(dataset), storage_options=options)
+            with store_faults(dataset):
+                return DeltaTable(self.path(dataset), storage_options=options)
         except TableNotFoundError:
             return None
 

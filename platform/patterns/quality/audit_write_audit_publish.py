@@ -22,6 +22,7 @@ Source: Data Engineering Design Patterns, ch. 9.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -216,7 +217,9 @@ def _publish(
 
 
 def _commit_id(target: Target, partitions: Sequence[str]) -> str:
-    span = f"{partitions[0]}..{partitions[-1]}:{len(partitions)}" if partitions else "all"
+    # A run may publish several batches that begin and end alike; they are told apart by what lies between.
+    batch = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:12]
+    span = f"{partitions[0]}..{partitions[-1]}:{batch}" if partitions else "all"
     return f"{target.contract.dataset}/{span}/{target.run.run_id}"
 
 

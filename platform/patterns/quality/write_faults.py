@@ -9,8 +9,9 @@ from typing import ClassVar
 
 from pyspark.errors import PySparkException
 
+from patterns.core import store_faults
 from patterns.core.audit import Violation
-from patterns.core.errors import DiskFull, PlatformError
+from patterns.core.errors import PlatformError
 
 
 class AuditFailed(PlatformError):
@@ -139,9 +140,7 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             where=where,
             next_step="nothing was written; make the step produce the columns its contract declares",
         )
-    if "No space left on device" in text:
-        return DiskFull(where)
-    return None
+    return store_faults.explained(text, where)
 
 
 def _violations(text: str) -> list[Violation]:

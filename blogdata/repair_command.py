@@ -1,0 +1,69 @@
+"""`blogdata repair`: finds files that a failing disk has damaged, and has the next run compute what they told."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from blogdata.output import console, say_json
+from patterns.core import damage, names
+from patterns.core.damage import Damage
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from quality.contracts import CONTRACTS
+from services.config import load
+
+
+def repair(
+    dataset: Annotated[
+        str | None, typer.Argument(help="Only this dataset, like silver.visits", show_default=False)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Mend without asking")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Only tell what is damaged, as JSON")] = False,
+) -> None:
+    """Look at the files of every table; what is damaged is put aside, and computed again by the next run."""
+    names.known([dataset] if dataset else [], CONTRACTS, where="repair")
+    lake = Lake(root=str(load().lake))
+    chosen = [CONTRACTS[dataset]] if dataset else list(CONTRACTS.values())
+    found = {
+        contract.dataset: list(damage.inspect(lake, contract.dataset, contract.partition_column)) for contract in chosen
+    }
+    damaged = {name: damages for name, damages in found.items() if damages}
+    if as_json:
+        say_json([_as_json(name, one) for name, damages in damaged.items() for one in damages])
+        raise typer.Exit(1 if damaged else 0)
+    for name, damages in damaged.items():
+        for one in damages:
+            place = f", partition '{one.partition}'" if one.partition else ""
+            console.print(f"{name}{place}: {one.kind.value} {one.file}: {one.problem}", style="red", markup=False)
+    if not damaged:
+        console.print(f"{len(chosen)} datasets: all files are there and whole")
+        return
+    if not yes and not typer.confirm("put these files aside, and have the next run compute what they told?"):
+        raise typer.Exit(1)
+    events = EventLog(lake)
+    for name in damaged:
+        _mend(lake, events, name)
+    console.print("now run: blogdata run")
+
+
+def _mend(lake: Lake, events: EventLog, name: str) -> None:
+    contract = CONTRACTS[name]
+    # A log that is whole again may tell of data files that are not.
+    while damages := damage.inspect(lake, name, contract.partition_column):
+        for done in damage.mend(lake, events, contract, damages):
+            console.print(f"{name}: {done}", markup=False)
+        if all(one.kind is damage.Kind.DATA for one in damages):
+            return
+
+
+def _as_json(dataset: str, one: Damage) -> dict[str, Any]:
+    return {
+        "dataset": dataset,
+        "kind": one.kind.value,
+        "file": str(one.file),
+        "problem": one.problem,
+        "version": one.version,
+        "partition": one.partition,
+    }

@@ -1,0 +1,89 @@
+"""What a failing store does to tables, told as what a person can do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from patterns.core.errors import DiskFull, PlatformError
+
+_FILE = re.compile(r"(?:file:)?(/[^\s,]+\.(?:parquet|json))")
+_NOT_WRITABLE = ("Read-only file system", "ReadOnlyFilesystem", "Permission denied", "PermissionDenied")
+_FULL = ("No space left on device", "StorageFull", "Disk quota exceeded")
+_LOG = ("_delta_log", "Kernel error: Json error", "Kernel error: Arrow error: Parquet error", "DELTA_TRUNCATED")
+
+
+class StoreNotWritable(PlatformError):
+    """The folder of a table, or the whole file system, takes no writes."""
+
+
+class LogDamaged(PlatformError):
+    """A file of a table's log cannot be read."""
+
+
+class DataFileDamaged(PlatformError):
+    """A data file that the newest version of a table needs is gone, or is not what was written."""
+
+
+@contextmanager
+def store_faults(where: str) -> Iterator[None]:
+    """Name what the store did.
+
+    Args:
+        where: The dataset or folder concerned.
+
+    Raises:
+        PlatformError: The typed error, the original one as its cause; errors that are not the store's pass unchanged.
+    """
+    try:
+        yield
+    except PlatformError:
+        raise
+    except Exception as error:
+        typed = explained(str(error), where)
+        if typed is None:
+            raise
+        raise typed from error
+
+
+def explained(text: str, where: str) -> PlatformError | None:
+    """Tell a fault of the store by what Spark, Delta or the operating system say about it.
+
+    Args:
+        text: What they say, causes included.
+        where: The dataset or folder concerned.
+
+    Returns:
+        The typed error; None when it is not about the store.
+    """
+    if any(sign in text for sign in _FULL):
+        return DiskFull(where)
+    if any(sign in text for sign in _NOT_WRITABLE) or "DELTA_CANNOT_CREATE_LOG_PATH" in text:
+        return StoreNotWritable(
+            what="the store takes no writes: it is mounted read-only, or belongs to another user",
+            where=where,
+            next_step="make it writable for the user who runs this, and run it again; nothing of this run was "
+            "published, and what was published can be read meanwhile",
+        )
+    if "FAILED_READ_FILE" in text and "_delta_log" not in text.split("JVM stacktrace")[0]:
+        return DataFileDamaged(
+            what="a data file is gone or cut off" + _named(text),
+            where=where,
+            next_step="blogdata repair says which partitions are concerned and has the next run compute them again; "
+            "all other partitions, and earlier versions that do not need the file, can be read",
+        )
+    unreadable = "is not a Parquet file" in text or "MalformedInput" in text or "Kernel error" in text
+    if unreadable and any(sign in text for sign in _LOG):
+        return LogDamaged(
+            what="a file of the table's log is cut off or garbled" + _named(text),
+            where=where,
+            next_step="blogdata repair finds it, and goes back to what the rest of the log tells; earlier versions can "
+            'be read meanwhile, as in: blogdata sql "SELECT ..." --as-of TIME',
+        )
+    return None
+
+
+def _named(text: str) -> str:
+    found = _FILE.search(text)
+    return f": {found[1]}" if found else ""

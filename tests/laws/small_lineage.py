@@ -1,0 +1,183 @@
+"""A lineage of three tables on the platform's own mechanics: small enough to run thousands of times."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from pyspark.sql import functions as F
+
+from core.toy import target
+from patterns.core import ledger
+from patterns.core.commit import WHOLE_TABLE, Account, Commit
+from patterns.core.contract import Column, Contract, Partitioning
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.idempotency.merger import merge, removed
+from patterns.quality.audit_write_audit_publish import Provenance, Target
+
+HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03")
+
+
+@dataclass(frozen=True, order=True)
+class Line:
+    """A landed line: where it lies, and what it tells."""
+
+    arrival: str
+    line: int
+    hour: str
+    click: int
+    page: str
+
+
+HOURLY = {
+    "owner": "team:tests",
+    "description": "Clicks",
+}
+BRONZE = Contract(
+    dataset="bronze.clicks",
+    columns=(
+        Column(name="arrival", type="STRING", nullable=False, description="Hour of arrival"),
+        Column(name="line", type="BIGINT", nullable=False, description="Place in it"),
+        Column(name="hour", type="STRING", nullable=False, description="Hour of the click"),
+        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
+        Column(name="page", type="STRING", nullable=False, description="Page"),
+    ),
+    key=("arrival", "line"),
+    partitioning=Partitioning(column="arrival", grain=Grain.HOUR),
+    breakdowns={"event_hours": ("hour",)},
+    **HOURLY,
+)
+SILVER = Contract(
+    dataset="silver.clicks",
+    columns=(
+        Column(name="hour", type="STRING", nullable=False, description="Hour of the click"),
+        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
+        Column(name="page", type="STRING", nullable=False, description="Page of the first to arrive"),
+        Column(name="occurrences", type="BIGINT", nullable=False, description="Lines it stands for"),
+        Column(name="conflicts", type="BIGINT", nullable=False, description="Lines with another page"),
+    ),
+    key=("click",),
+    partitioning=Partitioning(column="hour", grain=Grain.HOUR),
+    stands_for="sum(occurrences)",
+    reasons={"duplicates": "sum(occurrences - 1)"},
+    **HOURLY,
+)
+GOLD = Contract(
+    dataset="gold.pages",
+    columns=(
+        Column(name="page", type="STRING", nullable=False, description="Page"),
+        Column(name="clicks", type="BIGINT", nullable=False, description="Clicks"),
+    ),
+    key=("page",),
+    stands_for="sum(clicks)",
+    reasons={"counted": "sum(clicks - 1)"},
+    **HOURLY,
+)
+CONTRACTS = {contract.dataset: contract for contract in (BRONZE, SILVER, GOLD)}
+LINES = "arrival STRING, line BIGINT, hour STRING, click BIGINT, page STRING"
+
+
+class Lineage:
+    """The tables of one lake, and the one way to publish each.
+
+    Args:
+        spark: The session.
+        root: The lake's folder.
+    """
+
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark, self.root = spark, root
+        self.lake = Lake(root=str(root))
+        self.events = EventLog(self.lake)
+
+    def arrive(self, landed: Mapping[str, Sequence[Line]], run: str, probe: Path | None = None) -> Commit:
+        """Publish hours of arrival as they have landed."""
+        lines = [tuple(vars(line).values()) for part in landed.values() for line in part]
+        accounts = {key: Account(rows_in=len(part)) for key, part in landed.items()}
+        frame = self.spark.createDataFrame(lines, LINES)
+        return overwrite_partitions(
+            frame, self._target(BRONZE, run, probe), sorted(landed), Provenance(accounts=accounts)
+        )
+
+    def integrate(self, hours: Collection[str], run: str, probe: Path | None = None) -> Commit:
+        """Compute hours of clicks from all that has arrived."""
+        version = self.version(BRONZE.dataset)
+        arrived = dynamic_late_data_integrator.rows_by_event_partition(
+            self.events.publications(BRONZE.dataset), "event_hours"
+        )
+        rows = self.lake.read(self.spark, BRONZE.dataset, version).where(F.col("hour").isin(*hours))
+        unique = windowed_deduplicator.deduplicate(
+            rows, key=("hour", "click"), order=("arrival", "line"), payload=F.col("page")
+        )
+        provenance = Provenance(
+            inputs={BRONZE.dataset: version},
+            accounts={hour: Account(rows_in=arrived.get(hour, 0)) for hour in hours},
+        )
+        return overwrite_partitions(unique, self._target(SILVER, run, probe), sorted(hours), provenance)
+
+    def count(self, run: str, probe: Path | None = None) -> Commit:
+        """Bring the pages in line with the clicks."""
+        version = self.version(SILVER.dataset)
+        clicks = self.lake.read(self.spark, SILVER.dataset, version)
+        pages = clicks.groupBy("page").agg(F.count(F.lit(1)).alias("clicks"))
+        rows_in = sum(entry.rows_out for entry in self.events.publications(SILVER.dataset).values())
+        provenance = Provenance(inputs={SILVER.dataset: version}, accounts={WHOLE_TABLE: Account(rows_in=rows_in)})
+        aim = self._target(GOLD, run, probe)
+        there = self.lake.version(GOLD.dataset)
+        if there is None:
+            return merge(pages, aim, provenance, deleted=None)
+        current = self.lake.read(self.spark, GOLD.dataset, there)
+        return merge(removed(pages, current, GOLD), aim, provenance, at=there)
+
+    def behind(self) -> list[str]:
+        """Give the hours of clicks that have not seen all that has arrived."""
+        return dynamic_late_data_integrator.behind(
+            self.events.publications(BRONZE.dataset),
+            self.events.publications(SILVER.dataset),
+            source=BRONZE.dataset,
+            breakdown="event_hours",
+        )
+
+    def pages_behind(self) -> bool:
+        """Tell whether the pages have not seen all clicks."""
+        counted = self.events.publications(GOLD.dataset).get(WHOLE_TABLE)
+        seen = -1 if counted is None else counted.inputs[SILVER.dataset]
+        return any(entry.version > seen for entry in self.events.publications(SILVER.dataset).values())
+
+    def version(self, dataset: str) -> int:
+        """Give the newest version of a table that is there."""
+        version = self.lake.version(dataset)
+        assert version is not None
+        return version
+
+    def rows(self, dataset: str, version: int | None = None) -> list[tuple[Any, ...]]:
+        """Give a table's rows, sorted, as a reader without Spark sees them."""
+        if self.lake.version(dataset) is None:
+            return []
+        table = DeltaTable(self.lake.path(dataset), version=version)
+        names = [column.name for column in CONTRACTS[dataset].columns]
+        return sorted(tuple(row[name] for name in names) for row in table.to_pyarrow_table().to_pylist())
+
+    def statement(self, dataset: str, sql: str) -> None:
+        """Run one of Delta's statements on a table, as whoever maintains it does; `{table}` in it stands for it."""
+        self.spark.sql(sql.format(table=f"delta.`{self.lake.path(dataset)}`")).collect()
+
+    def problems(self) -> list[str]:
+        """Give what does not add up in the ledger."""
+        return [
+            f"{name} {line.entry.partition}: {line.problem}"
+            for name, contract in CONTRACTS.items()
+            if self.lake.version(name) is not None
+            for line in ledger.audit(self.lake, self.events, contract)
+            if line.problem
+        ]
+
+    def _target(self, contract: Contract, run: str, probe: Path | None) -> Target:
+        return target(self.root, run, contract=contract, **({} if probe is None else {"probe": str(probe)}))

@@ -1,0 +1,259 @@
+"""A store that fails: every fault has a name and says what to do, and readers keep what can be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import functions as F
+
+from core.toy import CONTRACT, HOURS, accounts, clicks, table, target
+from patterns.core import damage, ledger
+from patterns.core.commit import Commit
+from patterns.core.damage import Damage, Kind
+from patterns.core.errors import DiskFull, PlatformError
+from patterns.core.events import Event, EventLog
+from patterns.core.lake import Lake
+from patterns.core.store_faults import DataFileDamaged, LogDamaged, StoreNotWritable, store_faults
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.quality.audit_write_audit_publish import Provenance
+
+DATASET = CONTRACT.dataset
+SECOND = HOURS[1:]
+ROWS = 100
+
+
+def publish(spark: Any, root: Path, run: str, hours: tuple[str, ...] = HOURS) -> Commit:
+    rows = clicks(spark, ROWS)
+    given = {hour: account for hour, account in accounts(ROWS).items() if hour in hours}
+    frame = rows.where(F.col("hour").isin(*hours))
+    commit = overwrite_partitions(frame, target(root, run), hours, Provenance(accounts=given))
+    EventLog(Lake(root=str(root))).record(commit)
+    return commit
+
+
+@pytest.fixture(scope="module")
+def whole(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of four publications and a checkpoint; the last one is of the second hour only."""
+    root = tmp_path_factory.mktemp("whole") / "lake"
+    root.mkdir()
+    publish(spark, root, "first")
+    path = Lake(root=str(root)).path(DATASET)
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.checkpointInterval' = '2')")
+    for run in ("second", "third"):
+        publish(spark, root, run)
+    publish(spark, root, "last", SECOND)
+    return root
+
+
+class World:
+    """A copy of the whole table, to be damaged."""
+
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark, self.root = spark, root
+        self.lake = Lake(root=str(root))
+        self.events = EventLog(self.lake)
+        self.folder = root / "silver" / "clicks"
+        self.log = self.folder / "_delta_log"
+
+    def commits(self) -> list[Path]:
+        return sorted(self.log.glob("*.json"))
+
+    def rows(self, version: int | None = None) -> list[Any]:
+        with store_faults(DATASET):
+            return self.lake.read(self.spark, DATASET, version).collect()
+
+    def inspect(self) -> list[Damage]:
+        return list(damage.inspect(self.lake, DATASET, "hour"))
+
+    def mend(self) -> list[str]:
+        return list(damage.mend(self.lake, self.events, CONTRACT, self.inspect()))
+
+    def problems(self) -> list[str]:
+        return [line.problem for line in ledger.audit(self.lake, self.events, CONTRACT) if line.problem]
+
+
+@pytest.fixture
+def world(spark: Any, whole: Path, tmp_path: Path) -> World:
+    root = tmp_path / "lake"
+    shutil.copytree(whole, root)
+    return World(spark, root)
+
+
+@pytest.fixture(scope="module")
+def expected(spark: Any, whole: Path) -> list[Any]:
+    return table(spark, whole)
+
+
+def cut(file: Path) -> None:
+    """Leave the first half of a file, as a machine does that lost its power."""
+    os.truncate(file, file.stat().st_size // 2)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def test_a_whole_table_has_no_damage(world: World, expected: list[Any]) -> None:
+    assert world.inspect() == []
+    assert sorted(tuple(row) for row in world.rows()) == expected
+    assert world.problems() == []
+
+
+def test_a_checkpoint_that_is_cut_off_is_put_aside_for_the_commits_tell_the_same(
+    world: World, expected: list[Any]
+) -> None:
+    newest = sorted(world.log.glob("*.checkpoint*.parquet"))[-1]
+    cut(newest)
+    with pytest.raises(LogDamaged, match="blogdata repair"):
+        world.lake.version(DATASET)
+    with pytest.raises(LogDamaged, match="blogdata repair"):
+        publish(world.spark, world.root, "again")
+    assert [(one.kind, one.file) for one in world.inspect()] == [(Kind.CHECKPOINT, newest)]
+    (done,) = world.mend()
+    assert newest.name in done
+    assert world.inspect() == []
+    assert sorted(tuple(row) for row in world.rows()) == expected
+    assert world.problems() == []
+    assert publish(world.spark, world.root, "again").rows_out == ROWS
+
+
+def test_a_checkpoint_whose_commits_are_gone_is_beyond_mending_and_nothing_is_touched(world: World) -> None:
+    cut(sorted(world.log.glob("*.checkpoint*.parquet"))[-1])
+    world.commits()[-2].unlink()
+    before = sorted(world.log.iterdir())
+    with pytest.raises(LogDamaged, match="backup"):
+        world.mend()
+    assert sorted(world.log.iterdir()) == before
+
+
+@pytest.mark.parametrize("emptied", [False, True], ids=["cut off", "emptied"])
+def test_a_commit_that_is_cut_off_leaves_the_version_before_it_and_is_published_again(
+    world: World, expected: list[Any], emptied: bool
+) -> None:
+    newest = world.commits()[-1]
+    lost = world.lake.version(DATASET)
+    assert lost is not None
+    before = sorted(tuple(row) for row in world.rows(lost - 1))
+    if emptied:
+        newest.write_bytes(b"")
+    else:
+        cut(newest)
+        with pytest.raises(LogDamaged, match="as-of"):
+            world.lake.version(DATASET)
+    assert sorted(tuple(row) for row in world.rows(lost - 1)) == before, "readers keep the last good version"
+    assert [(one.kind, one.version) for one in world.inspect()] == [(Kind.COMMIT, lost)]
+    (done,) = world.mend()
+    assert f"to be computed again: {SECOND[0]}" in done
+    assert sorted(tuple(row) for row in world.rows()) == before
+    assert list(world.events.publications(DATASET)) == [HOURS[0]], "what was lost does not count any more"
+    commit = publish(world.spark, world.root, "anew", SECOND)
+    assert commit.version == lost + 1, "no version is given out twice"
+    assert sorted(tuple(row) for row in world.rows()) == expected
+    assert sorted(world.events.publications(DATASET)) == list(HOURS)
+    assert world.problems() == []
+
+
+def test_a_commit_that_others_are_built_upon_is_beyond_mending(world: World) -> None:
+    cut(world.commits()[-2])
+    with pytest.raises(LogDamaged, match="backup"):
+        world.mend()
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, cut], ids=["gone", "cut off"])
+def test_a_data_file_that_is_lost_costs_its_partition_and_nothing_else(
+    world: World, expected: list[Any], harm: Callable[[Path], None]
+) -> None:
+    files = [Path(uri) for uri in DeltaTable(str(world.folder)).file_uris()]
+    lost = next(file for file in files if HOURS[1] in str(file))
+    harm(lost)
+    with pytest.raises(DataFileDamaged, match="blogdata repair"):
+        world.rows()
+    assert world.lake.read(world.spark, DATASET).where(F.col("hour") == HOURS[0]).collect()
+    assert [(one.kind, one.file, one.partition) for one in world.inspect()] == [(Kind.DATA, lost, HOURS[1])]
+    world.mend()
+    assert list(world.events.publications(DATASET)) == [HOURS[0]]
+    publish(world.spark, world.root, "anew", SECOND)
+    assert sorted(tuple(row) for row in world.rows()) == expected
+    assert world.inspect() == []
+    assert world.problems() == []
+
+
+def test_a_clock_that_was_set_back_changes_nothing_versions_tell_the_order(world: World, expected: list[Any]) -> None:
+    ahead = time.time() + 86_400
+    for commit in world.commits()[-2:]:
+        lines = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+        for line in lines:
+            if "commitInfo" in line:
+                line["commitInfo"]["timestamp"] = int(ahead * 1000)
+        commit.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+        os.utime(commit, (ahead, ahead))
+    shutil.rmtree(world.root / "ops")
+    commit = publish(world.spark, world.root, "after", SECOND)
+    newest = world.events.publications(DATASET)
+    assert {key: entry.run_id for key, entry in newest.items()} == {HOURS[0]: "third", HOURS[1]: "after"}
+    assert newest[HOURS[1]].version == commit.version == world.lake.version(DATASET)
+    assert publish(world.spark, world.root, "after", SECOND).repeated
+    assert sorted(tuple(row) for row in world.rows()) == expected
+    assert world.problems() == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of a few megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], capture_output=True)
+    if made.returncode:
+        pytest.skip("only root may mount a file system")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_store_that_takes_no_writes_says_so_and_can_be_read(
+    spark: Any, whole: Path, small_disk: Path, expected: list[Any]
+) -> None:
+    root = small_disk / "lake"
+    shutil.copytree(whole, root)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(StoreNotWritable, match="make it writable"):
+        publish(spark, root, "again")
+    with pytest.raises(StoreNotWritable, match="make it writable"):
+        publish(spark, small_disk / "another", "again")
+    with pytest.raises(StoreNotWritable, match="make it writable"), store_faults("ops.events"):
+        EventLog(Lake(root=str(root))).append([Event(kind="note", dataset=DATASET)])
+    assert table(spark, root) == expected
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    assert publish(spark, root, "again").rows_out == ROWS
+
+
+def fill(file: Path) -> None:
+    """Write until nothing fits any more."""
+    with file.open("wb", buffering=0) as full:
+        while True:
+            try:
+                full.write(b"\0" * 4096)
+            except OSError:
+                return
+
+
+def test_a_full_disk_says_so_and_takes_nothing_that_was_published(
+    spark: Any, whole: Path, small_disk: Path, expected: list[Any]
+) -> None:
+    root = small_disk / "lake"
+    shutil.copytree(whole, root)
+    filler = small_disk / "filler"
+    fill(filler)
+    with pytest.raises(PlatformError) as told:
+        publish(spark, root, "again")
+    assert isinstance(told.value, DiskFull)
+    assert table(spark, root) == expected
+    filler.unlink()
+    assert publish(spark, root, "again").rows_out == ROWS
+    assert table(spark, root) == expected
