@@ -10,6 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from patterns.core import companions
 from patterns.core.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -43,14 +44,18 @@ class Lake:
         return plain[len(root) :].replace("/", ".", 1) if plain.startswith(root) else None
 
     def table(self, dataset: str) -> DeltaTable | None:
-        """Open a table's log without a JVM; None when it does not exist yet."""
+        """Open a table's log without a JVM; None when it does not exist yet.
+
+        A table that appears with another one shows what that one's newest commit says of it.
+        """
         options = dict(self.storage_options)
         if not DeltaTable.is_deltatable(self.path(dataset), storage_options=options):
             return None
         try:
-            return DeltaTable(self.path(dataset), storage_options=options)
+            table = DeltaTable(self.path(dataset), storage_options=options)
         except TableNotFoundError:
             return None
+        return companions.follow(self, dataset, table)
 
     def version(self, dataset: str) -> int | None:
         """Give the newest version of a table; None when it does not exist."""
@@ -98,9 +103,8 @@ class Lake:
         return reader.load(self.path(dataset))
 
     def versions(self, datasets: Iterable[str]) -> dict[str, int]:
-        """Give the newest version of each dataset that exists."""
-        found = {dataset: self.version(dataset) for dataset in datasets}
-        return {dataset: version for dataset, version in found.items() if version is not None}
+        """Give versions of the datasets that exist: the newest ones, which agree where datasets appear together."""
+        return companions.agreeing(self, list(datasets))
 
 
 def _plain(path: str) -> str:
