@@ -252,6 +252,8 @@ LINKS = (
     Link(above="bronze.visits", below="bronze.dead_letters", reach=_same),
     Link(above="bronze.visits", below="silver.late_visits", reach=_same),
     Link(above="bronze.visits", below="silver.visits", reach=_events_of),
+    # One commit publishes both.
+    Link(above="silver.visit_conflicts", below="silver.visits", reach=_same),
     Link(above="silver.visits", below="silver.visit_conflicts", reach=_same),
     Link(above="silver.visits", below="silver.visits_enriched", reach=_same),
     *[Link(above="silver.visits_enriched", below=dataset, reach=_within(dataset, Grain.DAY)) for dataset in DAILY],
@@ -297,6 +299,17 @@ def known(stage: Stage, landing: Path, events: EventLog) -> set[str]:
             keys = {partition.key for partition in landed(landing, *LANDED[dataset])}
             found.update(keys if stage.grain is not None else {WHOLE_TABLE} if keys else set())
     return found
+
+
+def chosen(stage: Stage, select: Collection[str]) -> list[str]:
+    """Give the datasets of a stage that run when a person names some, and those that appear with one of them.
+
+    Args:
+        stage: The stage.
+        select: Names of datasets, of this stage or of others; empty stands for all.
+    """
+    mains = {CONTRACTS[name].appears_with or name for name in select}
+    return [name for name in stage.datasets if not select or (CONTRACTS[name].appears_with or name) in mains]
 
 
 def is_first(stage: Stage) -> bool:

@@ -135,7 +135,7 @@ class Pipeline:
         select: Sequence[str],
         outcome: Outcome,
     ) -> None:
-        chosen = [dataset for dataset in stage.datasets if not select or dataset in select]
+        chosen = plan.chosen(stage, select)
         if plan.is_first(stage) and (window is not None or select):
             stale = plan.stale(stage, self._settings.landing, self._events)
             there = plan.known(stage, self._settings.landing, self._events).union(*stale.values())

@@ -251,7 +251,7 @@ def test_a_companion_that_breaks_its_contract_keeps_both_from_appearing(
     world: World, engine: Engine, change: Any, rule: str
 ) -> None:
     world.write(60, "one")
-    with pytest.raises(Exception) as refused:  # noqa: PT011 - which one depends on who sees it first
+    with pytest.raises(Exception) as refused:
         world.write(30, "two", disputes=change, engine=engine)
     assert isinstance(refused.value, AuditFailed) or rule == "partition_is_declared", refused.value
     if isinstance(refused.value, AuditFailed):
@@ -275,9 +275,7 @@ def test_the_account_of_the_main_table_is_kept_as_ever(world: World) -> None:
 
 
 def test_a_table_that_does_not_say_with_whom_it_appears_is_no_companion(world: World) -> None:
-    companion = Companion(
-        contract=replace(BESIDE, appears_with=None), frame=None, above="", kept="", otherwise=""
-    )
+    companion = Companion(contract=replace(BESIDE, appears_with=None), frame=None, above="", kept="", otherwise="")
     with pytest.raises(ConfigurationError, match="does not appear with"):
         overwrite_together(
             clicks(world.spark), target(world.root, contract=MAIN), HOURS, Provenance(), companions=[companion]

@@ -1,9 +1,9 @@
 """Tables whose rows appear with those of another one: their logs follow its log.
 
-A commit of the main table is the commit of all: it names the companions' files, which were written and audited before it. A
-companion's own log is a projection of that, as the event log is: whoever opens the table first makes it follow. Its
-transaction identifier is the main table, the version of which it has followed to, so nothing is added twice or left
-out, however many do it at once.
+A commit of the main table is the commit of all: it names the companions' files, which were written and audited before
+it. A companion's own log is a projection of that, as the event log is: whoever opens the table first makes it follow.
+Its transaction identifier is the main table, the version of which it has followed to, so nothing is added twice or
+left out, however many do it at once.
 """
 
 from __future__ import annotations

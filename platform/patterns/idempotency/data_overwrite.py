@@ -60,9 +60,7 @@ def overwrite_partitions(
     keys = sorted(set(partitions))
     listed = ", ".join(f"'{key}'" for key in keys)
     change = Overwrite(predicate=f"{column.column} IN ({listed})")
-    return publish(
-        frame, target, change=change, partitions=keys, provenance=provenance, companions=companions
-    )
+    return publish(frame, target, change=change, partitions=keys, provenance=provenance, companions=companions)
 
 
 def overwrite_table(frame: DataFrame, target: Target, provenance: Provenance) -> Commit:

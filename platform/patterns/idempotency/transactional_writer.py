@@ -1,22 +1,24 @@
 """Transactional Writer: what belongs together appears together, or not at all.
 
-Problem: a job writes a fact and what goes with it (rejected rows, an audit, pending state), and dies between the two. Readers
-see the one without the other, and a retry adds to the half that is there.
+Problem: a job writes a fact and what goes with it (rejected rows, an audit, pending state), and dies between the two.
+Readers see the one without the other, and a retry adds to the half that is there.
 
-How it works: of several tables, one is the main one, and its commit is the commit of all. :func:`overwrite_together` writes and
-audits the files of the companions while the transaction of the main table is open; how many rows they must have is measured in
-the main table's own files. The commit names these files. A companion's log follows the main table's (`core.companions`):
-whoever opens it, be it this writer, the ledger or a query, first makes it say what the main table's newest commit
-says. The batch is published once per run (`txnAppId`), and followed once (the version of the main table is the
-companion's `txnVersion`). A version of a companion belongs to a version of its main table (`companions.version_with`).
-A database has such transactions itself; :mod:`patterns.idempotency.transactional_sink` uses them.
+How it works: of several tables, one is the main one, and its commit is the commit of all. :func:`overwrite_together`
+writes and audits the files of the companions while the transaction of the main table is open; how many rows they must
+have is measured in the main table's own files. The commit names these files. A companion's log follows the main
+table's (`core.companions`): whoever opens it, be it this writer, the ledger or a query, first makes it say what the
+main table's newest commit says. The batch is published once per run (`txnAppId`), and followed once (the version of
+the main table is the companion's `txnVersion`). A version of a companion belongs to a version of its main table
+(`companions.version_with`). A database has such transactions itself; :mod:`patterns.idempotency.transactional_sink`
+uses them.
 
-The trap: two commits in the right order. A crash between them leaves readers a mixture, and two runs of different partitions
-leave a version of the second table that belongs to no version of the first. Another one: the transaction makes one run all or
-nothing, no more. That a second run of the same partition replaces what the first left is Data Overwrite's doing.
+The trap: two commits in the right order. A crash between them leaves readers a mixture, and two runs of different
+partitions leave a version of the second table that belongs to no version of the first. Another one: the transaction
+makes one run all or nothing, no more. That a second run of the same partition replaces what the first left is Data
+Overwrite's doing.
 
-When not to use it: for tables that are merely computed from each other. Readers of the companion by other means than this
-platform's see it a moment after its main table, never before it.
+When not to use it: for tables that are merely computed from each other. Readers of the companion by other means than
+this platform's see it a moment after its main table, never before it.
 
 Source: Data Engineering Design Patterns, ch. 4.
 """
