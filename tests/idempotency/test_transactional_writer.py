@@ -6,6 +6,7 @@ Pattern: Transactional Writer.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -99,6 +100,13 @@ def disputes_among(rows: int, hours: tuple[str, ...] = HOURS) -> set[int]:
 @pytest.fixture
 def world(spark: Any, lake_root: Path) -> World:
     return World(spark, lake_root)
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Iterator[Probe]:
+    made = Probe(tmp_path / "probe")
+    yield made
+    made.release()
 
 
 @both_engines
