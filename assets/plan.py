@@ -308,8 +308,12 @@ def chosen(stage: Stage, select: Collection[str]) -> list[str]:
         stage: The stage.
         select: Names of datasets, of this stage or of others; empty stands for all.
     """
-    mains = {CONTRACTS[name].appears_with or name for name in select}
-    return [name for name in stage.datasets if not select or (CONTRACTS[name].appears_with or name) in mains]
+    mains = {_main(name) for name in select}
+    return [name for name in stage.datasets if not select or _main(name) in mains]
+
+
+def _main(name: str) -> str:
+    return (CONTRACTS[name].appears_with if name in CONTRACTS else None) or name
 
 
 def is_first(stage: Stage) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -84,6 +85,13 @@ class Lake:
             removed = action.get("deletionVector.cardinality") or 0
             counts[key] = counts.get(key, 0) + int(action["num_records"]) - int(removed)
         return counts
+
+    def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
+        """Read one partition of a dataset at a version, a batch of rows after the other, without a JVM."""
+        table = self.table(dataset)
+        if table is not None:
+            table.load_as_version(version)
+            yield from table.to_pyarrow_dataset().to_batches(filter=pc.field(column) == key)
 
     def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
         """Read a dataset with Spark, at one version so that a step sees one state of its input.
