@@ -252,8 +252,6 @@ LINKS = (
     Link(above="bronze.visits", below="bronze.dead_letters", reach=_same),
     Link(above="bronze.visits", below="silver.late_visits", reach=_same),
     Link(above="bronze.visits", below="silver.visits", reach=_events_of),
-    # One commit publishes both.
-    Link(above="silver.visit_conflicts", below="silver.visits", reach=_same),
     Link(above="silver.visits", below="silver.visit_conflicts", reach=_same),
     Link(above="silver.visits", below="silver.visits_enriched", reach=_same),
     *[Link(above="silver.visits_enriched", below=dataset, reach=_within(dataset, Grain.DAY)) for dataset in DAILY],
@@ -287,7 +285,7 @@ def stale(stage: Stage, landing: Path, events: EventLog) -> Wanted:
         Its datasets' partitions; those that only follow from an earlier dataset of the stage are among them.
     """
     asked = {dataset: dict.fromkeys(STALENESS[dataset](landing, events), STALE) for dataset in stage.datasets}
-    return replay_planner.spread(LINKS, asked, events, within=stage.datasets)
+    return replay_planner.spread(LINKS, _of_mains(asked), events, within=stage.datasets)
 
 
 def known(stage: Stage, landing: Path, events: EventLog) -> set[str]:
@@ -314,6 +312,15 @@ def chosen(stage: Stage, select: Collection[str]) -> list[str]:
 
 def _main(name: str) -> str:
     return (CONTRACTS[name].appears_with if name in CONTRACTS else None) or name
+
+
+def _of_mains(asked: Wanted) -> Wanted:
+    """Ask the dataset that publishes it for what is asked of one that appears with it; its link leads back."""
+    mains: dict[str, dict[str, str]] = {}
+    for dataset, keys in asked.items():
+        for key, why in keys.items():
+            mains.setdefault(_main(dataset), {}).setdefault(key, why)
+    return mains
 
 
 def is_first(stage: Stage) -> bool:
@@ -383,7 +390,7 @@ def replay(asked: Wanted, events: EventLog) -> list[PlannedRun]:
         The runs, in order. A watermark that a replay moves shows only when it has run: `blogdata run` then finds the
         hours whose late rows it decides.
     """
-    wanted = replay_planner.spread(LINKS, asked, events)
+    wanted = replay_planner.spread(LINKS, _of_mains(asked), events)
     return [run for stage in STAGES if is_first(stage) for run in replay_planner.cut(stage, wanted)]
 
 

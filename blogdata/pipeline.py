@@ -15,11 +15,11 @@ from dagster._core.execution.api import execute_run_iterator
 from assets import plan
 from assets.plan import STAGES
 from assets.serving.daily_stats import DATASET as SERVING
-from assets.serving.daily_stats import SCHEMA, complete_days, stale_days
+from assets.serving.daily_stats import SCHEMA, SERVED
 from assets.serving.daily_stats import STAGE as SERVING_STAGE
 from blogdata.output import console
 from blogdata.progress import Outcome, RunProgress
-from orchestration import dead_runs, owners, replay_planner, storage_faults
+from orchestration import dead_runs, owners, replay_planner, sinks, storage_faults
 from orchestration.dataset import ACCEPT, key_of, range_tags
 from orchestration.replay_planner import ASKED, PlannedRun, Stage, Wanted
 from patterns.core import names
@@ -160,9 +160,9 @@ class Pipeline:
             return
         if window is None and not select:
             with postgres.connected(postgres.ensure(self._settings)) as connection:
-                days = stale_days(self._events, transactional_sink.served(connection, SCHEMA))
+                days = sinks.stale(self._events, SERVED, transactional_sink.served(connection, SCHEMA))
         else:
-            there = complete_days(self._events)
+            there = sinks.complete(self._events, SERVED)
             days = [day for day in there if window is None or window.holds(day, Grain.DAY)]
         for run in replay_planner.cut(SERVING_STAGE, {SERVING: dict.fromkeys(days, ASKED)}):
             if outcome.ok:

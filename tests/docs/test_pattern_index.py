@@ -26,6 +26,7 @@ WORKING = (
     "Windowed Deduplicator",
     "Data Overwrite",
     "Merger",
+    "Transactional Writer",
     "Distributed Aggregator",
     "Metadata Decorator",
     "Static Joiner",
