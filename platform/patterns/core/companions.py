@@ -141,7 +141,7 @@ def _pending(leader: DeltaTable, main: str, dataset: str, after: int) -> list[tu
         raise LogTruncated(
             what=f"{main} has no commits between versions {after} and {leader.version()} any more",
             where=dataset,
-            next_step=f"materialize the partitions of {main} again that were published in between",
+            next_step=f"move the table of {dataset} away, and materialize all partitions of {main} again",
         )
     found = []
     for commit in commits:
