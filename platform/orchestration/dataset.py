@@ -115,7 +115,7 @@ def datasets_together(
                 # One asks for all: what starts the main dataset starts the others.
                 dg.AssetSpec(
                     **_described(contract, sources),
-                    deps=list(deps),
+                    deps=[*deps, *([] if contract is main else [dg.AssetDep(key_of(main.dataset))])],
                     automation_condition=automation if contract is main else None,
                 )
                 for contract in contracts
