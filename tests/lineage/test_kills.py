@@ -67,7 +67,7 @@ def killed(deployment: Deployment, hold: Hold, folder: Path, dataset: str, phase
     ("phase", "dataset"),
     zip(
         PHASES,
-        ("bronze.visits", "silver.visits", "silver.visits_enriched", "silver.users", "gold.page_stats"),
+        ("bronze.visits", "silver.users", "silver.visits_enriched", "silver.visits", "gold.page_stats"),
         strict=True,
     ),
 )
