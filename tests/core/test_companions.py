@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from blogdata.sql_command import version_at
 from patterns.core import companions
 from patterns.core.companions import LogTruncated
 from patterns.core.lake import Lake
@@ -99,3 +101,16 @@ def test_commits_that_are_gone_before_they_were_followed_are_missed_aloud(lake: 
     with pytest.raises(LogTruncated, match="no commits between versions 0 and 5") as missed:
         lake.version(BESIDE)
     assert "materialize all partitions" in missed.value.next_step
+
+
+def test_a_query_as_of_a_time_reads_what_belonged_to_the_main_table_then(lake: Lake) -> None:
+    """The companion's own commits are later than those they follow: by their times it would lag behind."""
+    for number in range(3):
+        commit(lake, number)
+    main = lake.table(MAIN)
+    assert main is not None
+    moments = {int(entry["version"]): int(entry["timestamp"]) for entry in main.history()}
+    for version, milliseconds in moments.items():
+        moment = datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
+        newest = max(other for other, at in moments.items() if at <= milliseconds)
+        assert lake.rows(BESIDE, "key", version_at(lake, BESIDE, moment)) == {KEY: newest}, version
