@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets import bronze, gold, ops, silver, sources
+from assets import bronze, gold, ops, serving, silver, sources
 from quality.data_docs import data_docs
 from resources import connections
 from sensors import JOBS, SCHEDULES, SENSORS
+from services import postgres
 from services.config import Settings, load
 
 
@@ -20,8 +21,9 @@ def build(settings: Settings) -> dg.Definitions:
     Returns:
         The definitions.
     """
+    served = serving.ASSETS if postgres.configured(settings) else ()
     return dg.Definitions(
-        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS, ops.lineage, data_docs],
+        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS, *served, ops.lineage, data_docs],
         jobs=JOBS,
         schedules=SCHEDULES,
         sensors=SENSORS,

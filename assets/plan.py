@@ -285,7 +285,7 @@ def stale(stage: Stage, landing: Path, events: EventLog) -> Wanted:
         Its datasets' partitions; those that only follow from an earlier dataset of the stage are among them.
     """
     asked = {dataset: dict.fromkeys(STALENESS[dataset](landing, events), STALE) for dataset in stage.datasets}
-    return replay_planner.spread(LINKS, asked, events, within=stage.datasets)
+    return replay_planner.spread(LINKS, _of_mains(asked), events, within=stage.datasets)
 
 
 def known(stage: Stage, landing: Path, events: EventLog) -> set[str]:
@@ -297,6 +297,30 @@ def known(stage: Stage, landing: Path, events: EventLog) -> set[str]:
             keys = {partition.key for partition in landed(landing, *LANDED[dataset])}
             found.update(keys if stage.grain is not None else {WHOLE_TABLE} if keys else set())
     return found
+
+
+def chosen(stage: Stage, select: Collection[str]) -> list[str]:
+    """Give the datasets of a stage that run when a person names some, and those that appear with one of them.
+
+    Args:
+        stage: The stage.
+        select: Names of datasets, of this stage or of others; empty stands for all.
+    """
+    mains = {_main(name) for name in select}
+    return [name for name in stage.datasets if not select or _main(name) in mains]
+
+
+def _main(name: str) -> str:
+    return (CONTRACTS[name].appears_with if name in CONTRACTS else None) or name
+
+
+def _of_mains(asked: Wanted) -> Wanted:
+    """Ask the dataset that publishes it for what is asked of one that appears with it; its link leads back."""
+    mains: dict[str, dict[str, str]] = {}
+    for dataset, keys in asked.items():
+        for key, why in keys.items():
+            mains.setdefault(_main(dataset), {}).setdefault(key, why)
+    return mains
 
 
 def is_first(stage: Stage) -> bool:
@@ -366,7 +390,7 @@ def replay(asked: Wanted, events: EventLog) -> list[PlannedRun]:
         The runs, in order. A watermark that a replay moves shows only when it has run: `blogdata run` then finds the
         hours whose late rows it decides.
     """
-    wanted = replay_planner.spread(LINKS, asked, events)
+    wanted = replay_planner.spread(LINKS, _of_mains(asked), events)
     return [run for stage in STAGES if is_first(stage) for run in replay_planner.cut(stage, wanted)]
 
 

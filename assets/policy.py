@@ -14,15 +14,20 @@ import quality
 from orchestration import dataset as building_block
 from orchestration.step import Step
 from patterns.core.commit import Commit
+from patterns.idempotency.transactional_writer import Together
 from quality.contracts import CONTRACTS
 
 SOURCES = tuple(Path(package.__file__ or "").parent for package in (assets, patterns, quality))
 
 
+Dependency = dg.AssetDep | dg.AssetsDefinition | dg.AssetSpec | str
+"""What a dataset reads; by its name, when it is published together with others."""
+
+
 def blog_dataset(
     name: str,
     *,
-    deps: Sequence[dg.AssetDep | dg.AssetsDefinition | dg.AssetSpec] = (),
+    deps: Sequence[Dependency] = (),
     partitions_def: dg.PartitionsDefinition[str] | None = None,
     automation: dg.AutomationCondition[dg.AssetKey] | None = None,
 ) -> Callable[[Callable[[Step], Commit]], dg.AssetsDefinition]:
@@ -30,10 +35,32 @@ def blog_dataset(
     return building_block.dataset(
         CONTRACTS[name],
         sources=SOURCES,
-        deps=[dep if isinstance(dep, dg.AssetDep) else dg.AssetDep(dep) for dep in deps],
+        deps=[_dep(dep) for dep in deps],
         partitions_def=partitions_def,
         automation=automation,
     )
+
+
+def blog_datasets_together(
+    *names: str,
+    deps: Sequence[Dependency],
+    partitions_def: dg.PartitionsDefinition[str],
+    automation: dg.AutomationCondition[dg.AssetKey],
+) -> Callable[[Callable[[Step], Together]], dg.AssetsDefinition]:
+    """Declare datasets of the blog that appear together, the main one first, by the names of their contracts."""
+    return building_block.datasets_together(
+        [CONTRACTS[name] for name in names],
+        sources=SOURCES,
+        deps=[_dep(dep) for dep in deps],
+        partitions_def=partitions_def,
+        automation=automation,
+    )
+
+
+def _dep(dep: Dependency) -> dg.AssetDep:
+    if isinstance(dep, str):
+        return dg.AssetDep(building_block.key_of(dep))
+    return dep if isinstance(dep, dg.AssetDep) else dg.AssetDep(dep)
 
 
 def newly_updated(*, ignoring: Sequence[str] = ()) -> dg.AutomationCondition[dg.AssetKey]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-LAYERS = ("landing", "bronze", "silver", "gold")
+LAYERS = ("landing", "bronze", "silver", "gold", "serving")
 """From left to right; groups that are not listed look at the datasets and are no part of the flow."""
 
 

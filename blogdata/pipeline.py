@@ -14,9 +14,12 @@ from dagster._core.execution.api import execute_run_iterator
 
 from assets import plan
 from assets.plan import STAGES
+from assets.serving.daily_stats import DATASET as SERVING
+from assets.serving.daily_stats import SCHEMA, SERVED
+from assets.serving.daily_stats import STAGE as SERVING_STAGE
 from blogdata.output import console
 from blogdata.progress import Outcome, RunProgress
-from orchestration import dead_runs, owners, replay_planner, storage_faults
+from orchestration import dead_runs, owners, replay_planner, sinks, storage_faults
 from orchestration.dataset import ACCEPT, key_of, range_tags
 from orchestration.replay_planner import ASKED, PlannedRun, Stage, Wanted
 from patterns.core import names
@@ -24,11 +27,12 @@ from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain, start_of
+from patterns.idempotency import transactional_sink
 from patterns.ingestion.full_loader import SIZE
 from patterns.ingestion.log_splitter import pending
 from quality.contracts import CONTRACTS
 from sensors import under_way
-from services import dagster_home
+from services import dagster_home, postgres
 from services.config import Settings
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -73,6 +77,7 @@ class Pipeline:
         self._lake = Lake(root=str(settings.lake))
         self._events = EventLog(self._lake)
         self._repository = _definitions(settings).get_repository_def()
+        self._serving = SERVING_STAGE.datasets if postgres.configured(settings) else ()
 
     def run(self, *, window: Window | None = None, select: Sequence[str] = ()) -> Outcome:
         """Run all stages; the first that fails ends the command, because the later ones would read its output.
@@ -88,13 +93,15 @@ class Pipeline:
             ConfigurationError: A selected dataset does not exist.
             StorageFailed: Dagster's storage failed.
         """
-        names.known(select, CONTRACTS, where="--select")
+        names.known(select, [*CONTRACTS, *self._serving], where="--select")
         with self._running() as (instance, outcome):
             if not select and pending(self._settings.landing):
                 self._materialize(instance, [HOURLY_LOGS], {}, "access logs", outcome)
             for stage in STAGES:
                 if outcome.ok:
                     self._stage(instance, stage, window, select, outcome)
+            if outcome.ok and self._serving:
+                self._serve(instance, window, select, outcome)
         return outcome
 
     def replay(self, runs: Sequence[PlannedRun]) -> Outcome:
@@ -135,7 +142,7 @@ class Pipeline:
         select: Sequence[str],
         outcome: Outcome,
     ) -> None:
-        chosen = [dataset for dataset in stage.datasets if not select or dataset in select]
+        chosen = plan.chosen(stage, select)
         if plan.is_first(stage) and (window is not None or select):
             stale = plan.stale(stage, self._settings.landing, self._events)
             there = plan.known(stage, self._settings.landing, self._events).union(*stale.values())
@@ -145,6 +152,21 @@ class Pipeline:
             self._all(instance, stage, self._stale(stage, chosen), outcome)
         else:
             self._each_once(instance, stage, chosen, outcome)
+
+    def _serve(
+        self, instance: dg.DagsterInstance, window: Window | None, select: Sequence[str], outcome: Outcome
+    ) -> None:
+        if select and SERVING not in select:
+            return
+        if window is None and not select:
+            with postgres.connected(postgres.ensure(self._settings)) as connection:
+                days = sinks.stale(self._events, SERVED, transactional_sink.served(connection, SCHEMA))
+        else:
+            there = sinks.complete(self._events, SERVED)
+            days = [day for day in there if window is None or window.holds(day, Grain.DAY)]
+        for run in replay_planner.cut(SERVING_STAGE, {SERVING: dict.fromkeys(days, ASKED)}):
+            if outcome.ok:
+                self._execute(instance, run, SERVING_STAGE.name, outcome)
 
     def _each_once(self, instance: dg.DagsterInstance, stage: Stage, chosen: Sequence[str], outcome: Outcome) -> None:
         """Run what is stale, and wait for what others are computing: of several runs, one computes each partition."""

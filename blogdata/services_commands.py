@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from patterns.core.errors import ConfigurationError
-from services import config, doctor, spark_connect
+from services import config, doctor, postgres, spark_connect
 from services.config import Settings
 
-app = typer.Typer(help="The real components: spark, ...", no_args_is_help=True)
+app = typer.Typer(help="The real components: spark, postgres, ...", no_args_is_help=True)
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Which; all when none is named.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -112,4 +112,29 @@ def _spark_status(settings: Settings) -> dict[str, Any]:
     return {"service": "spark", **row, "detail": f"{seen.detail}{place}{process}"}
 
 
-_SERVICES = {"spark": _Service(up=_spark_up, down=_spark_down, status=_spark_status)}
+def _postgres_up(settings: Settings) -> dict[str, Any]:
+    began = time.monotonic()
+    postgres.up(settings)
+    row = _postgres_status(settings)
+    return {**row, "detail": f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"}
+
+
+def _postgres_down(settings: Settings) -> dict[str, Any]:
+    if settings.postgres.url is not None:
+        return {"service": "postgres", "state": "kept", "detail": "is not ours to stop (BLOGDATA_POSTGRES is set)"}
+    stopped = postgres.stop(settings)
+    detail = "was running; its data stay" if stopped else "was not running"
+    return {"service": "postgres", "state": "stopped", "detail": detail}
+
+
+def _postgres_status(settings: Settings) -> dict[str, Any]:
+    seen = postgres.status(settings)
+    place = f" at {seen.url}" if seen.url else ""
+    process = f", process {seen.pid}" if seen.pid else ""
+    return {"service": "postgres", **asdict(seen), "detail": f"{seen.detail}{place}{process}"}
+
+
+_SERVICES = {
+    "spark": _Service(up=_spark_up, down=_spark_down, status=_spark_status),
+    "postgres": _Service(up=_postgres_up, down=_postgres_down, status=_postgres_status),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from blogdata.output import console, say_json
-from patterns.core import store_faults
+from patterns.core import companions, store_faults
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EVENTS
 from patterns.core.lake import Lake
@@ -81,9 +81,17 @@ def _query(spark: SparkSession, lake: Lake, query: str, moment: datetime | None)
     rewritten = "".join(
         part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part) for index, part in enumerate(parts)
     )
+    # Chosen together, so that tables that appear together are asked about one state of both.
+    versions = _versions(lake, {name.removesuffix(CONSUMERS) for name in names}, moment)
     for name in sorted(names):
-        _table(spark, lake, name, moment).createOrReplaceTempView(_view(name))
+        _table(spark, lake, name, moment, versions).createOrReplaceTempView(_view(name))
     return spark.sql(rewritten)
+
+
+def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Mapping[str, int]:
+    if moment is None:
+        return lake.versions(sorted(names))
+    return {name: version_at(lake, name, moment) for name in names if lake.table(name) is not None}
 
 
 @contextmanager
@@ -108,25 +116,30 @@ def _view(name: str) -> str:
     return name.lower().replace(".", "__")
 
 
-def _table(spark: SparkSession, lake: Lake, name: str, moment: datetime | None) -> DataFrame:
+def _table(
+    spark: SparkSession, lake: Lake, name: str, moment: datetime | None, versions: Mapping[str, int]
+) -> DataFrame:
     from patterns.data_value import metadata_decorator
 
     if name == CURRENT:
-        return _table(spark, lake, "silver.users", moment).where("is_current")
+        users = "silver.users"
+        return _table(spark, lake, users, moment, _versions(lake, [users], moment)).where("is_current")
     if name == PUBLICATIONS:
         version = version_at(lake, EVENTS, moment) if moment else None
         return metadata_decorator.context_table(spark, lake, version)
     if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in CONTRACTS:
         dataset = name.removesuffix(CONSUMERS)
-        return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment), CONTRACTS[dataset])
-    if lake.table(name) is None:
+        return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment, versions), CONTRACTS[dataset])
+    if name not in versions:
         there = ", ".join(_datasets(lake)) or "none yet; run: blogdata run"
         raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}")
-    return lake.read(spark, name, None if moment is None else version_at(lake, name, moment))
+    return lake.read(spark, name, versions[name])
 
 
 def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
     """Give the version a table had at a time; the newest one when nothing was published since.
+
+    Of a table that appears with another one, the version that belongs to what that one had.
 
     Args:
         lake: The tables' root.
@@ -137,6 +150,8 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
         ConfigurationError: The table did not exist yet.
     """
     table = lake.table(dataset)
+    if table is not None and (main := companions.main_of(table)) is not None:
+        return companions.version_with(lake, dataset, version_at(lake, main, moment))
     history = table.history() if table else []
     milliseconds = moment.timestamp() * 1000
     versions = [int(entry["version"]) for entry in history if entry["timestamp"] <= milliseconds]

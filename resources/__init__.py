@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dagster import ConfigurableResource
 
 from resources.lake import LakeResource
+from resources.postgres import PostgresResource
 from resources.secrets import SecretsResource
 from resources.spark import SparkResource
 from services.config import Settings
@@ -21,5 +22,6 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource]:
     return {
         "spark": SparkResource(home=str(settings.home)),
         "secrets": SecretsResource(home=str(settings.home)),
+        "postgres": PostgresResource(home=str(settings.home)),
         "lake": LakeResource(root=str(settings.lake), landing=str(settings.landing)),
     }

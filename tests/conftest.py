@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
-from services import config, spark_cluster, spark_connect, spark_session
+from services import config, postgres, spark_cluster, spark_connect, spark_session
 from services.config import Settings
 from services.spark_connect import SparkServer
 
@@ -72,3 +74,21 @@ def lake_root(tmp_path: Path) -> Path:
     root = tmp_path / "lake"
     root.mkdir()
     return root
+
+
+@pytest.fixture(scope="session")
+def postgres_server(settings: Settings) -> Iterator[str]:
+    """The address of the PostgreSQL of all tests that only use one."""
+    yield postgres.up(settings)
+    postgres.stop(settings)
+
+
+@pytest.fixture
+def database(postgres_server: str) -> Iterator[str]:
+    """The address of an empty database of a test's own."""
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield postgres_server.rpartition("/")[0] + f"/{name}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -3,6 +3,6 @@
 from assets.silver.enriched import visits_enriched
 from assets.silver.late_visits import late_visits
 from assets.silver.reference import devices, users
-from assets.silver.visits import visit_conflicts, visits
+from assets.silver.visits import visits
 
-ASSETS = (visits, visit_conflicts, late_visits, users, devices, visits_enriched)
+ASSETS = (visits, late_visits, users, devices, visits_enriched)

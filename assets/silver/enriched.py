@@ -5,7 +5,6 @@ from pyspark.sql import functions as F
 from assets.partitions import HOURS
 from assets.policy import blog_dataset, newly_updated
 from assets.silver.reference import devices, users
-from assets.silver.visits import visits
 from assets.transforms.enrichment import enrich
 from orchestration import accounts
 from orchestration.step import Step
@@ -14,7 +13,7 @@ from patterns.core.commit import Commit
 
 @blog_dataset(
     "silver.visits_enriched",
-    deps=[visits, users, devices],
+    deps=["silver.visits", users, devices],
     partitions_def=HOURS,
     # A newer history of the users says the same of an old event.
     automation=newly_updated(ignoring=["silver.users", "silver.devices"]),

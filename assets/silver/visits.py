@@ -9,14 +9,17 @@ from pyspark.sql import functions as F
 
 from assets import bronze
 from assets.partitions import HOURS
-from assets.policy import blog_dataset, newly_updated
+from assets.policy import blog_datasets_together, newly_updated
 from assets.silver.log_visits import log_events
 from assets.transforms import visit_events
 from orchestration import accounts
 from orchestration.step import Step
-from patterns.core.commit import Account, Commit, Entry
+from patterns.core.commit import Account, Entry
 from patterns.core.partitions import Grain, key_of, start_of
 from patterns.error_management import windowed_deduplicator
+from patterns.idempotency.transactional_writer import Together
+from patterns.quality.audit_write_audit_publish import Companion
+from quality.contracts import CONTRACTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,36 +28,31 @@ IDENTITY = ("visit_id", "event_time", "page")
 ARRIVAL_ORDER = ("arrival_hour", "source_file", "source_offset")
 
 
-@blog_dataset("silver.visits", deps=[bronze.visits], partitions_def=HOURS, automation=newly_updated())
-def visits(step: Step) -> Commit:
-    """Compute each event hour from all of bronze, whenever its rows arrived, and replace it whole."""
+@blog_datasets_together(
+    "silver.visits",
+    "silver.visit_conflicts",
+    deps=[bronze.visits],
+    partitions_def=HOURS,
+    automation=newly_updated(),
+)
+def visits(step: Step) -> Together:
+    """Compute each event hour from all of bronze, whenever its rows arrived, and replace it whole.
+
+    The events that had another payload than the one that won appear with it.
+    """
     above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
     events = read_events(step, formats_of(step, above))
-    unique = windowed_deduplicator.deduplicate(
-        events, key=("event_hour", *IDENTITY), order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
+    identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
+    payload = F.xxhash64("raw")
+    conflicts = Companion(
+        contract=CONTRACTS["silver.visit_conflicts"],
+        frame=windowed_deduplicator.conflicting(events, payload=payload, **identity),
+        above="reason.duplicates",
+        kept="conflicts",
+        otherwise="identical",
     )
-    return step.overwrite(unique, accounts=arrived(step, above))
-
-
-@blog_dataset("silver.visit_conflicts", deps=[bronze.visits, visits], partitions_def=HOURS, automation=newly_updated())
-def visit_conflicts(step: Step) -> Commit:
-    """Keep the events that had another payload than the one that won."""
-    won = accounts.entries(step, "silver.visits", step.partitions)
-    duplicates = {key: int(entry.reasons["duplicates"]) for key, entry in won.items()}
-    conflicts = {key: int(entry.measures["conflicts"]) for key, entry in won.items()}
-    winners = step.read("silver.visits").where(F.col("event_hour").isin(*step.partitions))
-    if any(conflicts.values()):
-        above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
-        events = read_events(step, formats_of(step, above))
-        lost = windowed_deduplicator.conflicting(
-            events, winners, key=("event_hour", *IDENTITY), order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
-        )
-    else:
-        lost = winners.limit(0)
-    expected = {
-        key: Account(rows_in=duplicates[key], reasons={"identical": duplicates[key] - conflicts[key]}) for key in won
-    }
-    return step.overwrite(lost, accounts=expected)
+    unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
+    return step.overwrite_together(unique, companions=[conflicts], accounts=arrived(step, above))
 
 
 def earliest_arrival(step: Step) -> str:

@@ -19,6 +19,8 @@ from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 from patterns.core.run import RunContext, code_version
 from patterns.core.store_faults import store_faults
+from patterns.idempotency.transactional_writer import Together
+from patterns.quality.write_faults import AuditFailed
 
 MAX_RETRIES = 3
 ACCEPT = "blogdata/accept"
@@ -64,33 +66,96 @@ def dataset(
             return _declare(compute)
 
     def _declare(compute: Callable[[Step], Commit]) -> dg.AssetsDefinition:
-        @dg.asset(
-            key=key_of(contract.dataset),
-            description=contract.description,
-            group_name=contract.layer,
-            owners=[contract.owner],
-            kinds={"spark", "deltalake", contract.layer},
-            tags={f"pattern/{slug(name)}": "" for name in contract.patterns},
+        def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
+            yield from _materialize(context, [contract], compute, code_version(*sources))
+
+        made: dg.AssetsDefinition = dg.asset(
+            **_described(contract, sources),
             deps=list(deps),
             partitions_def=partitions_def,
-            backfill_policy=dg.BackfillPolicy.single_run() if partitions_def else None,
             automation_condition=automation,
-            pool=pool_of(contract.dataset),
             check_specs=check_specs(key_of(contract.dataset), contract),
-            metadata={
-                "dagster/column_schema": column_schema(contract),
-                "dagster/table_name": contract.dataset,
-                "patterns": list(contract.patterns),
-            },
-            required_resource_keys=set(RESOURCES),
-            code_version=code_version(*sources),
-        )
-        def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
-            yield from _materialize(context, contract, compute, code_version(*sources))
-
-        return asset
+            **_run_as(contract, partitions_def),
+        )(asset)
+        return made
 
     return declare
+
+
+def datasets_together(
+    contracts: Sequence[Contract],
+    *,
+    sources: Sequence[Path],
+    deps: Sequence[dg.AssetDep] = (),
+    partitions_def: dg.PartitionsDefinition[str] | None = None,
+    automation: dg.AutomationCondition[dg.AssetKey] | None = None,
+) -> Callable[[Callable[[Step], Together]], dg.AssetsDefinition]:
+    """Declare datasets that appear together: the decorated function computes and publishes all of them, always.
+
+    Args:
+        contracts: Of the main dataset, then of those that appear with it.
+        sources: As for :func:`dataset`.
+        deps: Their inputs.
+        partitions_def: Their partitions.
+        automation: When they run by themselves.
+
+    Returns:
+        A decorator for a function from :class:`Step` to :class:`Together`.
+    """
+    main = contracts[0]
+
+    def declare(compute: Callable[[Step], Together]) -> dg.AssetsDefinition:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BetaWarning)
+            return _declare(compute)
+
+    def _declare(compute: Callable[[Step], Together]) -> dg.AssetsDefinition:
+        @dg.multi_asset(
+            name="__".join(key_of(main.dataset).path),
+            specs=[
+                # One asks for all: what starts the main dataset starts the others.
+                dg.AssetSpec(
+                    **_described(contract, sources),
+                    deps=[*deps, *([] if contract is main else [dg.AssetDep(key_of(main.dataset))])],
+                    automation_condition=automation if contract is main else None,
+                )
+                for contract in contracts
+            ],
+            partitions_def=partitions_def,
+            check_specs=[spec for each in contracts for spec in check_specs(key_of(each.dataset), each)],
+            **_run_as(main, partitions_def),
+        )
+        def assets(context: dg.AssetExecutionContext) -> Iterator[Any]:
+            yield from _materialize(context, contracts, compute, code_version(*sources))
+
+        return assets
+
+    return declare
+
+
+def _described(contract: Contract, sources: Sequence[Path]) -> dict[str, Any]:
+    return {
+        "key": key_of(contract.dataset),
+        "description": contract.description,
+        "group_name": contract.layer,
+        "owners": [contract.owner],
+        "kinds": {"spark", "deltalake", contract.layer},
+        "tags": {f"pattern/{slug(name)}": "" for name in contract.patterns},
+        "metadata": {
+            "dagster/column_schema": column_schema(contract),
+            "dagster/table_name": contract.dataset,
+            "patterns": list(contract.patterns),
+        },
+        "code_version": code_version(*sources),
+    }
+
+
+def _run_as(contract: Contract, partitions_def: dg.PartitionsDefinition[str] | None) -> dict[str, Any]:
+    return {
+        "backfill_policy": dg.BackfillPolicy.single_run() if partitions_def else None,
+        "pool": pool_of(contract.dataset),
+        "required_resource_keys": set(RESOURCES),
+    }
 
 
 def slug(pattern: str) -> str:
@@ -99,12 +164,15 @@ def slug(pattern: str) -> str:
 
 
 def _materialize(
-    context: dg.AssetExecutionContext, contract: Contract, compute: Callable[[Step], Commit], version: str
+    context: dg.AssetExecutionContext,
+    contracts: Sequence[Contract],
+    compute: Callable[[Step], Commit | Together],
+    version: str,
 ) -> Iterator[Any]:
     try:
         with context.resources.spark.guard() as spark:
             step = Step(
-                contract=contract,
+                contract=contracts[0],
                 partitions=context.partition_keys
                 if context.has_partition_key_range or context.has_partition_key
                 else (),
@@ -114,13 +182,25 @@ def _materialize(
                 run=_run(context, version),
                 accepted=context.run.tags.get(ACCEPT, "").split(","),
             )
-            with store_faults(contract.dataset):
-                commit = compute(step)
-                step.events.record(commit)
+            with store_faults(contracts[0].dataset):
+                done = compute(step)
+                commits = done.commits if isinstance(done, Together) else {done.dataset: done}
+                for commit in commits.values():
+                    step.events.record(commit)
     except PlatformError as error:
-        yield from failed_checks(context.asset_key, contract, error)
+        for contract in contracts:
+            if isinstance(error, AuditFailed) and error.dataset == contract.dataset:
+                yield from failed_checks(key_of(contract.dataset), contract, error)
         raise failure(context, error) from error
-    lines, results = passed_checks(context.asset_key, contract, step, commit)
+    for contract in contracts:
+        yield _result(context, contract, step, commits[contract.dataset])
+
+
+def _result(
+    context: dg.AssetExecutionContext, contract: Contract, step: Step, commit: Commit
+) -> dg.MaterializeResult[Any]:
+    key = key_of(contract.dataset)
+    lines, results = passed_checks(key, contract, step, commit)
     columns = column_lineage(step.lake, str(step.landing), commit)
     metadata: dict[str, Any] = {
         "dagster/column_lineage": columns,
@@ -132,11 +212,11 @@ def _materialize(
     if not step.partitions:
         metadata.update(commit.metadata(), **shown)
     for partition in step.partitions:
-        context.add_asset_metadata({**commit.metadata(partition), **shown}, partition_key=partition)
+        context.add_asset_metadata({**commit.metadata(partition), **shown}, asset_key=key, partition_key=partition)
     unbalanced = [line.problem for line in lines if not line.balanced]
     if unbalanced:
         context.log.error(f"the ledger of {contract.dataset} does not add up: {unbalanced}")
-    yield dg.MaterializeResult(metadata=metadata, check_results=results)
+    return dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results)
 
 
 def _run(context: dg.AssetExecutionContext, version: str) -> RunContext:

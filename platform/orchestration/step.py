@@ -14,7 +14,8 @@ from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.run import RunContext
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge, removed
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
+from patterns.idempotency.transactional_writer import Together, overwrite_together
+from patterns.quality.audit_write_audit_publish import Companion, Engine, Provenance, Target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,6 +145,25 @@ class Step:
         if self.contract.partitioning is None:
             return overwrite_table(frame, target, provenance)
         return overwrite_partitions(frame, target, self.partitions, provenance)
+
+    def overwrite_together(
+        self, frame: DataFrame, *, companions: Sequence[Companion], accounts: Mapping[str, Account]
+    ) -> Together:
+        """Publish the step's partitions of several tables in one commit, audited and accounted for.
+
+        Args:
+            frame: The rows of the step's own dataset.
+            companions: What appears with them.
+            accounts: Partition to what the layer above has for it.
+
+        Returns:
+            What was published.
+
+        Raises:
+            PlatformError: As `overwrite_together`.
+        """
+        provenance = Provenance(inputs=self.inputs, accounts=accounts)
+        return overwrite_together(frame, self._target(), self.partitions, provenance, companions=companions)
 
     def merge_delivery(self, delivered: DataFrame, *, accounts: Mapping[str, Account] | None = None) -> Commit:
         """Bring the table in line with a full delivery, and write only what differs; audited and accounted for.

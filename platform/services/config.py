@@ -37,11 +37,14 @@ _ENVIRONMENT = {
     "BLOGDATA_SPARK_PORT": ("spark", "port"),
     "BLOGDATA_SPARK_START_SECONDS": ("spark", "start_seconds"),
     "SPARK_REMOTE": ("spark", "remote"),
+    "BLOGDATA_POSTGRES": ("postgres", "url"),
+    "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
 }
 _FILE_KEYS = {
     "paths": {"landing", "lake", "jars"},
     "java": {"use", "maven_mirror"},
     "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "conf"},
+    "postgres": {"url", "port"},
 }
 
 
@@ -70,6 +73,20 @@ class SparkSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PostgresSettings:
+    """Where PostgreSQL is.
+
+    Args:
+        url: Address of a server, `postgresql://user:password@host/database`; None: the deployment's own, once it was
+            started.
+        port: Port of the deployment's own server; 0 takes a free one and keeps it.
+    """
+
+    url: str | None = None
+    port: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Where a deployment lives and what it runs on.
 
@@ -84,6 +101,7 @@ class Settings:
         maven_mirror: Root address of a repository to fetch jars from instead of the usual one.
         ca_file: Bundle of trusted certificates (PEM) for fetching jars, if there is one.
         spark: How a Spark session is had.
+        postgres: Where PostgreSQL is.
     """
 
     home: Path
@@ -96,6 +114,7 @@ class Settings:
     maven_mirror: str | None = None
     ca_file: Path | None = None
     spark: SparkSettings = field(default_factory=SparkSettings)
+    postgres: PostgresSettings = field(default_factory=PostgresSettings)
 
     def service_folder(self, name: str) -> Path:
         """Folder of a service's state and logs, made if absent.
@@ -150,6 +169,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         maven_mirror=_mirror(java),
         ca_file=_ca_file(env),
         spark=_spark(spark),
+        postgres=_postgres(values.get("postgres", {})),
     )
 
 
@@ -176,6 +196,21 @@ def _read_file(path: Path) -> dict[str, dict[str, tuple[Any, str]]]:
             )
         values[section] = {key: (value, f"{path}, {section}.{key}") for key, value in content.items()}
     return values
+
+
+def _postgres(values: Mapping[str, tuple[Any, str]]) -> PostgresSettings:
+    url, source = values.get("url", (None, ""))
+    if url is not None and urlsplit(str(url)).scheme not in ("postgresql", "postgres"):
+        raise ConfigurationError(
+            # Not shown: there may be a password in it.
+            what="that is not the address of a PostgreSQL server",
+            where=source,
+            next_step="write it like postgresql://user:password@host:5432/database",
+        )
+    port = _number(values, "port", 0, 0, 65535)
+    if port != int(port):
+        raise _bad_number(port, values["port"][1], 0, 65535)
+    return PostgresSettings(url=None if url is None else str(url), port=int(port))
 
 
 def _spark(values: Mapping[str, tuple[Any, str]]) -> SparkSettings:

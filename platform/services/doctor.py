@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 import psutil
 
 from patterns.core.errors import PlatformError
-from services import engine, jars, java, processes, spark_connect
+from services import engine, jars, java, postgres, processes, spark_connect
 from services.config import Settings
 
 _PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
@@ -57,6 +57,7 @@ def examine(settings: Settings) -> list[Finding]:
         ("engine", _engine),
         ("port", _port),
         ("spark", _spark),
+        ("postgres", _postgres),
     ]
     findings: list[Finding] = []
     for name, look in looks:
@@ -164,3 +165,12 @@ def _spark(settings: Settings) -> Iterator[Finding]:
     remote = settings.spark.mode == "remote"
     step = "Check the address in SPARK_REMOTE" if remote else "Run blogdata up spark; it starts a new one"
     yield Finding(name="spark", ok=ok, detail=detail, next_step="" if ok else step)
+
+
+def _postgres(settings: Settings) -> Iterator[Finding]:
+    seen = postgres.status(settings)
+    # A deployment serves nothing to others until it is asked to.
+    ok = seen.state in ("running", "stopped")
+    detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
+    step = "Check the address in BLOGDATA_POSTGRES" if settings.postgres.url else "Run blogdata up postgres"
+    yield Finding(name="postgres", ok=ok, detail=detail, next_step="" if ok else step)

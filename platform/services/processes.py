@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -89,11 +90,12 @@ def is_alive(identity: ProcessIdentity) -> bool:
         return False
 
 
-def stop(identity: ProcessIdentity) -> bool:
+def stop(identity: ProcessIdentity, *, asked: signal.Signals = signal.SIGTERM) -> bool:
     """End a process: ask first, then kill.
 
     Args:
         identity: The process; nothing happens to another one with its number.
+        asked: The signal by which it is asked.
 
     Returns:
         True when it was running.
@@ -102,7 +104,7 @@ def stop(identity: ProcessIdentity) -> bool:
         return False
     process = psutil.Process(identity.pid)
     try:
-        process.terminate()
+        process.send_signal(asked)
         _wait(process, _STOP_SECONDS)
         if is_alive(identity):
             process.kill()

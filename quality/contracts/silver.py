@@ -81,6 +81,7 @@ VISITS = observed(
             "Filter Interceptor",
             "Wrapper",
             "Data Overwrite",
+            "Transactional Writer",
             "Dynamic Late Data Integrator",
             "Audit-Write-Audit-Publish",
             "Constraints Enforcer",
@@ -104,7 +105,8 @@ VISIT_CONFLICTS = Contract(
     partitioning=EVENT,
     rules=(IN_ITS_HOUR,),
     statistics=("visit_id",),
-    patterns=("Windowed Deduplicator",),
+    patterns=("Windowed Deduplicator", "Transactional Writer"),
+    appears_with="silver.visits",
 )
 
 LATE_VISITS = Contract(

@@ -12,7 +12,7 @@ from definitions import build
 from docs.pages import ROOT
 from orchestration.dataset import slug
 from quality.contracts import CONTRACTS
-from services.config import Settings
+from services.config import PostgresSettings, Settings
 
 WORKING = (
     "Full Loader",
@@ -26,6 +26,7 @@ WORKING = (
     "Windowed Deduplicator",
     "Data Overwrite",
     "Merger",
+    "Transactional Writer",
     "Distributed Aggregator",
     "Metadata Decorator",
     "Static Joiner",
@@ -45,7 +46,8 @@ WORKING = (
 @pytest.fixture(scope="module")
 def index() -> dict[str, Pattern]:
     nowhere = Path("/nowhere")
-    definitions = build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere))
+    served = PostgresSettings(url="postgresql://nowhere/nothing")
+    definitions = build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served))
     return {pattern.name: pattern for pattern in pattern_index.find(ROOT, definitions)}
 
 

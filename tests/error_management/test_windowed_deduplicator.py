@@ -75,7 +75,7 @@ def test_every_input_row_is_in_exactly_one_count(spark: SparkSession) -> None:
     total = winners.agg(F.sum("occurrences"), F.sum("conflicts")).first()
     assert total is not None
     assert total[0] == len(rows)
-    assert conflicting(frame, winners, key=KEY, order=ORDER, payload=F.col("raw")).count() == total[1]
+    assert conflicting(frame, key=KEY, order=ORDER, payload=F.col("raw")).count() == total[1]
 
 
 def test_the_order_of_arrival_in_the_frame_does_not_matter(spark: SparkSession) -> None:
@@ -111,7 +111,7 @@ def test_conflicting_rows_come_back_whole_and_without_the_winner(spark: SparkSes
         ("b", "x", "2026-01-31T01", 4, b"alone"),
     ]
     frame = frame_of(spark, rows)
-    losers = conflicting(frame, winners_of(frame), key=KEY, order=ORDER, payload=F.col("raw"))
+    losers = conflicting(frame, key=KEY, order=ORDER, payload=F.col("raw"))
     assert losers.columns == frame.columns
     assert sorted(row["source_offset"] for row in losers.collect()) == [1, 3]
 
@@ -122,20 +122,6 @@ def test_one_shuffle_and_one_sort_are_enough(spark: SparkSession) -> None:
     assert tree.count("Exchange") == 1
     assert tree.count("Sort") == 1
     assert "Python" not in plan
-
-
-def test_the_rows_are_not_read_when_no_winner_has_a_conflict(spark: SparkSession) -> None:
-    winners = winners_of(frame_of(spark, [("a", "x", "2026-01-31T01", 0, b"1")]))
-    bomb = frame_of(spark, []).unionByName(
-        spark.range(1).select(
-            F.lit("a").alias("visit_id"),
-            F.lit("x").alias("page"),
-            F.lit("h").alias("arrival_hour"),
-            F.lit(1).cast("bigint").alias("source_offset"),
-            F.raise_error(F.concat(F.lit("was read "), F.col("id").cast("string"))).cast("binary").alias("raw"),
-        )
-    )
-    assert conflicting(bomb, winners, key=KEY, order=ORDER, payload=F.col("raw")).collect() == []
 
 
 def test_a_key_that_is_not_there_is_named(spark: SparkSession) -> None:

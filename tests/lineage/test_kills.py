@@ -67,7 +67,7 @@ def killed(deployment: Deployment, hold: Hold, folder: Path, dataset: str, phase
     ("phase", "dataset"),
     zip(
         PHASES,
-        ("bronze.visits", "silver.visits", "silver.visits_enriched", "silver.users", "gold.page_stats"),
+        ("bronze.visits", "silver.users", "silver.visits_enriched", "silver.visits", "gold.page_stats"),
         strict=True,
     ),
 )
@@ -100,7 +100,7 @@ def test_the_write_of_a_killed_run_that_goes_on_in_the_server_does_not_replace_w
     assert published.run(select=["silver.visits"], hours=(DAY, DAY)).problems == []
     (again,) = {entry.run_id for entry in published.published("silver.visits").values() if entry.version > version}
     hold.release()
-    assert published.run(select=["silver.visit_conflicts"], hours=(DAY, DAY)).problems == []
+    assert published.run(select=["silver.visits_enriched"], hours=(DAY, DAY)).problems == []
     assert {entry.run_id for entry in published.published("silver.visits").values() if entry.version > version} == {
         again
     }

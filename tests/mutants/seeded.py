@@ -12,6 +12,10 @@ PLANNER = "tests/orchestration/test_replay_planner.py"
 ENGINE = "platform/engine/java/io/blogdata/engine"
 ONE_WAY = "platform/patterns/quality/audit_write_audit_publish.py"
 ERRORS = "platform/patterns/error_management"
+COMPANIONS = "platform/patterns/core/companions.py"
+SINK = "platform/patterns/idempotency/transactional_sink.py"
+TOGETHER = "tests/idempotency/test_transactional_writer.py"
+SERVED = "tests/idempotency/test_transactional_sink.py"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,5 +306,48 @@ MUTANTS = (
         "if file.mtime_ns > at)",
         "if file.mtime_ns < at)",
         "tests/ingestion/test_readiness_marker.py",
+    ),
+    # What appears together.
+    _core(
+        "a companion forgets how far it has followed",
+        COMPANIONS,
+        "app_transactions=[Transaction(main, version)],",
+        "app_transactions=[],",
+        f"{TOGETHER}::test_many_who_look_at_once_follow_a_commit_once",
+    ),
+    _core(
+        "a version of a companion shows a later commit of its main table",
+        COMPANIONS,
+        'info.get(FOLLOWED, {}).get("version", -1) > version:',
+        'info.get(FOLLOWED, {}).get("version", -1) > version + 1:',
+        f"{TOGETHER}::test_each_version_of_the_companion_belongs_to_versions_of_its_main_table",
+    ),
+    _engine(
+        "a companion may have fewer rows than its main table counts",
+        "Companion.java",
+        'expected.put(partition.getKey(), Map.of("accounted", here));',
+        "expected.put(partition.getKey(), Map.of());",
+        f"{TOGETHER}::test_a_companion_that_breaks_its_contract_keeps_both_from_appearing",
+    ),
+    _core(
+        "a database serves other rows than the ledger has",
+        SINK,
+        "if row[0] != part.rows:",
+        "if row[0] < 0:",
+        f"{SERVED}::test_rows_that_are_not_those_of_the_ledger_are_not_served",
+    ),
+    _core(
+        "a batch that is served is served again",
+        SINK,
+        "return connection.execute(query, [delivery.batch_id]).fetchone() is not None",
+        "return False",
+        f"{SERVED}::test_a_retry_is_a_no_op_also_when_its_rows_are_others",
+    ),
+    _core(
+        "an older version replaces a newer one in the database",
+        SINK,
+        "    if newer:",
+        "    if False:",
+        f"{SERVED}::test_an_older_version_does_not_replace_a_newer_one",
     ),
 )

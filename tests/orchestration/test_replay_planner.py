@@ -124,6 +124,16 @@ def test_an_hour_of_arrival_reaches_the_event_hours_in_its_rows_and_what_is_abov
     }
 
 
+def test_what_appears_with_a_dataset_runs_with_it_whichever_of_the_two_is_asked_for(lake: Lake) -> None:
+    found = planned({"silver.visit_conflicts": {H[0]: ASKED}}, lake)
+    assert found == planned({"silver.visits": {H[0]: ASKED}}, lake)
+    assert found["silver.visits"] == found["silver.visit_conflicts"] == {H[0]}
+    stage = plan.stage_of("silver.visits")
+    both = ["silver.visits", "silver.visit_conflicts"]
+    assert plan.chosen(stage, ["silver.visits"]) == plan.chosen(stage, ["silver.visit_conflicts"]) == both
+    assert plan.chosen(stage, ["silver.visits_enriched"]) == ["silver.visits_enriched"]
+
+
 def test_a_delivery_of_users_reaches_the_hours_since_its_day(lake: Lake) -> None:
     read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05", "2026-01-06")})
     enriched(lake, ["2026-01-05T23", "2026-01-06T00", "2026-01-06T05"], read=read)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from patterns.core import companions
 from patterns.core.errors import PlatformError
 from patterns.core.store_faults import store_faults
 
@@ -44,15 +46,19 @@ class Lake:
         return plain[len(root) :].replace("/", ".", 1) if plain.startswith(root) else None
 
     def table(self, dataset: str) -> DeltaTable | None:
-        """Open a table's log without a JVM; None when it does not exist yet."""
+        """Open a table's log without a JVM; None when it does not exist yet.
+
+        A table that appears with another one shows what that one's newest commit says of it.
+        """
         options = dict(self.storage_options)
         if not DeltaTable.is_deltatable(self.path(dataset), storage_options=options):
             return None
         try:
             with store_faults(dataset):
-                return DeltaTable(self.path(dataset), storage_options=options)
+                table = DeltaTable(self.path(dataset), storage_options=options)
         except TableNotFoundError:
             return None
+        return companions.follow(self, dataset, table)
 
     def version(self, dataset: str) -> int | None:
         """Give the newest version of a table; None when it does not exist."""
@@ -82,6 +88,13 @@ class Lake:
             counts[key] = counts.get(key, 0) + int(action["num_records"]) - int(removed)
         return counts
 
+    def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
+        """Read one partition of a dataset at a version, a batch of rows after the other, without a JVM."""
+        table = self.table(dataset)
+        if table is not None:
+            table.load_as_version(version)
+            yield from table.to_pyarrow_dataset().to_batches(filter=pc.field(column) == key)
+
     def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
         """Read a dataset with Spark, at one version so that a step sees one state of its input.
 
@@ -100,9 +113,8 @@ class Lake:
         return reader.load(self.path(dataset))
 
     def versions(self, datasets: Iterable[str]) -> dict[str, int]:
-        """Give the newest version of each dataset that exists."""
-        found = {dataset: self.version(dataset) for dataset in datasets}
-        return {dataset: version for dataset, version in found.items() if version is not None}
+        """Give versions of the datasets that exist: the newest ones, which agree where datasets appear together."""
+        return companions.agreeing(self, list(datasets))
 
 
 def _plain(path: str) -> str:

@@ -15,7 +15,6 @@ Source: "Data Engineering Design Patterns", ch. 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -56,20 +55,14 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     return counted.filter(F.col("_rank") == 1).drop("_rank", "_winner")
 
 
-def conflicting(
-    frame: DataFrame, winners: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column
-) -> DataFrame:
+def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
     """Find the rows that lost to a winner with another payload.
-
-    Only the winners that have conflicts are brought to the rows (broadcast): when there is none, the frame is
-    not read.
 
     Args:
         frame: The window given to :func:`deduplicate`.
-        winners: Its result, or the same rows read back from a table.
-        key: Columns of the identity.
-        order: As given to :func:`deduplicate`: a row has lost only to one before it.
-        payload: As given to :func:`deduplicate`; a Column of both frames.
+        key: As given to :func:`deduplicate`.
+        order: As given to :func:`deduplicate`.
+        payload: As given to :func:`deduplicate`.
 
     Returns:
         The losing rows, with the input's columns; as many as the sum of `conflicts`.
@@ -78,14 +71,9 @@ def conflicting(
         MissingKeyColumn: A column of the key or order is not in the frame.
     """
     _require(frame, [*key, *order])
-    disputed = winners.filter(F.col("conflicts") > 0).select(
-        *(F.col(name).alias(f"_key_{number}") for number, name in enumerate(key)),
-        payload.alias("_winner"),
-        F.struct(*order).alias("_place"),
-    )
-    same = reduce(Column.__and__, [F.col(name).eqNullSafe(F.col(f"_key_{n}")) for n, name in enumerate(key)])
-    lost = (F.struct(*order) > F.col("_place")) & ~payload.eqNullSafe(F.col("_winner"))
-    return frame.join(F.broadcast(disputed), on=same & lost, how="inner").select(*frame.columns)
+    in_order = Window.partitionBy(*key).orderBy(*order)
+    judged = frame.withColumn("_winner", F.first(payload).over(in_order))
+    return judged.filter(~payload.eqNullSafe(F.col("_winner"))).drop("_winner")
 
 
 def _require(frame: DataFrame, names: Sequence[str]) -> None:

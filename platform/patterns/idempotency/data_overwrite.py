@@ -20,13 +20,20 @@ from typing import TYPE_CHECKING
 
 from patterns.core.commit import Commit
 from patterns.core.errors import ConfigurationError
-from patterns.quality.audit_write_audit_publish import Overwrite, Provenance, Target, publish
+from patterns.quality.audit_write_audit_publish import Companion, Overwrite, Provenance, Target, publish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def overwrite_partitions(frame: DataFrame, target: Target, partitions: Sequence[str], provenance: Provenance) -> Commit:
+def overwrite_partitions(
+    frame: DataFrame,
+    target: Target,
+    partitions: Sequence[str],
+    provenance: Provenance,
+    *,
+    companions: Sequence[Companion] = (),
+) -> Commit:
     """Replace some partitions by a frame, audited and in one commit.
 
     Args:
@@ -34,6 +41,7 @@ def overwrite_partitions(frame: DataFrame, target: Target, partitions: Sequence[
         target: The table, its contract and the run.
         partitions: Partition keys; a key without rows ends up empty.
         provenance: Inputs, accounts and landed files.
+        companions: Tables whose partitions the same commit replaces (Transactional Writer).
 
     Returns:
         The commit.
@@ -52,7 +60,7 @@ def overwrite_partitions(frame: DataFrame, target: Target, partitions: Sequence[
     keys = sorted(set(partitions))
     listed = ", ".join(f"'{key}'" for key in keys)
     change = Overwrite(predicate=f"{column.column} IN ({listed})")
-    return publish(frame, target, change=change, partitions=keys, provenance=provenance)
+    return publish(frame, target, change=change, partitions=keys, provenance=provenance, companions=companions)
 
 
 def overwrite_table(frame: DataFrame, target: Target, provenance: Provenance) -> Commit:

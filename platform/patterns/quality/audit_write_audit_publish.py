@@ -26,7 +26,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,8 @@ from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
 from patterns.core.run import RunContext
-from patterns.quality import constraints_enforcer
+from patterns.quality import companion_files, constraints_enforcer
+from patterns.quality.companion_files import Beside
 from patterns.quality.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
 if TYPE_CHECKING:
@@ -117,6 +118,25 @@ Change = Overwrite | Upsert | Statement
 
 
 @dataclass(frozen=True, kw_only=True)
+class Companion:
+    """Rows of another table that appear with those of the fact, for the same partitions (Transactional Writer).
+
+    Args:
+        contract: Of the other table; its `appears_with` names the fact.
+        frame: All its rows for the partitions; looked at only when there are any.
+        above: Measure of the fact: rows of the layer above that the companion accounts for.
+        kept: Measure of the fact: how many of these the companion has.
+        otherwise: Why it does not have the others.
+    """
+
+    contract: Contract
+    frame: DataFrame
+    above: str
+    kept: str
+    otherwise: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Provenance:
     """What the rows were computed from.
 
@@ -134,7 +154,13 @@ class Provenance:
 
 
 def publish(
-    frame: DataFrame, target: Target, *, change: Overwrite | Upsert, partitions: Sequence[str], provenance: Provenance
+    frame: DataFrame,
+    target: Target,
+    *,
+    change: Overwrite | Upsert,
+    partitions: Sequence[str],
+    provenance: Provenance,
+    companions: Sequence[Companion] = (),
 ) -> Commit:
     """Change a table by a frame, audited, in one commit, once per run.
 
@@ -144,6 +170,7 @@ def publish(
         change: What the rows do; every row of an overwrite must match its predicate.
         partitions: Partition keys of the batch; empty for a table that is written whole.
         provenance: Inputs, accounts and landed files.
+        companions: Tables that appear with this one; the same commit replaces their partitions.
 
     Returns:
         The commit; ``repeated`` when this run had already published the batch.
@@ -158,9 +185,24 @@ def publish(
     contract, lake = target.contract, target.lake
     marks = [f"`{change.deleted}`"] if isinstance(change, Upsert) and change.deleted else []
     with translated(contract.dataset, partitions):
-        constraints_enforcer.enforce(frame.sparkSession, lake, contract, engine=target.engine is Engine.TRANSACTION)
+        for each in (contract, *(companion.contract for companion in companions)):
+            constraints_enforcer.enforce(frame.sparkSession, lake, each, engine=target.engine is Engine.TRANSACTION)
         rows = frame.select(*[f"`{column.name}`" for column in contract.columns], *marks)
-    return _publish(rows, target, change, partitions, provenance)
+    return _publish(rows, target, change, partitions, provenance, companions)
+
+
+def published(target: Target, partitions: Sequence[str], *, before: int | None = None) -> Commit:
+    """Give what the target's run has published for a batch.
+
+    Args:
+        target: The table, its contract and the run.
+        partitions: Partition keys of the batch.
+        before: Version of the table before this attempt; a commit up to it is a repetition.
+
+    Raises:
+        PublicationUnknown: It has published nothing for it.
+    """
+    return _receipt(target.lake, target.contract.dataset, _commit_id(target, partitions), before)
 
 
 def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenance) -> Commit | None:
@@ -197,7 +239,12 @@ def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenanc
 
 
 def _publish(
-    rows: DataFrame, target: Target, change: Change, partitions: Sequence[str], provenance: Provenance
+    rows: DataFrame,
+    target: Target,
+    change: Change,
+    partitions: Sequence[str],
+    provenance: Provenance,
+    companions: Sequence[Companion] = (),
 ) -> Commit:
     contract, lake = target.contract, target.lake
     commit_id = _commit_id(target, partitions)
@@ -206,7 +253,8 @@ def _publish(
     before = lake.version(contract.dataset)
     try:
         with translated(contract.dataset, partitions):
-            _write(rows, target, spec, change, commit_id)
+            beside = [_beside(companion, target, partitions, info) for companion in companions]
+            _write(rows, target, spec, change, commit_id, beside)
     except ConstraintViolated as refused:
         # Delta names the first bad row it meets; a person wants everything that is wrong with the batch.
         found = judge(rows, spec).violations if isinstance(change, Overwrite) else ()
@@ -214,6 +262,19 @@ def _publish(
             raise
         raise AuditFailed(contract.dataset, found) from refused
     return _receipt(lake, contract.dataset, commit_id, before)
+
+
+def _beside(companion: Companion, target: Target, partitions: Sequence[str], info: Mapping[str, Any]) -> Beside:
+    contract = companion.contract
+    own = {**info, "commit_id": _commit_id(replace(target, contract=contract), partitions), "landed": {}}
+    return Beside(
+        path=target.lake.path(contract.dataset),
+        rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
+        spec=specify(contract, partitions, {}, own),
+        above=companion.above,
+        kept=companion.kept,
+        otherwise=companion.otherwise,
+    )
 
 
 def _commit_id(target: Target, partitions: Sequence[str]) -> str:
@@ -241,7 +302,9 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
     }
 
 
-def _write(rows: DataFrame, target: Target, spec: AuditSpec, change: Change, commit_id: str) -> None:
+def _write(
+    rows: DataFrame, target: Target, spec: AuditSpec, change: Change, commit_id: str, beside: Sequence[Beside]
+) -> None:
     path = target.lake.path(target.contract.dataset)
     if target.engine is Engine.CHECKPOINT:
         kept = rows.localCheckpoint()
@@ -255,13 +318,19 @@ def _write(rows: DataFrame, target: Target, spec: AuditSpec, change: Change, com
             "column_lineage": {},
             "files": 0,
             "bytes": 0,
+            "companions": {each.dataset: companion_files.held(each, judgement.measures) for each in beside},
         }
         writer = kept.write.format("delta").mode("overwrite").option("userMetadata", json.dumps(info, default=str))
     else:
         writer = rows.write.format("audited-delta").mode("overwrite").option("audit", json.dumps(spec.as_json()))
         if target.probe:
             writer = writer.option("probe", target.probe)
-    writer.options(**change.options()).option("txnAppId", commit_id).option("txnVersion", 1).save(path)
+    writer = writer.options(**change.options()).option("txnAppId", commit_id).option("txnVersion", 1)
+    if target.engine is Engine.CHECKPOINT:
+        writer.save(path)
+        return
+    with companion_files.offered(beside, change.options()) as offer:
+        writer.options(**offer).save(path)
 
 
 def _receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:

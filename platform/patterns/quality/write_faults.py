@@ -18,6 +18,7 @@ class AuditFailed(PlatformError):
     """The rows broke audits; nothing was published."""
 
     def __init__(self, dataset: str, violations: Sequence[Violation]) -> None:
+        self.dataset = dataset
         self.violations = tuple(violations)
         lines = "".join(
             f"\n    - {item.rule} in partition '{item.partition}': found {item.found} ({item.detail})"
@@ -98,7 +99,7 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
     text = str(error)
     where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
     if "BLOGDATA_AUDIT_FAILED" in text:
-        return AuditFailed(dataset, _violations(text))
+        return _audit_failed(text)
     if (
         "BLOGDATA_TABLE_MOVED" in text
         or "CONCURRENT" in condition
@@ -143,10 +144,10 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
     return store_faults.explained(text, where)
 
 
-def _violations(text: str) -> list[Violation]:
+def _audit_failed(text: str) -> AuditFailed:
     start = text.index("{", text.index("[BLOGDATA_AUDIT_FAILED]"))
     detail, _ = json.JSONDecoder().raw_decode(text[start:])
-    return [Violation(**item) for item in detail["violations"]]
+    return AuditFailed(detail["dataset"], [Violation(**item) for item in detail["violations"]])
 
 
 def _first_line(text: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from patterns.core.companions import APPEARS_WITH
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
@@ -56,7 +58,8 @@ def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool 
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
         spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT `{name}` CHECK ({expression})")
     # Last, so that a crash in between leaves a table that is brought up to date again.
-    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{CONTRACT}' = '{contract.fingerprint}')")
+    listed = _listed({**_togetherness(contract), CONTRACT: contract.fingerprint})
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({listed})")
 
 
 def constraints(contract: Contract) -> dict[str, str]:
@@ -68,8 +71,13 @@ def _properties(contract: Contract) -> dict[str, str]:
     return {
         # A commit is idempotent for as long as its transaction identifier is remembered; forever would grow the log.
         "delta.setTransactionRetentionDuration": "interval 7 days",
+        **_togetherness(contract),
         **metadata_enhancer.properties(contract),
     }
+
+
+def _togetherness(contract: Contract) -> dict[str, str]:
+    return {APPEARS_WITH: contract.appears_with} if contract.appears_with else {}
 
 
 def _create(spark: SparkSession, path: str, contract: Contract) -> None:
@@ -99,11 +107,14 @@ def _create_statement(path: str, contract: Contract) -> str:
     )
     partition = partition_column(contract)
     partitioned = f"PARTITIONED BY (`{partition}`)" if partition else ""
-    listed = ", ".join(f"'{key}' = '{value}'" for key, value in _properties(contract).items())
     return (
         f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta {partitioned} "
-        f"COMMENT {_literal(contract.description)} TBLPROPERTIES ({listed})"
+        f"COMMENT {_literal(contract.description)} TBLPROPERTIES ({_listed(_properties(contract))})"
     )
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
 
 
 def _add_columns(spark: SparkSession, lake: Lake, contract: Contract) -> None:

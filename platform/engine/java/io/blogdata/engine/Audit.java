@@ -46,6 +46,14 @@ final class Audit {
     return audit;
   }
 
+  /** What is measured where nothing was written: each declared partition has no row. */
+  static Audit ofNothing(AuditSpec spec) {
+    Audit audit = new Audit(spec);
+    audit.judge(List.of());
+    spec.breakdowns.keySet().forEach(name -> audit.breakdowns.put(name, List.of()));
+    return audit;
+  }
+
   List<Map<String, Object>> violations() {
     return violations;
   }

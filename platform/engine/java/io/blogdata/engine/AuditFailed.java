@@ -5,7 +5,10 @@ import java.util.Map;
 
 /** The files of an open transaction broke an audit: nothing was committed. The message carries the violations as JSON. */
 public final class AuditFailed extends Refusal {
-  AuditFailed(String table, List<Map<String, Object>> violations) {
-    super("BLOGDATA_AUDIT_FAILED", "23514", Json.write(Map.of("table", table, "violations", violations)));
+  AuditFailed(Object dataset, String table, List<Map<String, Object>> violations) {
+    super(
+        "BLOGDATA_AUDIT_FAILED",
+        "23514",
+        Json.write(Map.of("dataset", dataset, "table", table, "violations", violations)));
   }
 }

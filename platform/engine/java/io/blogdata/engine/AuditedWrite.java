@@ -35,7 +35,8 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), {@code txnAppId} and {@code txnVersion}, and
  * {@code replaceWhere} to overwrite rows, {@code merge} ({@link Merge} as JSON) to change some, or {@code statement}
- * for one of Delta's SQL statements, to which the given rows mean nothing. {@code probe} names a folder for stepping
+ * for one of Delta's SQL statements, to which the given rows mean nothing. {@code companions} (a list of {@link Companion}
+ * as JSON) are written and audited before the commit, and part of what it says. {@code probe} names a folder for stepping
  * through the phases in tests.
  */
 public final class AuditedWrite implements CreatableRelationProvider, DataSourceRegister {
@@ -51,7 +52,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     Map<String, String> options = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     options.putAll(CollectionConverters.asJava(parameters));
     AuditSpec spec = Json.read(required(options, "audit"), AuditSpec.class);
-    Probe probe = new Probe(options.get("probe"));
+    Probe probe = new Probe(options.get("probe"), "");
     org.apache.spark.sql.classic.Dataset<Row> data = (org.apache.spark.sql.classic.Dataset<Row>) rows;
     SparkSession spark = data.sparkSession();
     String table = required(options, "path");
@@ -64,13 +65,15 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     Merge merge = options.containsKey("merge") ? Json.read(options.get("merge"), Merge.class) : null;
     String statement = options.get("statement");
     boolean whole = merge != null || statement != null;
+    Companion[] companions =
+        options.containsKey("companions") ? Json.read(options.get("companions"), Companion[].class) : new Companion[0];
     try {
       Begin.with(
           log,
           begun -> {
             AuditedTransaction transaction =
                 AuditedTransaction.insteadOf(
-                    begun, (open, actions) -> audited(log, open, actions, spec, data, whole), once, probe);
+                    begun, (open, actions) -> audited(log, open, actions, spec, data, whole, companions, probe), once, probe);
             if (merge != null) {
               merge.require(transaction.snapshot());
             }
@@ -91,7 +94,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     return Scala.relation(context, data.schema());
   }
 
-  private static void overwrite(
+  static void overwrite(
       SparkSession spark,
       DeltaLog log,
       SaveMode mode,
@@ -125,7 +128,9 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
       List<Action> actions,
       AuditSpec spec,
       org.apache.spark.sql.classic.Dataset<Row> data,
-      boolean whole) {
+      boolean whole,
+      Companion[] companions,
+      Probe probe) {
     List<AddFile> added = new ArrayList<>();
     Map<String, AddFile> files = new LinkedHashMap<>();
     if (whole) {
@@ -146,7 +151,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     }
     Audit audit = Audit.of(uncommitted(log, open, new ArrayList<>(files.values())), spec);
     if (!audit.violations().isEmpty()) {
-      throw new AuditFailed(log.dataPath().toString(), audit.violations());
+      throw new AuditFailed(spec.info.get("dataset"), log.dataPath().toString(), audit.violations());
     }
     Map<String, Object> info = new LinkedHashMap<>(spec.info);
     info.put("measures", audit.measures());
@@ -154,11 +159,20 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     info.put("files", added.size());
     info.put("bytes", added.stream().mapToLong(AddFile::size).sum());
     info.put("column_lineage", ColumnLineage.of(data.queryExecution().analyzed()));
+    if (companions.length > 0) {
+      Map<String, Object> held = new LinkedHashMap<>();
+      for (Companion companion : companions) {
+        held.put(
+            String.valueOf(companion.spec.info.get("dataset")),
+            companion.hold(data.sparkSession(), audit.measures(), probe.ofCompanion()));
+      }
+      info.put("companions", held);
+    }
     return Json.write(info);
   }
 
   /** Files that are not committed, through the transaction's own view: column mapping and partition values apply. */
-  private static Dataset<Row> uncommitted(DeltaLog log, OptimisticTransaction open, List<AddFile> files) {
+  static Dataset<Row> uncommitted(DeltaLog log, OptimisticTransaction open, List<AddFile> files) {
     return log.createDataFrame(open.snapshot(), Scala.seq(files), false, Option.empty());
   }
 }

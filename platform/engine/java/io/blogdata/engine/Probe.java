@@ -9,15 +9,23 @@ import java.nio.file.Paths;
  */
 final class Probe {
   private final String folder;
+  private final String prefix;
 
-  Probe(String folder) {
+  Probe(String folder, String prefix) {
     this.folder = folder;
+    this.prefix = prefix;
   }
 
-  void reached(String phase) {
+  /** The phases of a companion's write, within those of the table it appears with. */
+  Probe ofCompanion() {
+    return new Probe(folder, "companion.");
+  }
+
+  void reached(String name) {
     if (folder == null) {
       return;
     }
+    String phase = prefix + name;
     try {
       if (Files.exists(Paths.get(folder, phase + ".reached"))) {
         // A command of Delta's that was overtaken tries again by itself; only its first attempt is stepped through.

@@ -42,8 +42,9 @@ final class Queries implements AutoCloseable {
     threads.shutdownNow();
   }
 
+  /** Gives an error of another thread to be thrown as it is. */
   @SuppressWarnings("unchecked")
-  private static <E extends Throwable> E unchanged(Throwable error) throws E {
+  static <E extends Throwable> E unchanged(Throwable error) throws E {
     throw (E) error;
   }
 }

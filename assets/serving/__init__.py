@@ -1,0 +1,5 @@
+"""Serving: what the blog itself reads, in PostgreSQL; there only when the deployment has one."""
+
+from assets.serving.daily_stats import daily_stats
+
+ASSETS = (daily_stats,)

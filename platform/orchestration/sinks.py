@@ -1,0 +1,134 @@
+"""Turns some datasets into a Dagster asset that serves them together from a database (Transactional Writer)."""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+from dagster_shared.utils.warnings import BetaWarning
+
+from orchestration.checks import LEDGER
+from orchestration.concurrent_runner import pool_of
+from orchestration.dataset import failure, key_of, slug
+from orchestration.step import InputChanged, LakeAccess
+from patterns.core.contract import Contract
+from patterns.core.errors import PlatformError
+from patterns.core.events import EventLog
+from patterns.core.lake import DatasetMissing
+from patterns.idempotency import transactional_sink
+from patterns.idempotency.transactional_sink import Delivery, Part, RowsRefused
+
+PATTERN = "Transactional Writer"
+
+
+def served_together(
+    name: str,
+    contracts: Sequence[Contract],
+    *,
+    description: str,
+    owner: str,
+    partitions_def: dg.PartitionsDefinition[str],
+    automation: dg.AutomationCondition[dg.AssetKey],
+) -> dg.AssetsDefinition:
+    """Declare datasets that PostgreSQL serves together: each partition is replaced in one transaction.
+
+    Args:
+        name: Of the asset, as `schema.name`; the tables get the names of the datasets, in that schema.
+        contracts: Of the datasets, which have the same partitions.
+        description: For people.
+        owner: Team that answers for it, as `team:name`.
+        partitions_def: The datasets' partitions.
+        automation: When it runs by itself.
+
+    Returns:
+        The asset; it needs the resources `lake` and `postgres`.
+    """
+    key = key_of(name)
+
+    def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        rows = 0
+        try:
+            for partition in context.partition_keys:
+                parts = [_part(context.resources.lake, contract, partition) for contract in contracts]
+                delivery = Delivery(partition=partition, parts=parts, run_id=context.run.run_id)
+                with context.resources.postgres.connection() as connection:
+                    receipt = transactional_sink.deliver(connection, key.path[0], delivery)
+                here = sum(receipt.rows.values())
+                rows += here
+                figures = {f"rows/{dataset}": count for dataset, count in receipt.rows.items()}
+                shown = {"dagster/row_count": here, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
+                context.add_asset_metadata(shown, partition_key=partition)
+        except PlatformError as error:
+            if isinstance(error, RowsRefused):
+                yield dg.AssetCheckResult(check_name=LEDGER, asset_key=key, passed=False, description=error.what)
+            raise failure(context, error) from error
+        counted = dg.AssetCheckResult(check_name=LEDGER, asset_key=key, passed=True, metadata={"rows": rows})
+        yield dg.MaterializeResult(check_results=[counted])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BetaWarning)
+        made: dg.AssetsDefinition = dg.asset(
+            key=key,
+            description=description,
+            group_name=key.path[0],
+            owners=[owner],
+            kinds={"postgres"},
+            tags={f"pattern/{slug(PATTERN)}": ""},
+            deps=[key_of(contract.dataset) for contract in contracts],
+            partitions_def=partitions_def,
+            backfill_policy=dg.BackfillPolicy.single_run(),
+            automation_condition=automation,
+            pool=pool_of(name),
+            required_resource_keys={"lake", "postgres"},
+            check_specs=[
+                dg.AssetCheckSpec(
+                    LEDGER,
+                    asset=key,
+                    blocking=True,
+                    description="The rows that are served are those of the ledger, counted before the commit",
+                )
+            ],
+        )(asset)
+    return made
+
+
+def complete(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+    """Give the partitions that all of some datasets have, each with the newest publication of every dataset."""
+    published = {dataset: events.publications(dataset) for dataset in datasets}
+    keys = set.intersection(*(set(entries) for entries in published.values()))
+    return {key: {dataset: published[dataset][key].version for dataset in datasets} for key in sorted(keys)}
+
+
+def stale(events: EventLog, datasets: Sequence[str], served: Mapping[tuple[str, str], int]) -> list[str]:
+    """Give the partitions of which a database does not have the newest publications.
+
+    Args:
+        events: The event log.
+        datasets: What is served together.
+        served: What the database has, by dataset and partition.
+    """
+    return [
+        key
+        for key, versions in complete(events, datasets).items()
+        if any(served.get((dataset, key), -1) < version for dataset, version in versions.items())
+    ]
+
+
+def _part(access: LakeAccess, contract: Contract, partition: str) -> Part:
+    dataset = contract.dataset
+    version = access.lake.version(dataset)
+    entry = access.events.publications(dataset, [partition]).get(partition)
+    if version is None or entry is None:
+        raise DatasetMissing(
+            what=f"{dataset} has not been published for {partition}",
+            where=partition,
+            next_step=f"materialize {dataset} for it first, or run: blogdata run",
+        )
+    if entry.version > version:
+        raise InputChanged(
+            what=f"{dataset} was published again while the step was starting",
+            where=partition,
+            next_step="the step is retried and reads the newer version",
+        )
+    batches = access.lake.batches(dataset, version, contract.partition_column or "", partition)
+    return Part(contract=contract, version=entry.version, rows=entry.rows_out, batches=batches)

@@ -1,0 +1,174 @@
+"""Tables whose rows appear with those of another one: their logs follow its log.
+
+A commit of the main table is the commit of all: it names the companions' files, which were written and audited before
+it. A companion's own log is a projection of that, as the event log is: whoever opens the table first makes it follow.
+Its transaction identifier is the main table, the version of which it has followed to, so nothing is added twice or
+left out, however many do it at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction
+
+from patterns.core.commit import parse
+from patterns.core.errors import PlatformError
+
+if TYPE_CHECKING:
+    from patterns.core.lake import Lake
+
+APPEARS_WITH = "blogdata.appears_with"
+"""Table property: the dataset whose commits this table follows."""
+FOLLOWED = "followed"
+_TRIES = 100
+
+
+class FollowingContended(PlatformError):
+    """Others changed a companion's log so often that this reader never came to it."""
+
+    transient = True
+
+
+class LogTruncated(PlatformError):
+    """The main table's log no longer has the commits its companion has not followed yet."""
+
+
+def main_of(table: DeltaTable) -> str | None:
+    """Give the dataset a table appears with; None for a table of its own."""
+    return table.metadata().configuration.get(APPEARS_WITH)
+
+
+def follow(lake: Lake, dataset: str, table: DeltaTable) -> DeltaTable:
+    """Have a companion's log say what the commits of its main table say of it.
+
+    Args:
+        lake: The tables' root.
+        dataset: The companion.
+        table: Its table, just opened.
+
+    Returns:
+        The table, at a version that agrees with the newest one of the main table.
+
+    Raises:
+        FollowingContended: Others were always faster; transient.
+        LogTruncated: Commits that had to be followed are gone.
+    """
+    main = main_of(table)
+    leader = None if main is None else lake.table(main)
+    if main is None or leader is None:
+        return table
+    for _ in range(_TRIES):
+        pending = _pending(leader, main, dataset, _followed(table, main))
+        if not pending:
+            return table
+        try:
+            for version, held in pending:
+                _commit(table, main, version, held)
+                table.update_incremental()
+            return table
+        except CommitFailedError:
+            # Somebody else followed, or compacted the table: look at what there is to do now.
+            table = DeltaTable(table.table_uri, storage_options=dict(lake.storage_options))
+    raise FollowingContended(
+        what=f"others changed the table {_TRIES} times while it was about to follow {main}",
+        where=dataset,
+        next_step="run it again; when it repeats, fewer runs at once",
+    )
+
+
+def version_with(lake: Lake, dataset: str, version: int) -> int:
+    """Give the version of a companion that belongs to a version of its main table.
+
+    Args:
+        lake: The tables' root.
+        dataset: The companion; it has a table.
+        version: Of the main table.
+
+    Returns:
+        The newest one that shows nothing of later commits of the main table.
+    """
+    table = lake.table(dataset)
+    assert table is not None
+    main = main_of(table)
+    if main is None or _followed(table, main) <= version:
+        return table.version()
+    history = sorted(table.history(), key=lambda commit: int(commit["version"]))
+    chosen = int(history[0]["version"])
+    for commit in history:
+        info = parse(commit.get("userMetadata"))
+        if info is not None and info.get(FOLLOWED, {}).get("version", -1) > version:
+            break
+        chosen = int(commit["version"])
+    return chosen
+
+
+def agreeing(lake: Lake, datasets: Sequence[str]) -> dict[str, int]:
+    """Give versions at which tables that appear together show the same state.
+
+    Args:
+        lake: The tables' root.
+        datasets: Names of tables; of those that appear with none of the others, the newest version is given.
+
+    Returns:
+        The version of each one that exists.
+    """
+    tables = {dataset: lake.table(dataset) for dataset in datasets}
+    there = {dataset: table for dataset, table in tables.items() if table is not None}
+    versions = {dataset: table.version() for dataset, table in there.items()}
+    for dataset, table in there.items():
+        main = main_of(table)
+        if main in versions:
+            versions[dataset] = version_with(lake, dataset, versions[main])
+    return versions
+
+
+def _followed(table: DeltaTable, main: str) -> int:
+    version = table.transaction_version(main)
+    return -1 if version is None else version
+
+
+def _pending(leader: DeltaTable, main: str, dataset: str, after: int) -> list[tuple[int, Mapping[str, Any]]]:
+    behind = leader.version() - after
+    if behind <= 0:
+        return []
+    commits = [commit for commit in leader.history(behind) if int(commit["version"]) > after]
+    if after >= 0 and len(commits) < behind:
+        raise LogTruncated(
+            what=f"{main} has no commits between versions {after} and {leader.version()} any more",
+            where=dataset,
+            next_step=f"move the table of {dataset} away, and materialize all partitions of {main} again",
+        )
+    found = []
+    for commit in commits:
+        info = parse(commit.get("userMetadata"))
+        if info is not None and dataset in info.get("companions", {}):
+            found.append((int(commit["version"]), info["companions"][dataset]))
+    return sorted(found, key=lambda item: item[0])
+
+
+def _commit(table: DeltaTable, main: str, version: int, held: Mapping[str, Any]) -> None:
+    info = {
+        **held["info"],
+        "inputs": {**held["info"]["inputs"], main: version},
+        FOLLOWED: {"dataset": main, "version": version},
+    }
+    column = info["partition_column"]
+    table.create_write_transaction(
+        [AddAction(data_change=True, **added) for added in held["added"]],
+        mode="overwrite",
+        schema=table.schema(),
+        partition_by=[column] if column else None,
+        partition_filters=[(column, "in", list(held["partitions"]))] if column else None,
+        commit_properties=CommitProperties(
+            custom_metadata={"userMetadata": json.dumps(info)},
+            # An overwrite that overtakes another commit would bring back what that one removed.
+            max_commit_retries=0,
+            # Without a time it never expires: a companion that forgot it would follow everything once more.
+            app_transactions=[Transaction(main, version)],
+        ),
+    )

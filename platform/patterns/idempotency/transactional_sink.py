@@ -1,0 +1,267 @@
+"""A relational database as the sink of a Transactional Writer: a partition of several tables in one transaction.
+
+How it works: the rows travel in batches by COPY, within one transaction that first takes away what the partition had.
+Before it is committed, the rows that are there are counted and held against the ledger; a `publications` table,
+written in the same transaction, says which versions of which datasets are served. It makes a retry a no-op, also one
+whose first attempt was committed without anybody hearing of it, and refuses to put older versions over newer ones.
+
+The trap: transactions of single tasks. Each is all or nothing, and a job that is retried has committed some of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import sql
+
+from patterns.core.contract import Contract
+from patterns.core.errors import PlatformError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PUBLICATIONS = "publications"
+_TYPES = {
+    "STRING": sql.SQL("text"),
+    "BIGINT": sql.SQL("bigint"),
+    "INT": sql.SQL("integer"),
+    "DOUBLE": sql.SQL("double precision"),
+    "BOOLEAN": sql.SQL("boolean"),
+    "DATE": sql.SQL("date"),
+    "TIMESTAMP": sql.SQL("timestamp with time zone"),
+    "BINARY": sql.SQL("bytea"),
+}
+
+
+class RowsRefused(PlatformError):
+    """The database refused rows, or does not have all of them; nothing was served."""
+
+
+class SinkDrift(PlatformError):
+    """A table of the database is not what the contract says."""
+
+
+class Overtaken(PlatformError):
+    """A newer version of a dataset is served already."""
+
+    transient = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One table of a delivery.
+
+    Args:
+        contract: Of the dataset; its table in the database bears its name.
+        version: The publication the rows are of, as the dataset's table version.
+        rows: How many there are, by the ledger.
+        batches: The rows, with the contract's columns.
+    """
+
+    contract: Contract
+    version: int
+    rows: int
+    batches: Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """What is served together.
+
+    Args:
+        partition: Key of the partition that all parts have.
+        parts: The tables.
+        run_id: Who delivers.
+    """
+
+    partition: str
+    parts: Sequence[Part]
+    run_id: str
+
+    @property
+    def batch_id(self) -> str:
+        """The same for every attempt to serve the same state."""
+        return f"{self.partition}/" + "+".join(f"{part.contract.dataset}@{part.version}" for part in self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """What a delivery did.
+
+    Args:
+        batch_id: Of the delivery.
+        rows: Rows served, by dataset.
+        repeated: It had been served before; nothing was done.
+    """
+
+    batch_id: str
+    rows: Mapping[str, int]
+    repeated: bool
+
+
+def deliver(connection: psycopg.Connection, schema: str, delivery: Delivery) -> Receipt:
+    """Replace a partition of several tables, all or nothing, and commit.
+
+    Args:
+        connection: To the database; it is in no transaction.
+        schema: Where the tables are; made when absent.
+        delivery: What is served.
+
+    Returns:
+        What was done.
+
+    Raises:
+        RowsRefused: The database refused a row, or has not as many as the ledger says; nothing was served.
+        SinkDrift: A table there has other columns than the contract.
+        Overtaken: Newer versions are served already; transient.
+        psycopg.OperationalError: The database went away; a retry finds out whether the delivery was committed.
+    """
+    try:
+        with connection.transaction():
+            _alone(connection, schema)
+            _make(connection, schema, [part.contract for part in delivery.parts])
+        with connection.transaction():
+            _alone(connection, f"{schema}/{delivery.partition}")
+            if _is_served(connection, schema, delivery):
+                return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=True)
+            for part in delivery.parts:
+                _replace(connection, schema, delivery, part)
+            for part in delivery.parts:
+                _audit(connection, schema, delivery, part)
+                _record(connection, schema, delivery, part)
+    except psycopg.OperationalError:
+        raise
+    except psycopg.DatabaseError as error:
+        raise RowsRefused(
+            what=f"PostgreSQL refused the delivery: {' '.join(str(error).split())[:300]}",
+            where=f"{schema}, {delivery.batch_id}",
+            next_step="nothing of it is served; mend the rows, or what the table of the database allows",
+        ) from error
+    return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=False)
+
+
+def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str], int]:
+    """Give the newest version of each dataset and partition that is served."""
+    if connection.execute("SELECT to_regclass(%s)", [f"{schema}.{PUBLICATIONS}"]).fetchone() == (None,):
+        return {}
+    query = sql.SQL("SELECT dataset, partition, max(table_version) FROM {} GROUP BY dataset, partition")
+    rows = connection.execute(query.format(sql.Identifier(schema, PUBLICATIONS))).fetchall()
+    return {(dataset, partition): version for dataset, partition, version in rows}
+
+
+def _alone(connection: psycopg.Connection, what: str) -> None:
+    # Given back with the transaction, however it ends.
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [what])
+
+
+def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract]) -> None:
+    connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+    connection.execute(
+        sql.SQL(
+            "CREATE TABLE IF NOT EXISTS {} (batch_id text, dataset text, partition text NOT NULL, "
+            "table_version bigint NOT NULL, rows bigint NOT NULL, run_id text NOT NULL, "
+            "published_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (batch_id, dataset))"
+        ).format(sql.Identifier(schema, PUBLICATIONS))
+    )
+    for contract in contracts:
+        there = connection.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s",
+            [schema, contract.name],
+        ).fetchall()
+        if not there:
+            _create(connection, schema, contract)
+        elif {name for (name,) in there} != {column.name for column in contract.columns}:
+            raise SinkDrift(
+                what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
+                where=f"{schema}.{contract.name}",
+                next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: it is then served anew",
+            )
+
+
+def _create(connection: psycopg.Connection, schema: str, contract: Contract) -> None:
+    columns = [
+        sql.SQL("{} {} {}").format(
+            sql.Identifier(column.name),
+            _TYPES[column.type],
+            sql.SQL("") if column.nullable else sql.SQL("NOT NULL"),
+        )
+        for column in contract.columns
+    ]
+    if contract.key:
+        key = sql.SQL(", ").join(map(sql.Identifier, contract.key))
+        columns.append(sql.SQL("PRIMARY KEY ({})").format(key))
+    table = sql.Identifier(schema, contract.name)
+    connection.execute(sql.SQL("CREATE TABLE {} ({})").format(table, sql.SQL(", ").join(columns)))
+
+
+def _is_served(connection: psycopg.Connection, schema: str, delivery: Delivery) -> bool:
+    table = sql.Identifier(schema, PUBLICATIONS)
+    query = sql.SQL("SELECT 1 FROM {} WHERE batch_id = %s").format(table)
+    newest = served(connection, schema)
+    newer = [
+        part.contract.dataset
+        for part in delivery.parts
+        if newest.get((part.contract.dataset, delivery.partition), -1) > part.version
+    ]
+    if newer:
+        raise Overtaken(
+            what=f"a newer version of {', '.join(newer)} is served already",
+            where=f"{schema}, {delivery.batch_id}",
+            next_step="nothing was changed; the step is retried and reads the newest versions",
+        )
+    return connection.execute(query, [delivery.batch_id]).fetchone() is not None
+
+
+def _replace(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:
+    contract = part.contract
+    table = sql.Identifier(schema, contract.name)
+    assert contract.partition_column is not None
+    mine = sql.SQL("{} = %s").format(sql.Identifier(contract.partition_column))
+    connection.execute(sql.SQL("DELETE FROM {} WHERE {}").format(table, mine), [delivery.partition])
+    names = [column.name for column in contract.columns]
+    columns = sql.SQL(", ").join(map(sql.Identifier, names))
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(table, columns)) as copy,
+    ):
+        for batch in part.batches:
+            for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+                copy.write_row(row)
+
+
+def _audit(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:
+    contract = part.contract
+    query = sql.SQL("SELECT count(*) FROM {} WHERE {} = %s").format(
+        sql.Identifier(schema, contract.name), sql.Identifier(contract.partition_column or "")
+    )
+    row = connection.execute(query, [delivery.partition]).fetchone()
+    assert row is not None
+    if row[0] != part.rows:
+        raise RowsRefused(
+            what=f"{contract.dataset} has {part.rows} rows by its ledger, but {row[0]} arrived",
+            where=f"{schema}, {delivery.batch_id}",
+            next_step=f"nothing of it is served; look at the account: blogdata ledger {contract.dataset}",
+        )
+
+
+def _record(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:
+    connection.execute(
+        sql.SQL(
+            "INSERT INTO {} (batch_id, dataset, partition, table_version, rows, run_id) VALUES (%s, %s, %s, %s, %s, %s)"
+        ).format(sql.Identifier(schema, PUBLICATIONS)),
+        [
+            delivery.batch_id,
+            part.contract.dataset,
+            delivery.partition,
+            part.version,
+            part.rows,
+            delivery.run_id,
+        ],
+    )
+
+
+def _rows(delivery: Delivery) -> dict[str, int]:
+    return {part.contract.dataset: part.rows for part in delivery.parts}

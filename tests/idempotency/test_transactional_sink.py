@@ -1,0 +1,244 @@
+"""Two tables of a database are served together, or neither: refused rows, lost rows, kills, retries, twins.
+
+Pattern: Transactional Writer.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from patterns.core.contract import Column, Contract, Partitioning
+from patterns.core.partitions import Grain
+from patterns.idempotency import transactional_sink
+from patterns.idempotency.transactional_sink import Delivery, Overtaken, Part, Receipt, RowsRefused, SinkDrift
+from services import postgres
+from services.postgres import PostgresUnreachable
+
+SCHEMA = "shop"
+DAY = "2026-01-05"
+OTHER_DAY = "2026-01-06"
+
+
+def contract(name: str) -> Contract:
+    """Rows of a day with a text and a number."""
+    return Contract(
+        dataset=f"gold.{name}",
+        description="For people's tests",
+        owner="team:tests",
+        columns=(
+            Column(name="day", type="STRING", nullable=False, description="Day"),
+            Column(name="item", type="STRING", nullable=False, description="Item"),
+            Column(name="sold", type="BIGINT", description="How often"),
+        ),
+        key=("day", "item"),
+        partitioning=Partitioning(column="day", grain=Grain.DAY),
+    )
+
+
+def part(name: str, version: int, items: dict[str, int | None], day: str = DAY, rows: int | None = None) -> Part:
+    """One table of a delivery, in batches of two rows."""
+    table = pa.Table.from_pylist([{"day": day, "item": item, "sold": sold} for item, sold in items.items()])
+    return Part(
+        contract=contract(name),
+        version=version,
+        rows=len(items) if rows is None else rows,
+        batches=table.to_batches(max_chunksize=2) if items else [],
+    )
+
+
+def delivery(version: int, day: str = DAY, **more: Any) -> Delivery:
+    """Sales and returns of a day that both tell their version."""
+    items = {f"item {number}": version for number in range(3)}
+    return Delivery(
+        partition=day,
+        parts=[part("sales", version, items, day, **more), part("returns", version, items, day)],
+        run_id="run",
+    )
+
+
+def deliver(url: str, what: Delivery) -> Receipt:
+    with postgres.connected(url) as connection:
+        connection.autocommit = True
+        return transactional_sink.deliver(connection, SCHEMA, what)
+
+
+def shown(url: str) -> dict[tuple[str, str], list[int]]:
+    """What readers see: per table and day, the versions its rows tell."""
+    found: dict[tuple[str, str], list[int]] = {}
+    with psycopg.connect(url, autocommit=True) as connection:
+        for name in ("sales", "returns"):
+            for day, sold in connection.execute(f"SELECT day, sold FROM {SCHEMA}.{name} ORDER BY 1, 2"):
+                found.setdefault((name, day), []).append(sold)
+    return found
+
+
+def both(version: int, day: str = DAY) -> dict[tuple[str, str], list[int]]:
+    return {("sales", day): [version] * 3, ("returns", day): [version] * 3}
+
+
+def test_a_day_of_both_tables_is_replaced_whole_and_other_days_stay(database: str) -> None:
+    deliver(database, delivery(1))
+    deliver(database, delivery(1, OTHER_DAY))
+    deliver(database, delivery(2))
+    assert shown(database) == {**both(2), **both(1, OTHER_DAY)}
+    with psycopg.connect(database) as connection:
+        assert transactional_sink.served(connection, SCHEMA)["gold.sales", DAY] == 2
+
+
+def test_nothing_is_known_of_a_database_that_was_never_served(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        assert transactional_sink.served(connection, SCHEMA) == {}
+
+
+def test_a_retry_is_a_no_op_also_when_its_rows_are_others(database: str) -> None:
+    first = deliver(database, delivery(1))
+    changed = delivery(1)
+    again = deliver(database, replace(changed, parts=[part("sales", 1, {"else": 9}), changed.parts[1]]))
+    assert (first.repeated, again.repeated) == (False, True)
+    assert again.batch_id == first.batch_id
+    assert shown(database) == both(1)
+
+
+def test_a_day_without_rows_is_emptied(database: str) -> None:
+    deliver(database, delivery(1))
+    deliver(database, Delivery(partition=DAY, parts=[part("sales", 2, {}), part("returns", 2, {})], run_id="run"))
+    assert shown(database) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("ALTER TABLE shop.returns ALTER item TYPE varchar(6)", "too long"),
+        ("ALTER TABLE shop.returns ADD CHECK (sold < 2)", "violates check constraint"),
+        ("ALTER TABLE shop.returns ALTER sold TYPE smallint", "out of range"),
+    ],
+    ids=["too long", "constraint", "out of range"],
+)
+def test_a_row_that_the_second_table_refuses_takes_back_both(database: str, change: str, reason: str) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute(change)
+    long = {"item that is long": 70_000}
+    worse = Delivery(partition=DAY, parts=[part("sales", 2, long), part("returns", 2, long)], run_id="run")
+    with pytest.raises(RowsRefused, match=reason):
+        deliver(database, worse)
+    assert shown(database) == both(1)
+
+
+def test_without_a_transaction_the_first_table_would_be_ahead(database: str) -> None:
+    """What the pattern is for."""
+    deliver(database, delivery(1))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE shop.sales SET sold = 2")
+        with pytest.raises(psycopg.DataError):
+            connection.execute("UPDATE shop.returns SET sold = sold / 0")
+    assert shown(database)["sales", DAY] != shown(database)["returns", DAY]
+
+
+@pytest.mark.parametrize("rows", [2, 4], ids=["more than the ledger says", "fewer than the ledger says"])
+def test_rows_that_are_not_those_of_the_ledger_are_not_served(database: str, rows: int) -> None:
+    deliver(database, delivery(1))
+    with pytest.raises(RowsRefused, match=f"has {rows} rows by its ledger, but 3 arrived"):
+        deliver(database, delivery(2, rows=rows))
+    assert shown(database) == both(1)
+
+
+def test_an_older_version_does_not_replace_a_newer_one(database: str) -> None:
+    deliver(database, delivery(2))
+    with pytest.raises(Overtaken) as refused:
+        deliver(database, delivery(1))
+    assert refused.value.transient
+    assert shown(database) == both(2)
+
+
+def test_a_table_of_another_shape_is_named(database: str) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute("ALTER TABLE shop.sales ADD COLUMN more int")
+    with pytest.raises(SinkDrift, match=r"shop\.sales"):
+        deliver(database, delivery(2))
+
+
+def test_two_deliveries_of_a_day_follow_each_other_and_readers_see_one_of_them(database: str) -> None:
+    deliver(database, delivery(1))
+    halfway, go_on = threading.Event(), threading.Event()
+
+    def slow(batches: Any) -> Iterator[Any]:
+        halfway.set()
+        assert go_on.wait(60)
+        yield from batches
+
+    first = delivery(2)
+    held = replace(first, parts=[first.parts[0], replace(first.parts[1], batches=slow(first.parts[1].batches))])
+    errors: list[BaseException] = []
+
+    def run(what: Delivery) -> None:
+        try:
+            deliver(database, what)
+        except BaseException as error:  # noqa: BLE001 - the test looks at it
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=[what]) for what in (held, delivery(3))]
+    threads[0].start()
+    assert halfway.wait(60)
+    threads[1].start()
+    assert shown(database) == both(1), "nobody sees a half of it"
+    threads[1].join(0.3)
+    assert threads[1].is_alive(), "the other one waits"
+    go_on.set()
+    for thread in threads:
+        thread.join(60)
+    assert (errors, shown(database)) == ([], both(3))
+
+
+def test_a_writer_that_is_killed_between_the_tables_leaves_neither(database: str) -> None:
+    deliver(database, delivery(1))
+    program = (
+        "import os, sys, time\n"
+        f"sys.path[:0] = {sys.path!r}\n"
+        "from dataclasses import replace\n"
+        "from idempotency.test_transactional_sink import deliver, delivery\n"
+        "def stuck():\n"
+        "    print('between', flush=True)\n"
+        "    time.sleep(600)\n"
+        "    yield\n"
+        "what = delivery(2)\n"
+        "deliver(sys.argv[1], replace(what, parts=[what.parts[0], replace(what.parts[1], batches=stuck())]))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, database], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "between\n"
+        os.kill(writer.pid, signal.SIGKILL)
+    assert shown(database) == both(1)
+    assert not deliver(database, delivery(2)).repeated
+    assert shown(database) == both(2)
+
+
+def test_a_database_that_goes_away_is_a_transient_fault_and_nothing_is_served(database: str) -> None:
+    deliver(database, delivery(1))
+
+    def cut_off() -> Iterator[Any]:
+        with psycopg.connect(database, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%' OR "
+                          "(state = 'active' AND query LIKE 'COPY%')")  # fmt: skip
+        yield from part("returns", 2, {"item": 2}).batches
+
+    first = delivery(2)
+    broken = replace(first, parts=[first.parts[0], replace(first.parts[1], batches=cut_off())])
+    with pytest.raises(PostgresUnreachable) as lost:
+        deliver(database, broken)
+    assert lost.value.transient
+    assert shown(database) == both(1)
+    deliver(database, delivery(2))
+    assert shown(database) == both(2)

@@ -1,0 +1,290 @@
+"""Tables that appear together: readers never see the one without the other, whatever happens between the two.
+
+Pattern: Transactional Writer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from core.toy import CONTRACT, HOURS, accounts, clicks, table, target
+from laws.stepping import Held, Probe
+from patterns.core import companions, ledger
+from patterns.core.commit import Account
+from patterns.core.contract import Column, Contract
+from patterns.core.errors import ConfigurationError
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.idempotency.transactional_writer import Together, overwrite_together
+from patterns.quality.audit_write_audit_publish import Companion, Engine, Provenance
+from patterns.quality.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
+
+MAIN = replace(CONTRACT, measures={"disputed": "count_if(stands_for = 3)"})
+BESIDE = Contract(
+    dataset="silver.disputes",
+    description="Clicks that were disputed",
+    owner="team:tests",
+    columns=(
+        Column(name="hour", type="STRING", nullable=False, description="Hour"),
+        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
+    ),
+    key=("click",),
+    partitioning=CONTRACT.partitioning,
+    appears_with=MAIN.dataset,
+)
+NOT_PUBLISHED = (
+    "opened",
+    "written",
+    "companion.opened",
+    "companion.written",
+    "companion.audited",
+    "audited",
+)
+both_engines = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
+
+
+class World:
+    """A lake with clicks and the disputes about them: every click that stands for three rows is disputed."""
+
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark, self.root = spark, root
+        self.lake = Lake(root=str(root))
+        self.events = EventLog(self.lake)
+
+    def write(self, rows: int, run: str, hours: tuple[str, ...] = HOURS, **how: Any) -> Together:
+        """Publish the first so many clicks of some hours."""
+        disputes = how.pop("disputes", lambda frame: frame)
+        probe = how.pop("probe", None)
+        more = {} if probe is None else {"probe": str(probe.folder)}
+        frame = clicks(self.spark, rows).where(F.col("hour").isin(*hours))
+        companion = Companion(
+            contract=BESIDE,
+            frame=disputes(frame.where("stands_for = 3").select("hour", "click")),
+            above="reason.duplicates",
+            kept="disputed",
+            otherwise="undisputed",
+        )
+        aim = target(self.root, run, how.pop("engine", Engine.TRANSACTION), MAIN, **more)
+        given = {hour: account for hour, account in accounts(rows).items() if hour in hours}
+        return overwrite_together(frame, aim, hours, Provenance(accounts=given), companions=[companion])
+
+    def disputed(self) -> tuple[set[int], set[int]]:
+        """Give the disputed clicks as the clicks tell them, and as the disputes do, at versions that agree."""
+        at = self.lake.versions([MAIN.dataset, BESIDE.dataset])
+        told = self.lake.read(self.spark, MAIN.dataset, at[MAIN.dataset]).where("stands_for = 3")
+        kept = self.lake.read(self.spark, BESIDE.dataset, at[BESIDE.dataset])
+        found = [row["click"] for row in kept.collect()]
+        assert len(found) == len(set(found)), "no row is doubled"
+        return {row["click"] for row in told.collect()}, set(found)
+
+    def problems(self) -> list[str]:
+        lines = [line for contract in (MAIN, BESIDE) for line in ledger.audit(self.lake, self.events, contract)]
+        assert {line.entry.dataset for line in lines} == {MAIN.dataset, BESIDE.dataset}
+        return [f"{line.entry.dataset} {line.entry.partition}: {line.problem}" for line in lines if line.problem]
+
+
+def disputes_among(rows: int, hours: tuple[str, ...] = HOURS) -> set[int]:
+    """The disputed ones of the first so many clicks, in plain Python."""
+    return {click for click in range(rows) if click % 3 == 2 and HOURS[click % 2] in hours}
+
+
+@pytest.fixture
+def world(spark: Any, lake_root: Path) -> World:
+    return World(spark, lake_root)
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Iterator[Probe]:
+    made = Probe(tmp_path / "probe")
+    yield made
+    made.release()
+
+
+@both_engines
+def test_both_tables_appear_with_their_accounts(world: World, engine: Engine) -> None:
+    done = world.write(60, "one", engine=engine)
+    assert world.disputed() == (disputes_among(60), disputes_among(60))
+    entry = done.companions[BESIDE.dataset].entries[HOURS[0]]
+    duplicates = done.main.entries[HOURS[0]].reasons["duplicates"]
+    assert (entry.rows_in, entry.rows_out) == (duplicates, len(disputes_among(60, HOURS[:1])))
+    assert entry.reasons == {"undisputed": duplicates - entry.rows_out}
+    assert entry.inputs[MAIN.dataset] == done.main.version
+    assert world.problems() == []
+
+
+@both_engines
+def test_running_twice_in_one_run_publishes_once_and_another_run_replaces(world: World, engine: Engine) -> None:
+    first = world.write(60, "one", engine=engine)
+    again = world.write(60, "one", engine=engine)
+    assert [commit.repeated for commit in again.commits.values()] == [True, True]
+    assert [commit.version for commit in again.commits.values()] == [c.version for c in first.commits.values()]
+    world.write(30, "two", engine=engine)
+    assert world.disputed() == (disputes_among(30), disputes_among(30))
+    assert world.problems() == []
+
+
+@pytest.mark.parametrize("phase", NOT_PUBLISHED)
+def test_a_crash_before_the_commit_leaves_nothing_of_either_and_a_retry_publishes_both(
+    world: World, probe: Probe, phase: str
+) -> None:
+    world.write(60, "one")
+    probe.end(phase)
+    with pytest.raises(Exception, match=f"ended at {phase}"):
+        world.write(30, "two", probe=probe)
+    assert world.disputed() == (disputes_among(60), disputes_among(60))
+    world.write(30, "two")
+    assert world.disputed() == (disputes_among(30), disputes_among(30))
+    assert world.problems() == []
+
+
+def test_a_crash_between_the_commit_and_the_companion_s_log_is_made_good_by_whoever_looks_first(
+    world: World, probe: Probe
+) -> None:
+    world.write(60, "one")
+    probe.end("committed")
+    with pytest.raises(Exception, match="ended at committed"):
+        world.write(30, "two", probe=probe)
+    here = Lake(root=str(world.root))
+    assert sum(here.rows(BESIDE.dataset, "hour").values()) == len(disputes_among(30)), "without a JVM, too"
+    assert {row[1] for row in table(world.spark, world.root, BESIDE.dataset)} == disputes_among(30)
+    assert world.write(30, "two").main.repeated
+    assert world.problems() == []
+
+
+def test_many_who_look_at_once_follow_a_commit_once(world: World, probe: Probe) -> None:
+    before = world.write(60, "one").companions[BESIDE.dataset].version
+    probe.end("committed")
+    with pytest.raises(Exception, match="ended at committed"):
+        world.write(30, "two", probe=probe)
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(lambda _: Lake(root=str(world.root)).version(BESIDE.dataset), range(16)))
+    assert set(seen) == {before + 1}
+    assert world.disputed() == (disputes_among(30), disputes_among(30))
+
+
+def test_two_runs_of_different_hours_both_publish(world: World, probe: Probe) -> None:
+    world.write(60, "one")
+    with Held(lambda: world.write(30, "two", HOURS[:1], probe=probe), probe, "audited") as held:
+        world.write(90, "three", HOURS[1:])
+    assert held.error is None
+    now = disputes_among(30, HOURS[:1]) | disputes_among(90, HOURS[1:])
+    assert world.disputed() == (now, now)
+    assert world.problems() == []
+
+
+@pytest.mark.parametrize("phase", ["companion.written", "audited"])
+def test_of_two_runs_of_an_hour_one_publishes_both_tables(world: World, probe: Probe, phase: str) -> None:
+    world.write(60, "one")
+    with Held(lambda: world.write(30, "two", probe=probe), probe, phase) as held:
+        world.write(90, "three")
+    assert isinstance(held.error, ConcurrentWrite)
+    assert world.disputed() == (disputes_among(90), disputes_among(90))
+    assert world.problems() == []
+
+
+def test_a_reader_in_a_loop_never_sees_one_without_the_other(world: World) -> None:
+    world.write(20, "first")
+    sizes = [60, 10, 90, 30]
+    done = threading.Event()
+    seen: list[tuple[set[int], set[int]]] = []
+
+    def read() -> None:
+        while not done.is_set():
+            seen.append(world.disputed())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for size in sizes:
+            world.write(size, f"run-{size}")
+    finally:
+        done.set()
+        reader.join()
+    assert len(seen) > len(sizes)
+    assert [both for both in seen if both[0] != both[1]] == []
+
+
+def test_two_commits_one_after_the_other_show_the_mixture(world: World) -> None:
+    """What the pattern is for: the naive way, ended between its two writes."""
+    world.write(60, "one")
+    naive = replace(BESIDE, dataset="silver.naive", appears_with=None)
+    aim = target(world.root, "one", contract=naive)
+    rows = clicks(world.spark, 60).where("stands_for = 3").select("hour", "click")
+    overwrite_partitions(rows, aim, HOURS, Provenance())
+    overwrite_partitions(clicks(world.spark, 30), target(world.root, "two", contract=MAIN), HOURS, Provenance())
+    told = world.lake.read(world.spark, MAIN.dataset).where("stands_for = 3").count()
+    assert (told, world.lake.read(world.spark, "silver.naive").count()) == (10, 20)
+
+
+def test_each_version_of_the_companion_belongs_to_versions_of_its_main_table(world: World) -> None:
+    sizes = {world.write(size, f"run-{size}").main.version: size for size in (60, 30, 90)}
+    for version, size in sizes.items():
+        at = companions.version_with(world.lake, BESIDE.dataset, version)
+        kept = world.lake.read(world.spark, BESIDE.dataset, at).collect()
+        assert {row["click"] for row in kept} == disputes_among(size)
+
+
+def test_without_rows_the_companion_is_not_even_computed(world: World) -> None:
+    world.write(60, "one")
+
+    def bomb(frame: Any) -> Any:
+        return frame.withColumn("click", F.raise_error(F.lit("was computed")).cast("bigint"))
+
+    done = world.write(2, "two", disputes=bomb)
+    assert done.companions[BESIDE.dataset].info["files"] == 0
+    assert world.disputed() == (set(), set())
+    assert world.problems() == []
+
+
+@both_engines
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (lambda frame: frame.where("click <> 2"), "account.accounted"),
+        (lambda frame: frame.unionByName(frame.where("click = 2")), "unique.click"),
+        (lambda frame: frame.withColumn("hour", F.lit("2026-01-07T00")), "partition_is_declared"),
+    ],
+    ids=["vanished", "doubled", "elsewhere"],
+)
+def test_a_companion_that_breaks_its_contract_keeps_both_from_appearing(
+    world: World, engine: Engine, change: Any, rule: str
+) -> None:
+    world.write(60, "one")
+    with pytest.raises(Exception) as refused:
+        world.write(30, "two", disputes=change, engine=engine)
+    assert isinstance(refused.value, AuditFailed) or rule == "partition_is_declared", refused.value
+    if isinstance(refused.value, AuditFailed):
+        assert refused.value.dataset == BESIDE.dataset
+        assert rule in {item.rule for item in refused.value.violations}
+    assert world.disputed() == (disputes_among(60), disputes_among(60))
+
+
+def test_a_companion_of_another_shape_is_refused_by_name(world: World) -> None:
+    with pytest.raises(SchemaMismatch):
+        world.write(60, "one", disputes=lambda frame: frame.drop("click"))
+
+
+def test_the_account_of_the_main_table_is_kept_as_ever(world: World) -> None:
+    frame = clicks(world.spark, 60)
+    aim = target(world.root, "one", contract=MAIN)
+    wrong = Provenance(accounts={hour: Account(rows_in=1) for hour in HOURS})
+    with pytest.raises(AuditFailed) as refused:
+        overwrite_together(frame, aim, HOURS, wrong, companions=[])
+    assert refused.value.dataset == MAIN.dataset
+
+
+def test_a_table_that_does_not_say_with_whom_it_appears_is_no_companion(world: World) -> None:
+    companion = Companion(contract=replace(BESIDE, appears_with=None), frame=None, above="", kept="", otherwise="")
+    with pytest.raises(ConfigurationError, match="does not appear with"):
+        overwrite_together(
+            clicks(world.spark), target(world.root, contract=MAIN), HOURS, Provenance(), companions=[companion]
+        )

@@ -1,0 +1,188 @@
+"""Datasets that a database serves together, as a Dagster asset: its retries, its check, its days; without Spark.
+
+Pattern: Transactional Writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psycopg
+import pytest
+
+from kills import kill
+from orchestration import sinks
+from orchestration.dataset import key_of, range_tags
+from patterns.core.contract import Column, Contract, Partitioning
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from patterns.idempotency import transactional_sink
+from published import deployment, publish
+from resources.lake import LakeResource
+from resources.postgres import PostgresResource
+from services import config, postgres
+from services.config import Settings
+
+MONDAY, TUESDAY, WEDNESDAY = DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
+
+
+def contract(dataset: str) -> Contract:
+    """One row a day."""
+    return Contract(
+        dataset=dataset,
+        description="For people's tests",
+        owner="team:tests",
+        columns=(
+            Column(name="day", type="STRING", nullable=False, description="Day"),
+            Column(name="rows", type="BIGINT", nullable=False, description="How many"),
+        ),
+        key=("day",),
+        partitioning=Partitioning(column="day", grain=Grain.DAY),
+    )
+
+
+SALES, RETURNS = BOTH = ("gold.sales", "gold.returns")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A deployment with a PostgreSQL that tests may kill."""
+    settings = config.load(overrides={"BLOGDATA_HOME": str(tmp_path_factory.mktemp("sinks"))})
+    postgres.up(settings)
+    yield settings
+    postgres.stop(settings)
+
+
+class Shop:
+    """A lake with two datasets by day, and the asset that serves both."""
+
+    def __init__(self, home: Settings, folder: Path) -> None:
+        self.settings = home
+        self.schema = f"shop_{folder.name}"
+        self.access: LakeResource = deployment(folder / "home")
+        self.asset = sinks.served_together(
+            f"{self.schema}.daily",
+            [contract(name) for name in BOTH],
+            description="For people's tests",
+            owner="team:tests",
+            partitions_def=dg.StaticPartitionsDefinition(list(DAYS)),
+            automation=dg.AutomationCondition.eager(),
+        )
+
+    def publish(self, *days: str, datasets: tuple[str, ...] = BOTH) -> None:
+        for dataset in datasets:
+            there = self.access.lake.table(dataset)
+            if there is not None:
+                there.delete(" OR ".join(f"day = '{day}'" for day in days))
+            publish(self.access.lake, dataset, "day", dict.fromkeys(days, 1))
+
+    def run(self, first: str, last: str) -> dg.ExecuteInProcessResult:
+        resources = {"lake": self.access, "postgres": PostgresResource(home=str(self.settings.home))}
+        return dg.materialize([self.asset], tags=range_tags([first, last]), resources=resources, raise_on_error=False)
+
+    def shown(self) -> dict[str, list[str]]:
+        with psycopg.connect(postgres.ensure(self.settings)) as connection:
+            return {
+                dataset: [day for (day,) in connection.execute(f"SELECT day FROM {self.schema}.{table} ORDER BY day")]
+                for dataset in BOTH
+                for table in [dataset.partition(".")[2]]
+            }
+
+    def stale(self) -> list[str]:
+        with psycopg.connect(postgres.ensure(self.settings)) as connection:
+            return sinks.stale(self.access.events, BOTH, transactional_sink.served(connection, self.schema))
+
+
+@pytest.fixture
+def shop(home: Settings, tmp_path: Path, request: pytest.FixtureRequest) -> Shop:
+    folder = tmp_path / f"t{abs(hash(request.node.name))}"
+    return Shop(home, folder)
+
+
+def checks(result: dg.ExecuteInProcessResult) -> list[bool]:
+    return [event.passed for event in result.get_asset_check_evaluations()]
+
+
+def test_a_range_of_days_is_one_run_that_reports_each_day(shop: Shop) -> None:
+    shop.publish(*DAYS)
+    assert shop.stale() == list(DAYS)
+    result = shop.run(MONDAY, TUESDAY)
+    assert (result.success, checks(result)) == (True, [True])
+    assert shop.shown() == {SALES: [MONDAY, TUESDAY], RETURNS: [MONDAY, TUESDAY]}
+    seen = {
+        event.partition: event.metadata["dagster/row_count"].value
+        for event in result.asset_materializations_for_node(f"{shop.schema}__daily")
+    }
+    assert seen == {MONDAY: 2, TUESDAY: 2}
+    assert shop.stale() == [WEDNESDAY]
+
+
+def test_a_day_that_is_published_again_is_stale_and_others_are_not(shop: Shop) -> None:
+    shop.publish(MONDAY, TUESDAY)
+    assert shop.run(MONDAY, TUESDAY).success
+    shop.publish(TUESDAY, datasets=(RETURNS,))
+    assert shop.stale() == [TUESDAY]
+    assert shop.run(MONDAY, TUESDAY).success, "what is served already is a no-op"
+    assert shop.stale() == []
+    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+        found = connection.execute(f"SELECT partition, count(*) FROM {shop.schema}.publications GROUP BY 1 ORDER BY 1")
+        assert found.fetchall() == [(MONDAY, 2), (TUESDAY, 4)]
+
+
+def test_a_database_that_is_killed_in_the_middle_is_started_again_and_the_step_is_retried(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.publish(MONDAY)
+    read = Lake.batches
+    killed: list[str] = []
+
+    def batches(lake: Lake, dataset: str, *at: Any) -> Iterator[Any]:
+        if dataset == RETURNS and not killed:
+            killed.append(dataset)
+            kill(postgres.process(shop.settings))
+        yield from read(lake, dataset, *at)
+
+    monkeypatch.setattr(Lake, "batches", batches)
+    result = shop.run(MONDAY, MONDAY)
+    assert killed == [RETURNS]
+    assert result.success
+    assert [event.event_type_value for event in result.all_events].count("STEP_UP_FOR_RETRY") == 1
+    assert shop.shown() == {SALES: [MONDAY], RETURNS: [MONDAY]}
+
+
+def test_a_refused_row_fails_the_check_at_once_and_leaves_what_was_served(shop: Shop) -> None:
+    shop.publish(MONDAY)
+    assert shop.run(MONDAY, MONDAY).success
+    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+        connection.execute(f"ALTER TABLE {shop.schema}.returns ADD CHECK (day < '{TUESDAY}')")
+    shop.publish(TUESDAY)
+    result = shop.run(TUESDAY, TUESDAY)
+    assert (result.success, checks(result)) == (False, [False])
+    assert "STEP_UP_FOR_RETRY" not in [event.event_type_value for event in result.all_events]
+    assert shop.shown() == {SALES: [MONDAY], RETURNS: [MONDAY]}
+
+
+def test_a_day_that_only_one_dataset_has_is_not_served(shop: Shop) -> None:
+    shop.publish(MONDAY, datasets=(SALES,))
+    shop.publish(TUESDAY)
+    assert shop.stale() == [TUESDAY]
+    (failed,) = shop.run(MONDAY, MONDAY).filter_events(lambda event: event.is_step_failure)
+    assert "gold.returns has not been published for 2026-01-05" in str(failed.step_failure_data)
+
+
+def test_a_deployment_without_a_database_says_how_to_have_one(shop: Shop, tmp_path: Path) -> None:
+    shop.publish(MONDAY)
+    elsewhere = replace(shop.settings, home=tmp_path / "elsewhere")
+    shop.settings = elsewhere
+    (failed,) = shop.run(MONDAY, MONDAY).filter_events(lambda event: event.is_step_failure)
+    assert "blogdata up postgres" in str(failed.step_failure_data)
+
+
+def test_the_asset_stands_beside_what_it_serves(shop: Shop) -> None:
+    spec = shop.asset.specs_by_key[key_of(f"{shop.schema}.daily")]
+    assert {dep.asset_key for dep in spec.deps} == {key_of(name) for name in BOTH}
+    assert "pattern/transactional-writer" in spec.tags

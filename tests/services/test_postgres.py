@@ -1,0 +1,149 @@
+"""PostgreSQL as a component: started, found, killed, stopped; by root and by others."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from blogdata.services_commands import app
+from kills import kill
+from patterns.core.errors import ConfigurationError
+from services import config, doctor, postgres
+from services.config import PostgresSettings, Settings
+from services.postgres import PostgresFailed, PostgresUnreachable
+
+
+@pytest.fixture
+def mine(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
+    """A deployment of one test."""
+    own = replace(settings, home=tmp_path, landing=tmp_path / "landing", lake=tmp_path / "lake")
+    yield own
+    if own.postgres.url is None:
+        postgres.stop(own)
+
+
+def test_it_is_not_there_until_it_is_started_and_leaves_nothing_behind_that_says_so(mine: Settings) -> None:
+    assert not postgres.configured(mine)
+    assert postgres.status(mine).state == "stopped"
+    with pytest.raises(ConfigurationError, match="has no PostgreSQL"):
+        postgres.ensure(mine)
+    assert not (mine.home / "services").exists()
+
+
+def test_two_who_start_it_get_one_server_that_can_be_decoded_and_keeps_its_data(mine: Settings) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: postgres.up(mine), range(2))
+    assert first == second
+    with psycopg.connect(first) as connection:
+        assert connection.execute("SHOW wal_level").fetchone() == ("logical",)
+        assert connection.execute("SHOW listen_addresses").fetchone() == ("127.0.0.1",)
+        connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
+    assert postgres.stop(mine)
+    assert not postgres.configured(mine)
+    assert postgres.up(mine) == first, "the address stays"
+    with psycopg.connect(first) as connection:
+        assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
+
+
+def test_a_killed_server_is_named_as_such_and_started_again_by_whoever_needs_it(mine: Settings) -> None:
+    url = postgres.up(mine)
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
+    kill(postgres.process(mine))
+    assert postgres.status(mine).state == "dead"
+    assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [False]
+    assert postgres.configured(mine)
+    with psycopg.connect(postgres.ensure(mine)) as connection:
+        assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
+    assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [True]
+
+
+def test_only_who_has_the_password_is_served_and_it_is_not_shown(mine: Settings) -> None:
+    url = postgres.up(mine)
+    password = json.loads((mine.home / "services" / "postgres" / "server.json").read_text())["password"]
+    assert password in url
+    assert password not in f"{postgres.status(mine)}"
+    assert (mine.home / "services" / "postgres" / "server.json").stat().st_mode & 0o077 == 0
+    with pytest.raises(PostgresUnreachable) as refused, postgres.connected(url.replace(password, "wrong")):
+        pass
+    assert password not in str(refused.value)
+    assert not (mine.home / "services" / "postgres" / "password").exists()
+
+
+def test_a_start_that_was_interrupted_begins_anew(mine: Settings) -> None:
+    postgres.up(mine)
+    postgres.stop(mine)
+    folder = mine.home / "services" / "postgres"
+    (folder / "made").unlink()
+    (folder / "data" / "global" / "pg_control").unlink()
+    with psycopg.connect(postgres.up(mine)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_taken_port_is_refused_with_its_owner(mine: Settings) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        taken = replace(mine, postgres=PostgresSettings(port=port))
+        with pytest.raises(ConfigurationError, match=f"Port {port} is taken"):
+            postgres.up(taken)
+    assert postgres.up(taken).partition("@")[2] == f"127.0.0.1:{port}/blogdata"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")
+@pytest.mark.parametrize("there", [["unshare"], ["setpriv"], []], ids=["namespace", "nobody", "neither"])
+def test_root_starts_it_as_somebody_else(mine: Settings, monkeypatch: pytest.MonkeyPatch, there: list[str]) -> None:
+    found = {name: postgres.shutil.which(name) for name in there}
+    monkeypatch.setattr(postgres.shutil, "which", found.get)
+    if not there:
+        with pytest.raises(PostgresFailed, match="does not run as root"):
+            postgres.up(mine)
+        return
+    for folder in (mine.home, *mine.home.parents[:2]):
+        folder.chmod(0o755)
+    with psycopg.connect(postgres.up(mine)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_somebody_else_s_server_is_used_and_not_stopped(mine: Settings, database: str) -> None:
+    theirs = replace(mine, postgres=PostgresSettings(url=database))
+    assert postgres.configured(theirs)
+    assert postgres.ensure(theirs) == database
+    seen = postgres.status(theirs)
+    assert (seen.state, seen.pid) == ("running", None)
+    gone = replace(mine, postgres=PostgresSettings(url="postgresql://a:secret@127.0.0.1:1/b"))
+    assert postgres.status(gone).state == "silent"
+    with pytest.raises(PostgresUnreachable) as error:
+        postgres.ensure(gone)
+    assert error.value.transient
+    assert "secret" not in str(error.value)
+
+
+def test_an_address_that_is_none_is_refused_without_showing_it(tmp_path: Path) -> None:
+    environment = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_POSTGRES": "user:secret@host"}
+    with pytest.raises(ConfigurationError, match="not the address of a PostgreSQL") as refused:
+        config.load(environment)
+    assert "secret" not in str(refused.value)
+
+
+def test_the_commands_start_show_and_stop_it(mine: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "load", lambda: mine)
+
+    def say(*command: str) -> dict[str, str]:
+        answer = CliRunner().invoke(app, [*command, "postgres", "--json"])
+        assert answer.exit_code == 0, answer.output
+        (row,) = json.loads(answer.output)
+        return row
+
+    assert [say("status")["state"], say("up")["state"], say("status")["state"]] == ["stopped", "running", "running"]
+    assert [say("down")["state"], say("status")["state"]] == ["stopped", "stopped"]
