@@ -12,8 +12,9 @@ import typer
 from rich.table import Table
 
 from blogdata.output import console, say_json
+from patterns.core import executions
 from patterns.core.errors import ConfigurationError, PlatformError
-from patterns.core.events import EVENTS
+from patterns.core.events import EVENTS, EventLog
 from patterns.core.lake import Lake
 from quality.contracts import CONTRACTS
 from services.config import load
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 TABLE = re.compile(r"\b(bronze|silver|gold|ops)\.([a-z_]+)\b", re.IGNORECASE)
 LITERALS = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`|--[^\n]*)")
 READS = re.compile(r"^\s*(select|with|values|from|describe|explain|\()", re.IGNORECASE)
-CURRENT = "silver.users_current"
 PUBLICATIONS = "ops.publications"
+VERSIONS = "ops.versions"
+"""Execution to table version, of the tables that are executed by period."""
 CONSUMERS = "_public"
 """Ending of the names of the views that show no personal and no technical column."""
 
@@ -107,8 +109,8 @@ def _view(name: str) -> str:
 def _table(spark: SparkSession, lake: Lake, name: str, moment: datetime | None) -> DataFrame:
     from patterns.data_value import metadata_decorator
 
-    if name == CURRENT:
-        return _table(spark, lake, "silver.users", moment).where("is_current")
+    if name == VERSIONS:
+        return _versions(spark, lake, moment)
     if name == PUBLICATIONS:
         version = version_at(lake, EVENTS, moment) if moment else None
         return metadata_decorator.context_table(spark, lake, version)
@@ -119,6 +121,17 @@ def _table(spark: SparkSession, lake: Lake, name: str, moment: datetime | None) 
         there = ", ".join(_datasets(lake)) or "none yet; run: blogdata run"
         raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}")
     return lake.read(spark, name, None if moment is None else version_at(lake, name, moment))
+
+
+def _versions(spark: SparkSession, lake: Lake, moment: datetime | None) -> DataFrame:
+    rows = []
+    for dataset, contract in CONTRACTS.items():
+        if contract.executed is None or lake.table(dataset) is None:
+            continue
+        newest = None if moment is None else version_at(lake, dataset, moment)
+        marks = [mark for mark in EventLog(lake).executions(dataset) if newest is None or mark.version <= newest]
+        rows += [(dataset, line.execution, line.version, line.applied) for line in executions.state(marks).values()]
+    return spark.createDataFrame(rows, "dataset STRING, execution STRING, table_version BIGINT, applied BOOLEAN")
 
 
 def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
@@ -148,7 +161,7 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
 
 def _datasets(lake: Lake) -> list[str]:
     there = sorted(name for name in (*CONTRACTS, EVENTS) if lake.table(name) is not None)
-    return [*there, *([CURRENT] if "silver.users" in there else []), *([PUBLICATIONS] if EVENTS in there else [])]
+    return [*there, *([PUBLICATIONS, VERSIONS] if EVENTS in there else [])]
 
 
 def _moment(text: str) -> datetime:

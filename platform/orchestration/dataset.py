@@ -131,6 +131,11 @@ def _materialize(
         metadata.update(commit.metadata(), **shown)
     for partition in step.partitions:
         context.add_asset_metadata({**commit.metadata(partition), **shown}, partition_key=partition)
+    for partition in sorted(set(commit.entries) - set(step.partitions) if contract.executed else ()):
+        # Executions that had to follow those that were asked for.
+        context.log_event(
+            dg.AssetMaterialization(context.asset_key, partition=partition, metadata=commit.metadata(partition))
+        )
     unbalanced = [line.problem for line in lines if not line.balanced]
     if unbalanced:
         context.log.error(f"the ledger of {contract.dataset} does not add up: {unbalanced}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from patterns.core.commit import Account, Commit
+from patterns.core.commit import WHOLE_TABLE, Account, Commit
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.run import RunContext
+from patterns.idempotency import stateful_merger
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge, removed
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
@@ -51,6 +53,19 @@ class Secrets(Protocol):
 
     def read(self, name: str) -> str:
         """Read a secret by its name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """A full delivery of one period.
+
+    Args:
+        rows: From the table as it is before to all rows there are, with the contract's columns.
+        account: What the layer above has of it.
+    """
+
+    rows: Callable[[DataFrame], DataFrame]
+    account: Account
 
 
 class Step:
@@ -164,6 +179,38 @@ class Step:
             return merge(delivered, self._target(), provenance, deleted=None)
         current = self.lake.read(self.spark, self.contract.dataset, version)
         return merge(removed(delivered, current, self.contract), self._target(), provenance, at=version)
+
+    def merge_in_order(self, delivery: Callable[[str], Delivery]) -> Commit:
+        """Merge the full deliveries of the step's periods, one after the other, and whatever has to follow them.
+
+        Args:
+            delivery: Gives that of a period.
+
+        Returns:
+            The last commit, with the ledger's lines of all.
+
+        Raises:
+            ReplayTooLong: More later executions would follow than the contract allows; nothing was touched.
+            PlatformError: As `stateful_merger.execute`.
+        """
+        dataset, target = self.contract.dataset, self._target()
+        left, commits = set(self.partitions), list[Commit]()
+        while todo := stateful_merger.due(self.contract, self.events.executions(dataset), left):
+            period = todo[0]
+            commits.append(self._execute(target, period, delivery(period)))
+            left.discard(period)
+        entries = {period: entry for commit in commits for period, entry in commit.entries.items()}
+        return replace(commits[-1], entries=entries, repeated=all(commit.repeated for commit in commits))
+
+    def _execute(self, target: Target, period: str, delivery: Delivery) -> Commit:
+        return stateful_merger.execute(
+            self.spark,
+            target,
+            self.events,
+            period,
+            lambda before: removed(delivery.rows(before), before, self.contract),
+            Provenance(inputs=self.inputs, accounts={WHOLE_TABLE: delivery.account}),
+        )
 
     def _target(self) -> Target:
         return Target(

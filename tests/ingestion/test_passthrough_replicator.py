@@ -133,7 +133,7 @@ def test_a_log_is_split_at_the_hours_and_every_hour_is_flagged(tmp_path: Path) -
     }
     assert (report.lines, report.unreadable, len(report.parts)) == (5, 0, 3)
     assert all((path.parent / FLAG).exists() for path in parts(tmp_path))
-    assert re.fullmatch(r"a-[0-9a-f]{8}-\d{12}\.log", parts(tmp_path)[0].name)
+    assert re.fullmatch(r"a-[0-9a-f]{8}-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-0{12}\.log", parts(tmp_path)[0].name)
 
 
 def test_hours_never_run_backwards_and_unreadable_lines_stay_with_their_neighbours(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from patterns.core.audit import AuditSpec, judge, specify
-from patterns.core.commit import Account, Commit, entries_of, parse
+from patterns.core.commit import Account, Commit, Execution, entries_of, parse
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
@@ -124,12 +124,14 @@ class Provenance:
         accounts: Partition to what the layer above has for it.
         expected: Further figures a partition must have, by partition and measure.
         landed: Partition to the fingerprint of the landed files it was read from.
+        execution: Which execution it is, for a table that is executed by period.
     """
 
     inputs: Mapping[str, int] = field(default_factory=dict)
     accounts: Mapping[str, Account] = field(default_factory=dict)
     expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     landed: Mapping[str, str] = field(default_factory=dict)
+    execution: Execution | None = None
 
 
 def publish(
@@ -199,7 +201,7 @@ def _publish(
     rows: DataFrame, target: Target, change: Change, partitions: Sequence[str], provenance: Provenance
 ) -> Commit:
     contract, lake = target.contract, target.lake
-    commit_id = _commit_id(target, partitions)
+    commit_id = _commit_id(target, partitions, provenance.execution)
     info = _info(target, commit_id, change, provenance, time.time())
     spec = specify(contract, partitions, provenance.accounts, info, expected=provenance.expected)
     before = lake.version(contract.dataset)
@@ -215,8 +217,12 @@ def _publish(
     return _receipt(lake, contract.dataset, commit_id, before)
 
 
-def _commit_id(target: Target, partitions: Sequence[str]) -> str:
+def _commit_id(target: Target, partitions: Sequence[str], execution: Execution | None) -> str:
     span = f"{partitions[0]}..{partitions[-1]}:{len(partitions)}" if partitions else "all"
+    if execution is not None:
+        # What was restored over is published again by the same run: on another version it is another batch.
+        what = "" if execution.restores is None else f" back to {execution.restores}"
+        span = f"{execution.period} on {execution.onto}{what}"
     return f"{target.contract.dataset}/{span}/{target.run.run_id}"
 
 
@@ -228,6 +234,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
         "started_at": started,
         "inputs": dict(provenance.inputs),
         "landed": dict(provenance.landed),
+        **({} if provenance.execution is None else {"execution": asdict(provenance.execution)}),
         "run": {
             "run_id": run.run_id,
             "job": run.job,
