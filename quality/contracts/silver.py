@@ -80,6 +80,7 @@ VISITS = observed(
             "Windowed Deduplicator",
             "Filter Interceptor",
             "Wrapper",
+            "Keyed Idempotency",
             "Data Overwrite",
             "Dynamic Late Data Integrator",
             "Audit-Write-Audit-Publish",

@@ -135,7 +135,7 @@ def four_days(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The lake of table 4-4: four executions of a daily job."""
     root = tmp_path_factory.mktemp("four-days") / "lake"
     root.mkdir()
-    Table(spark, root, DAILY, contract=replace(CONTRACT, executed=Grain.DAY)).execute(*DAYS)
+    Table(spark, root, DAILY, contract=replace(CONTRACT, executed=Grain.DAY)).execute(*DAYS, run="before")
     return root
 
 
