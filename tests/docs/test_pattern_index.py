@@ -26,6 +26,8 @@ WORKING = (
     "Windowed Deduplicator",
     "Data Overwrite",
     "Merger",
+    "Stateful Merger",
+    "Keyed Idempotency",
     "Distributed Aggregator",
     "Metadata Decorator",
     "Static Joiner",
