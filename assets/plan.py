@@ -17,7 +17,6 @@ from assets.watermarks import moved
 from orchestration import replay_planner
 from orchestration.finality import lookback_of
 from orchestration.replay_planner import Link, PlannedRun, Stage, Wanted
-from patterns.core import executions
 from patterns.core.commit import WHOLE_TABLE, Entry
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
@@ -137,13 +136,10 @@ def stale_late_hours(events: EventLog) -> list[str]:
 
 
 def stale_executions(events: EventLog) -> list[str]:
-    """Give the days whose delivery of users is newer than what was merged, or was taken from the table since.
-
-    What follows from them is a link of the dataset to itself.
-    """
-    dataset, above = "silver.users_current", "bronze.users"
-    gone = [line.execution for line in executions.state(events.executions(dataset)).values() if not line.applied]
-    return sorted({*stale_same_hours(events, dataset, above), *gone})
+    """Give the days whose delivery of users is newer than what was merged, or was taken from the table since."""
+    dataset = "silver.users_current"
+    gone = stateful_merger.undone(events.executions(dataset))
+    return sorted({*stale_same_hours(events, dataset, "bronze.users"), *gone})
 
 
 def _is_behind(published: Entry | None, above: str, entries: Iterable[Entry]) -> bool:

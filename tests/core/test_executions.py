@@ -53,4 +53,7 @@ def test_the_state_is_what_the_versions_of_the_table_hold(steps: list[str | int]
             versions.append(versions[back])
             marks.append(mark("x", version, restored=back))
     assert tuple(entry.partition for entry in applied(marks)) == versions[-1]
-    assert {key for key, line in state(marks).items() if line.applied} == set(versions[-1])
+    newest = {entry.partition: entry.version for entry in marks if entry.restored is None}
+    contained = {entry.partition: entry.version for entry in applied(marks)}
+    found = {key for key, line in state(marks).items() if line.applied}
+    assert found == {key for key, version in newest.items() if contained.get(key) == version}

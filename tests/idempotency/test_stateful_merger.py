@@ -255,6 +255,14 @@ def test_the_same_run_again_is_the_same_commit_and_another_run_the_same_rows(dai
     assert daily.rows() == before
 
 
+def test_a_first_execution_that_leaves_nothing_can_run_again(spark: Any, lake_root: Path) -> None:
+    table = Table(spark, lake_root, {DAYS[0]: [("A", None, True)], DAYS[1]: [("B", "new", False)]})
+    table.execute(DAYS[0])
+    table.execute(DAYS[0])
+    table.execute(DAYS[1])
+    assert (table.rows(), table.gone(), table.problems()) == ([("B", "new")], [], [])
+
+
 def test_a_run_whose_execution_was_restored_over_is_not_taken_for_done(daily: Table) -> None:
     daily.execute(DAYS[3], run="mine")
     expected = daily.rows()
@@ -294,6 +302,13 @@ def test_of_two_at_once_one_is_refused_and_finds_the_table_as_the_other_left_it(
     assert daily.rows() == before
 
 
+def test_a_restoration_is_for_the_version_it_was_decided_on_and_no_other(spark: Any, daily: Table) -> None:
+    aim = target(daily.root, "late", contract=daily.contract)
+    with pytest.raises(ConcurrentWrite):
+        restate(spark, aim, "RESTORE TABLE {table} TO VERSION AS OF 2", Provenance(), at=3)
+    assert daily.lake.version(CONTRACT.dataset) == 4
+
+
 def test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebuild_works(daily: Table) -> None:
     table = daily.lake.table(CONTRACT.dataset)
     assert table is not None
@@ -306,6 +321,15 @@ def test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebu
     assert "--partitions all" in refused.value.next_step
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, table.version() + 2)
     assert daily.backfill(*DAYS) == list(DAYS)
+    assert daily.rows() == before
+
+
+def test_a_version_that_a_vacuum_may_take_any_moment_is_refused_the_same_way(spark: Any, daily: Table) -> None:
+    path, before = daily.lake.path(CONTRACT.dataset), daily.rows()
+    kept = "'delta.deletedFileRetentionDuration' = 'interval 1 seconds'"
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({kept})")
+    with pytest.raises(VersionVacuumed, match="version 2, on which 2024-10-07"):
+        daily.execute(DAYS[2])
     assert daily.rows() == before
 
 

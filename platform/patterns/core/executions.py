@@ -22,8 +22,8 @@ class Executed:
 
     Args:
         execution: Period of the execution.
-        version: Version of the table that its merge has made: the one the table contains, or else its newest.
-        applied: The table contains it; False when the table has been restored to a version before it since.
+        version: Version of the table its newest merge has made.
+        applied: The table contains that merge; False when the table has been restored to a version before it since.
     """
 
     execution: str
@@ -56,9 +56,9 @@ def state(marks: Iterable[Entry]) -> dict[str, Executed]:
         marks: Executions and restorations of a table, all it ever had.
     """
     known = sorted(marks, key=lambda mark: mark.version)
-    there = {mark.partition: mark.version for mark in applied(known)}
+    there = {mark.version for mark in applied(known)}
     newest = {mark.partition: mark.version for mark in known if mark.restored is None}
     return {
-        execution: Executed(execution=execution, version=version, applied=execution in there)
-        for execution, version in sorted({**newest, **there}.items())
+        execution: Executed(execution=execution, version=version, applied=version in there)
+        for execution, version in sorted(newest.items())
     }

@@ -29,6 +29,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
 
 from patterns.core.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
 from patterns.core.contract import Contract
@@ -40,6 +41,7 @@ from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.idempotency.merger import DELETED, merge
 from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, restate
+from patterns.quality.write_faults import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,9 +69,8 @@ def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> l
     Raises:
         ReplayTooLong: More later executions than the contract's limit would follow.
     """
-    lines = state(marks)
-    wanted = {*asked, *(line.execution for line in lines.values() if not line.applied)}
-    follow = sorted(execution for execution in lines if wanted and execution > min(wanted) and execution not in wanted)
+    wanted = {*asked, *undone(marks)}
+    follow = sorted(key for key in state(marks) if wanted and key > min(wanted) and key not in wanted)
     if contract.replay_limit is not None and len(follow) > contract.replay_limit:
         first = min(wanted)
         raise ReplayTooLong(
@@ -78,6 +79,11 @@ def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> l
             next_step=f"name them, too: blogdata plan --replay {contract.dataset} --partitions {first}..{follow[-1]}",
         )
     return sorted({*wanted, *follow})
+
+
+def undone(marks: Sequence[Entry]) -> list[str]:
+    """Give the executions that a restoration has taken from the table, and that have to be merged again, in order."""
+    return [line.execution for line in state(marks).values() if not line.applied]
 
 
 def execute(
@@ -118,15 +124,24 @@ def execute(
             where=contract.dataset,
             next_step="declare `executed` in the contract, or merge without state (Merger)",
         )
+    seen = lake.version(contract.dataset)
     there = applied(events.executions(contract.dataset))
     own = next((entry for entry in there if entry.partition == period), None)
     if own is not None and own.run_id == target.run.run_id:
         return _published(lake, own)
-    if any(entry.partition >= period for entry in there):
-        _restore(spark, target, period, there)
+    kept = [entry for entry in there if entry.partition < period]
+    # An empty table is restored to nothing without a commit.
+    if seen is None or len(kept) == len(there) or _restore(spark, target, period, there, seen) is None:
+        kept = list(there)
     constraints_enforcer.enforce(spark, lake, contract, engine=target.engine is Engine.TRANSACTION)
     onto = lake.version(contract.dataset)
     assert onto is not None
+    if list(applied(events.executions(contract.dataset))) != kept:
+        raise ConcurrentWrite(
+            what=f"another run merged or restored something while {period} was about to be merged",
+            where=contract.dataset,
+            next_step="nothing of this execution was merged; it is retried, or run it again",
+        )
     before = lake.read(spark, contract.dataset, onto)
     said = replace(provenance, execution=Execution(period=period, onto=onto))
     return merge(changes(before), target, said, deleted=deleted, at=onto)
@@ -140,33 +155,37 @@ def restorable(lake: Lake, dataset: str, version: int) -> bool:
         return False
 
 
-def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[Entry]) -> None:
-    """Take the table back to before the first execution that must not be in it."""
+def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[Entry], onto: int) -> Commit | None:
+    """Take the table, if it is at that version, back to before the first execution that must not be in it."""
     contract, lake = target.contract, target.lake
     kept = [entry for entry in there if entry.partition < period]
     version = there[len(kept)].version - 1 if kept else EMPTY
+    later = [entry for entry in there if entry.partition > period]
     if not restorable(lake, contract.dataset, version):
-        later = [entry for entry in there if entry.partition > period]
-        oldest = next((one for one in later if restorable(lake, contract.dataset, one.version - 1)), None)
-        raise _vacuumed(contract, period, version, oldest)
-    onto = lake.version(contract.dataset)
-    assert onto is not None
+        raise _vacuumed(target, period, version, later)
     provenance = Provenance(
         execution=Execution(period=period, onto=onto, restores=version),
         expected={WHOLE_TABLE: {"rows": kept[-1].rows_out if kept else 0}},
     )
-    if target.engine is Engine.CHECKPOINT:
-        rows = lake.read(spark, contract.dataset, None if version == EMPTY else version)
-        overwrite_table(rows.limit(0) if version == EMPTY else rows, target, provenance)
-        return
-    sql = "DELETE FROM {table}" if version == EMPTY else f"RESTORE TABLE {{table}} TO VERSION AS OF {version}"
-    restate(spark, target, sql, provenance)
+    try:
+        if target.engine is Engine.CHECKPOINT:
+            rows = lake.read(spark, contract.dataset, None if version == EMPTY else version)
+            return overwrite_table(rows.limit(0) if version == EMPTY else rows, target, provenance)
+        sql = "DELETE FROM {table}" if version == EMPTY else f"RESTORE TABLE {{table}} TO VERSION AS OF {version}"
+        return restate(spark, target, sql, provenance, at=onto)
+    except PySparkException as error:
+        # Delta restores nothing that a vacuum would be allowed to take, whether it has or not.
+        if "BEYOND_DELETED_FILE_RETENTION" not in str(error):
+            raise
+        raise _vacuumed(target, period, version, later) from error
 
 
-def _vacuumed(contract: Contract, period: str, version: int, oldest: Entry | None) -> VersionVacuumed:
+def _vacuumed(target: Target, period: str, version: int, later: Sequence[Entry]) -> VersionVacuumed:
+    lake, contract = target.lake, target.contract
+    oldest = next((one for one in later if restorable(lake, contract.dataset, one.version - 1)), None)
     instead = f"run again from {oldest.partition} on, the oldest one that can be, or " if oldest else ""
     return VersionVacuumed(
-        what=f"version {version}, on which {period} has to be merged, has lost files to a vacuum",
+        what=f"version {version}, on which {period} has to be merged, is older than what a vacuum leaves",
         where=contract.dataset,
         next_step=f"{instead}rebuild the table from its first execution on, which needs no earlier version: "
         f"blogdata plan --replay {contract.dataset} --partitions all",

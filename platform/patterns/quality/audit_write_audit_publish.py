@@ -102,14 +102,22 @@ class Upsert:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """Have one of Delta's own SQL statements change the table at a path; `{table}` in it stands for the table."""
+    """Have one of Delta's own SQL statements change the table at a path; `{table}` in it stands for the table.
+
+    Args:
+        sql: The statement.
+        path: Address of the table.
+        at: Version of the table the statement is for; None: whichever it is at.
+    """
 
     sql: str
     path: str
+    at: int | None = None
 
     def options(self) -> dict[str, str]:
         """Give what the writer is told."""
-        return {"statement": self.sql.format(table=f"delta.`{self.path}`")}
+        told = {"statement": self.sql.format(table=f"delta.`{self.path}`")}
+        return told if self.at is None else {**told, "at": str(self.at)}
 
 
 Change = Overwrite | Upsert | Statement
@@ -164,7 +172,9 @@ def publish(
     return _publish(rows, target, change, partitions, provenance)
 
 
-def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenance) -> Commit | None:
+def restate(
+    spark: SparkSession, target: Target, sql: str, provenance: Provenance, *, at: int | None = None
+) -> Commit | None:
     """Change a table by one of Delta's own statements, audited as it would leave the table, in one commit.
 
     Args:
@@ -172,6 +182,7 @@ def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenanc
         target: The table, its contract and the run; it exists.
         sql: The statement; `{table}` stands for the table.
         provenance: Accounts of the table as it is afterwards.
+        at: Version of the table the statement is for; None: whichever it is at.
 
     Returns:
         The commit; None when there was nothing to change, as for a compaction of what is compact.
@@ -187,7 +198,7 @@ def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenanc
             where=contract.dataset,
             next_step="overwrite the partitions it concerns instead",
         )
-    change = Statement(sql=sql, path=lake.path(contract.dataset))
+    change = Statement(sql=sql, path=lake.path(contract.dataset), at=at)
     before = lake.version(contract.dataset)
     try:
         return _publish(spark.range(0).toDF("nothing"), target, change, (), provenance)

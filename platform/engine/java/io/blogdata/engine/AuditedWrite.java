@@ -35,8 +35,8 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), {@code txnAppId} and {@code txnVersion}, and
  * {@code replaceWhere} to overwrite rows, {@code merge} ({@link Merge} as JSON) to change some, or {@code statement}
- * for one of Delta's SQL statements, to which the given rows mean nothing. {@code probe} names a folder for stepping
- * through the phases in tests.
+ * for one of Delta's SQL statements, to which the given rows mean nothing, and {@code at} for the version of the table
+ * it is for. {@code probe} names a folder for stepping through the phases in tests.
  */
 public final class AuditedWrite implements CreatableRelationProvider, DataSourceRegister {
 
@@ -63,6 +63,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             Option.apply(System.currentTimeMillis()));
     Merge merge = options.containsKey("merge") ? Json.read(options.get("merge"), Merge.class) : null;
     String statement = options.get("statement");
+    String at = options.get("at");
     boolean whole = merge != null || statement != null;
     try {
       Begin.with(
@@ -73,6 +74,9 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
                     begun, (open, actions) -> audited(log, open, actions, spec, data, whole), once, probe);
             if (merge != null) {
               merge.require(transaction.snapshot());
+            }
+            if (at != null) {
+              TableMoved.unless(Long.parseLong(at), transaction.snapshot());
             }
             return transaction;
           },
