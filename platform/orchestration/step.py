@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+FOLLOWED = "followed"
+"""What a run accepts whose plan has further runs for the executions that must follow its own."""
+
+
 class LakeAccess(Protocol):
     """What a step needs of the lake resource."""
 
@@ -183,6 +187,8 @@ class Step:
     def merge_in_order(self, delivery: Callable[[str], Delivery]) -> Commit:
         """Merge the full deliveries of the step's periods, one after the other, and whatever has to follow them.
 
+        What follows is left to further runs where a plan has them (:data:`FOLLOWED`).
+
         Args:
             delivery: Gives that of a period.
 
@@ -193,14 +199,16 @@ class Step:
             ReplayTooLong: More later executions would follow than the contract allows; nothing was touched.
             PlatformError: As `stateful_merger.execute`.
         """
-        dataset, target = self.contract.dataset, self._target()
-        left, commits = set(self.partitions), list[Commit]()
-        while todo := stateful_merger.due(self.contract, self.events.executions(dataset), left):
+        target, left, commits = self._target(), set(self.partitions), list[Commit]()
+        while todo := sorted(left) if FOLLOWED in self.accepted else self._due(left):
             period = todo[0]
             commits.append(self._execute(target, period, delivery(period)))
             left.discard(period)
         entries = {period: entry for commit in commits for period, entry in commit.entries.items()}
         return replace(commits[-1], entries=entries, repeated=all(commit.repeated for commit in commits))
+
+    def _due(self, asked: Collection[str]) -> list[str]:
+        return stateful_merger.due(self.contract, self.events.executions(self.contract.dataset), asked)
 
     def _execute(self, target: Target, period: str, delivery: Delivery) -> Commit:
         return stateful_merger.execute(

@@ -71,6 +71,13 @@ def test_days_are_executed_in_order_and_an_old_one_takes_the_later_ones_with_it(
     assert (run["datasets"], run["partitions"]) == ([DATASET], [SEVENTH, EIGHTH, NINTH])
     assert run["reasons"] == {"asked for": 1, f"reads {DATASET} of {SEVENTH}": 2}
 
+    # The runs of a plan leave what follows to one another: nothing is merged twice.
+    version = deployment.lake.version(DATASET)
+    assert version is not None
+    assert deployment.replay(DATASET, SEVENTH).problems == []
+    assert deployment.lake.version(DATASET) == version + 4, "a restoration and three merges"
+    assert users(deployment) == corrected
+
     # One day again, as a person does in the UI: the step brings the later days back itself.
     assert deployment.run(hours=(SIXTH, SIXTH), select=[DATASET]).problems == []
     assert users(deployment) == corrected
