@@ -50,6 +50,9 @@ def test_days_are_executed_in_order_and_an_old_one_takes_the_later_ones_with_it(
     assert users(deployment) == [("a", "amy", EIGHTH), ("c", "cat", SIXTH)]
     assert executed(deployment) == {FIFTH: (1, True), SIXTH: (2, True), EIGHTH: (3, True)}
     assert agrees_with_history(deployment)
+    table = deployment.lake.table(DATASET)
+    assert table is not None
+    assert table.metadata().configuration["delta.deletedFileRetentionDuration"] == "interval 32 days"
     fifth = deployment.published(DATASET)[FIFTH]
     assert (fifth.rows_in, fifth.rows_out, dict(fifth.reasons)) == (4, 2, {"dead_lettered": 1, "duplicates": 1})
 
