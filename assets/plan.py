@@ -22,6 +22,7 @@ from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.partitions import Grain, coarser, parse_keys
 from patterns.error_management import dynamic_late_data_integrator
+from patterns.idempotency import stateful_merger
 from patterns.ingestion.readiness_marker import LandedPartition, scan
 from quality.contracts import CONTRACTS
 
@@ -134,6 +135,13 @@ def stale_late_hours(events: EventLog) -> list[str]:
     return moved(events.publications("bronze.visits"), events.publications("silver.late_visits"))
 
 
+def stale_executions(events: EventLog) -> list[str]:
+    """Give the days whose delivery of users is newer than what was merged, or was taken from the table since."""
+    dataset = "silver.users_current"
+    gone = stateful_merger.undone(events.executions(dataset))
+    return sorted({*stale_same_hours(events, dataset, "bronze.users"), *gone})
+
+
 def _is_behind(published: Entry | None, above: str, entries: Iterable[Entry]) -> bool:
     return published is None or any(entry.version > published.inputs.get(above, -1) for entry in entries)
 
@@ -163,6 +171,8 @@ STAGES = (
     ),
     Stage(name="days", datasets=DAILY, grain=Grain.DAY),
     Stage(name="weeks", datasets=("gold.visits_cube_weekly",), grain=Grain.WEEK),
+    # Nothing reads it, and its replays may be refused: it keeps nobody waiting.
+    Stage(name="users today", datasets=("silver.users_current",), grain=Grain.DAY),
 )
 """Everything from the landing zone to gold, in the order in which it must run."""
 
@@ -182,6 +192,7 @@ def _periods(dataset: str, grain: Grain) -> Callable[[Path, EventLog], Sequence[
 STALENESS: Mapping[str, Callable[[Path, EventLog], Sequence[str]]] = {
     "bronze.users": stale_user_days,
     "silver.users": _whole("silver.users", "bronze.users"),
+    "silver.users_current": lambda landing, events: stale_executions(events),
     "bronze.devices": lambda landing, events: [WHOLE_TABLE] if devices_are_stale(landing, events) else [],
     "silver.devices": _whole("silver.devices", "bronze.devices"),
     "bronze.visits": stale_arrivals,
@@ -231,6 +242,16 @@ def _all_enriched(events: EventLog, keys: Collection[str]) -> dict[str, str]:
     return dict.fromkeys(events.publications("silver.visits_enriched"), "")
 
 
+def _later(dataset: str) -> Callable[[EventLog, Collection[str]], dict[str, str]]:
+    """Executions build on one another: all that came later run again, as far as the contract allows."""
+
+    def reach(events: EventLog, keys: Collection[str]) -> dict[str, str]:
+        todo = stateful_merger.due(CONTRACTS[dataset], events.executions(dataset), keys)
+        return {key: f"of {min(keys)}" for key in todo}
+
+    return reach
+
+
 def _within(dataset: str, grain: Grain) -> Callable[[EventLog, Collection[str]], dict[str, str]]:
     def reach(events: EventLog, keys: Collection[str]) -> dict[str, str]:
         periods = {coarser(key, Grain.HOUR, grain): key for key in sorted(keys, reverse=True)}
@@ -244,6 +265,8 @@ def _within(dataset: str, grain: Grain) -> Callable[[EventLog, Collection[str]],
 
 LINKS = (
     Link(above="bronze.users", below="silver.users", reach=_table),
+    Link(above="bronze.users", below="silver.users_current", reach=_same),
+    Link(above="silver.users_current", below="silver.users_current", reach=_later("silver.users_current")),
     Link(above="bronze.users", below="silver.visits_enriched", reach=_enriched_since),
     Link(above="silver.users", below="silver.visits_enriched", reach=_all_enriched, asked_only=True),
     Link(above="bronze.devices", below="silver.devices", reach=_table),

@@ -19,7 +19,7 @@ class ResultsDiffer(PlatformError):
 
 
 def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
-    """Hold every table of two lakes against each other.
+    """Hold every table of two lakes against each other, but for those that days build on one another.
 
     Every row of a table becomes a 64-bit hash of all its columns; number and sum of the hashes must agree, whatever the
     order of rows and files. Gold is compared row by row as well.
@@ -37,6 +37,9 @@ def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
     """
     rows = {}
     for dataset, contract in CONTRACTS.items():
+        if contract.executed is not None:
+            # The peers do not have it; the platform's time is with it.
+            continue
         columns = [f"`{column.name}`" for column in contract.columns]
         tables = [spark.read.format("delta").load(str(lake / contract.layer / contract.name)) for lake in (one, other)]
         chosen = [table.select(*columns) for table in tables]

@@ -31,7 +31,7 @@ def _dataset(contract: Contract) -> Iterable[str]:
     yield f"{contract.description}. Owner `{contract.owner}`."
     yield ""
     partitioning = contract.partitioning
-    whole = "written whole"
+    whole = f"none; executed once a {contract.executed.value}, in order" if contract.executed else "written whole"
     yield f"- Partition: {f'`{partitioning.column}`, one {partitioning.grain.value}' if partitioning else whole}"
     yield f"- Key: {', '.join(f'`{column}`' for column in contract.key) or 'rows have no identity'}"
     kept = f"kept {contract.retention_days} days"

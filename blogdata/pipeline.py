@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +22,7 @@ from blogdata.progress import Outcome, RunProgress
 from orchestration import dead_runs, owners, replay_planner, sinks, storage_faults
 from orchestration.dataset import ACCEPT, key_of, range_tags
 from orchestration.replay_planner import ASKED, PlannedRun, Stage, Wanted
+from orchestration.step import FOLLOWED
 from patterns.core import names
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
@@ -119,7 +120,8 @@ class Pipeline:
         with self._running() as (instance, outcome):
             for number, run in enumerate(runs, start=1):
                 if outcome.ok:
-                    self._execute(instance, run, f"[{number}/{len(runs)}] {run.stage.name}", outcome)
+                    label = f"[{number}/{len(runs)}] {run.stage.name}"
+                    self._execute(instance, run, label, outcome, {ACCEPT: FOLLOWED})
         return outcome
 
     @contextmanager
@@ -215,10 +217,17 @@ class Pipeline:
                 return
             self._execute(instance, run, f"[{STAGES.index(stage) + 1}/{len(STAGES)}] {stage.name}", outcome)
 
-    def _execute(self, instance: dg.DagsterInstance, run: PlannedRun, label: str, outcome: Outcome) -> None:
+    def _execute(
+        self,
+        instance: dg.DagsterInstance,
+        run: PlannedRun,
+        label: str,
+        outcome: Outcome,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
         label = f"{label} {run.span}" if run.keys else label
         keys = [key_of(dataset) for dataset in run.datasets]
-        self._materialize(instance, keys, range_tags(run.keys), label, outcome)
+        self._materialize(instance, keys, {**range_tags(run.keys), **(tags or {})}, label, outcome)
 
     def _materialize(
         self,

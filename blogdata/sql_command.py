@@ -12,9 +12,9 @@ import typer
 from rich.table import Table
 
 from blogdata.output import console, say_json
-from patterns.core import companions, store_faults
+from patterns.core import companions, executions, store_faults
 from patterns.core.errors import ConfigurationError, PlatformError
-from patterns.core.events import EVENTS
+from patterns.core.events import EVENTS, EventLog
 from patterns.core.lake import Lake
 from quality.contracts import CONTRACTS
 from services.config import load
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 TABLE = re.compile(r"\b(bronze|silver|gold|ops)\.([a-z_]+)\b", re.IGNORECASE)
 LITERALS = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`|--[^\n]*)")
 READS = re.compile(r"^\s*(select|with|values|from|describe|explain|\()", re.IGNORECASE)
-CURRENT = "silver.users_current"
 PUBLICATIONS = "ops.publications"
+VERSIONS = "ops.versions"
+"""Execution to table version, of the tables that are executed by period."""
 CONSUMERS = "_public"
 """Ending of the names of the views that show no personal and no technical column."""
 
@@ -121,9 +122,8 @@ def _table(
 ) -> DataFrame:
     from patterns.data_value import metadata_decorator
 
-    if name == CURRENT:
-        users = "silver.users"
-        return _table(spark, lake, users, moment, _versions(lake, [users], moment)).where("is_current")
+    if name == VERSIONS:
+        return _executions(spark, lake, moment)
     if name == PUBLICATIONS:
         version = version_at(lake, EVENTS, moment) if moment else None
         return metadata_decorator.context_table(spark, lake, version)
@@ -134,6 +134,17 @@ def _table(
         there = ", ".join(_datasets(lake)) or "none yet; run: blogdata run"
         raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}")
     return lake.read(spark, name, versions[name])
+
+
+def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> DataFrame:
+    rows = []
+    for dataset, contract in CONTRACTS.items():
+        if contract.executed is None or lake.table(dataset) is None:
+            continue
+        newest = None if moment is None else version_at(lake, dataset, moment)
+        marks = [mark for mark in EventLog(lake).executions(dataset) if newest is None or mark.version <= newest]
+        rows += [(dataset, line.execution, line.version, line.applied) for line in executions.state(marks).values()]
+    return spark.createDataFrame(rows, "dataset STRING, execution STRING, table_version BIGINT, applied BOOLEAN")
 
 
 def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
@@ -167,7 +178,7 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
 
 def _datasets(lake: Lake) -> list[str]:
     there = sorted(name for name in (*CONTRACTS, EVENTS) if lake.table(name) is not None)
-    return [*there, *([CURRENT] if "silver.users" in there else []), *([PUBLICATIONS] if EVENTS in there else [])]
+    return [*there, *([PUBLICATIONS, VERSIONS] if EVENTS in there else [])]
 
 
 def _moment(text: str) -> datetime:

@@ -4,10 +4,10 @@ import dagster as dg
 
 from assets import plan
 from orchestration import replays
-from orchestration.dataset import failure, key_of, range_tags
+from orchestration.dataset import ACCEPT, failure, key_of, range_tags
 from orchestration.replay_planner import ASKED, Past, PlannedRun
 from orchestration.replays import TAG, Replay, ReplayRun
-from orchestration.step import LakeAccess
+from orchestration.step import FOLLOWED, LakeAccess
 from patterns.core import names
 from patterns.core.errors import PlatformError
 from quality.contracts import CONTRACTS
@@ -85,7 +85,7 @@ def _request(asked: Replay, number: int, run: ReplayRun) -> dg.RunRequest:
     return dg.RunRequest(
         run_key=f"{asked.identity}/{number}",
         asset_selection=[key_of(dataset) for dataset in run.datasets],
-        tags={TAG: asked.identity, **range_tags(run.keys)},
+        tags={TAG: asked.identity, ACCEPT: FOLLOWED, **range_tags(run.keys)},
     )
 
 

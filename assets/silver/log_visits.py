@@ -1,4 +1,4 @@
-"""Gives the page views of access logs their visits, which may have begun in earlier hours."""
+"""Gives the page views of access logs their visits, which may reach into earlier and later hours."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from patterns.core.commit import Entry
 from patterns.core.partitions import Grain, key_of, start_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 FIRST_LOOK = 6
-"""Hours to look back at first; doubled until no visit can have begun earlier."""
+"""Hours to look back and ahead at first; doubled until no visit can reach further."""
 VISITOR_KEY = "visitor.key"
 
 
@@ -26,41 +26,44 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> DataFrame:
 
     Args:
         step: The step.
-        above: The accounts of bronze.visits that reach as far back as there is data.
+        above: The accounts of all of bronze.visits.
 
     Returns:
         The columns of :data:`assets.transforms.visit_events.PARSED`.
     """
     key = step.secrets.read(VISITOR_KEY)
-    first = start_of(step.partitions[0], Grain.HOUR)
-    target = visit_events.parse(_rows(step).where(F.col("event_hour").isin(*step.partitions)), COMBINED, key)
-    oldest = _oldest(above)
-    hours = FIRST_LOOK
+    first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
+    ours = F.col("event_hour").isin(*step.partitions)
+    target = visit_events.parse(_rows(step).where(ours), COMBINED, key)
+    known = _hours(above)
+    look = FIRST_LOOK * Grain.HOUR.length
     while True:
-        edge = first - hours * Grain.HOUR.length
-        lookback = visit_events.parse(_rows(step, edge, first), COMBINED, key)
-        # Before the oldest page view nothing can have begun.
-        if oldest is None or edge <= oldest or not access_logs.touches_edge(target, lookback, edge):
-            return access_logs.with_visit_ids(target, lookback, key)
-        hours *= 2
+        since, until = first - look, last + Grain.HOUR.length + look
+        around = visit_events.parse(_rows(step).where(~ours & _between(since, until)), COMBINED, key)
+        # Beyond the oldest and the newest page view no visit can reach.
+        edges = (since if known and known[0] < since else None, until if known and known[-1] >= until else None)
+        if not access_logs.touches_edge(target, around, *edges):
+            return access_logs.with_visit_ids(target, around, key)
+        look *= 2
 
 
 COMBINED = frozenset({visit_events.COMBINED})
 
 
-def _rows(step: Step, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-    rows = step.read("bronze.visits").where((F.col("format") == visit_events.COMBINED) & F.col("filtered_by").isNull())
-    if since is not None and until is not None:
-        first, end = key_of(since, Grain.HOUR), key_of(until, Grain.HOUR)
-        rows = rows.where((F.col("event_hour") >= first) & (F.col("event_hour") < end))
-    return rows
+def _rows(step: Step) -> DataFrame:
+    return step.read("bronze.visits").where((F.col("format") == visit_events.COMBINED) & F.col("filtered_by").isNull())
 
 
-def _oldest(above: Mapping[str, Entry]) -> datetime | None:
-    hours = [
+def _between(since: datetime, until: datetime) -> Column:
+    return (F.col("event_hour") >= key_of(since, Grain.HOUR)) & (F.col("event_hour") < key_of(until, Grain.HOUR))
+
+
+def _hours(above: Mapping[str, Entry]) -> list[datetime]:
+    """The hours there are page views of, in order."""
+    hours = {
         hour
         for entry in above.values()
         for (hour, filter_name, line_format) in entry.breakdowns["event_hours"]
         if hour is not None and filter_name is None and line_format == visit_events.COMBINED
-    ]
-    return start_of(min(hours), Grain.HOUR) if hours else None
+    }
+    return [start_of(hour, Grain.HOUR) for hour in sorted(hours)]

@@ -3,9 +3,10 @@
 A line is matched once: one replacement turns it into its fields, parted by a character no readable line holds.
 What is not a page view is filtered by name: `method`, `status`, `asset`, `feed`, `crawler`, the first that matches.
 
-Visitors have no names here. `user_id` is a keyed hash of address and agent; `visit_id` of that and the instant the
-visit began. A visit ends after more than 30 minutes without a page view, so its beginning may lie in an
-earlier hour: :func:`with_visit_ids` is given the rows before, and :func:`touches_edge` says when they do not suffice.
+Visitors have no names here. `user_id` is a keyed hash of address and agent; `visit_id` of that and the position of the
+visit's line that was appended first (Keyed Idempotency): a line that comes late, whenever it was logged, changes no id.
+A visit ends after more than 30 minutes without a page view, so it may reach into other hours: :func:`with_visit_ids` is
+given the rows around, and :func:`touches_edge` says when they do not suffice.
 
 Source of the format: Apache HTTP Server documentation, "Log Files".
 """
@@ -26,8 +27,12 @@ from patterns.data_value import wrapper
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule
 from patterns.error_management.filter_interceptor import Filter, first_match
+from patterns.idempotency import keyed_idempotency
+from patterns.ingestion.landed_lines import REPLAY_PREFIX
+from patterns.ingestion.log_splitter import PART
 
 GAP = timedelta(minutes=30)
+POSITION = ("arrival_hour", "source_file", "source_offset")
 FILTERS = ("method", "status", "asset", "feed", "crawler")
 
 _SEPARATOR = "\x1f"
@@ -113,38 +118,66 @@ def referring_host(referrer: Column) -> Column:
     return F.when(~referrer.isin("", "-") & (host != ""), F.lower(host))
 
 
-def with_visit_ids(target: DataFrame, lookback: DataFrame, key: str, gap: timedelta = GAP) -> DataFrame:
+def with_visit_ids(target: DataFrame, around: DataFrame, key: str, gap: timedelta = GAP) -> DataFrame:
     """Fill the visit ids of page views.
 
     Args:
         target: Rows of :func:`parsed` to fill, whole hours of them.
-        lookback: Earlier rows of :func:`parsed`; those of visitors who are not in the target do no harm.
+        around: Earlier and later rows of :func:`parsed`; those of visitors who are not in the target do no harm.
         key: Secret that `visit_id` is derived with.
         gap: Silence after which a visit is over.
 
     Returns:
-        The target's rows and columns. The ids are those of a computation over all rows ever, unless
+        The target's rows and columns. The ids are those of a computation over all rows there are, unless
         :func:`touches_edge` says otherwise.
     """
-    began = F.concat_ws(" ", F.unix_micros("_began").cast("string"), "user_id")
-    visit = F.substring(keyed_hash(began, key, "visit_id"), 1, _ID_DIGITS)
-    return _begun(target, lookback, target.columns, gap).withColumn("visit_id", visit).select(*target.columns)
+    visits = _visits(target, around, target.columns, gap)
+    keyed = keyed_idempotency.first_appended(visits, F.col("_position"), within=_VISIT, into="_first")
+    first = F.concat_ws(" ", "_first.log", F.col("_first.offset").cast("string"), "user_id")
+    visit = F.substring(keyed_hash(first, key, "visit_id"), 1, _ID_DIGITS)
+    return keyed.where("_ours").withColumn("visit_id", visit).select(*target.columns)
 
 
-def touches_edge(target: DataFrame, lookback: DataFrame, edge: datetime, gap: timedelta = GAP) -> bool:
-    """Tell whether a visit of the target may have begun before the lookback (an action).
+def touches_edge(
+    target: DataFrame, around: DataFrame, since: datetime | None, until: datetime | None, gap: timedelta = GAP
+) -> bool:
+    """Tell whether a visit of the target may reach beyond the rows around it (an action).
 
     Args:
         target: As given to :func:`with_visit_ids`.
-        lookback: As given to :func:`with_visit_ids`.
-        edge: First instant the lookback covers, aware.
+        around: As given to :func:`with_visit_ids`.
+        since: First instant the rows around cover, aware; None: there is nothing before.
+        until: First instant they do not cover any more, aware; None: there is nothing from there on.
         gap: As given to :func:`with_visit_ids`.
 
     Returns:
-        True when an earlier row could join a visit: look further back and ask again.
+        True when another row could join a visit: look further and ask again.
     """
-    begun = _begun(target, lookback, ["user_id", "event_time"], gap)
-    return bool(begun.where(F.col("_began") < F.lit(edge + gap)).limit(1).collect())
+    if since is None and until is None:
+        return False
+    began, ended = F.min("event_time"), F.max("event_time")
+    before = F.lit(False) if since is None else began < F.lit(since + gap)
+    after = F.lit(False) if until is None else ended >= F.lit(until - gap)
+    visits = _visits(target, around, ["user_id", "event_time", *POSITION], gap).groupBy(*_VISIT)
+    reaching = visits.agg(F.bool_or("_ours").alias("_ours"), (before | after).alias("_reaches"))
+    return bool(reaching.where("_ours AND _reaches").limit(1).collect())
+
+
+def position() -> Column:
+    """Build the position of a log line in the order in which lines were appended; it never changes.
+
+    A part of a log tells when it was taken, and its line's place in the whole log, however that came to be parted. Of
+    other files the hour of arrival tells it. Corrections come last: they lie in the hours of the lines they replace.
+    """
+    part = [F.regexp_extract("source_file", PART, group) for group in (1, 2, 3)]
+    is_part = part[0] != ""
+    corrects = F.regexp_extract("source_file", rf"/{REPLAY_PREFIX}[^/]*$", 0) != ""
+    return F.struct(
+        corrects.alias("corrects"),
+        F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended"),
+        F.when(is_part, part[0]).otherwise(F.col("source_file")).alias("log"),
+        (F.when(is_part, part[2].try_cast("bigint")).otherwise(0) + F.col("source_offset")).alias("offset"),
+    )
 
 
 def sessionize(page_views: DataFrame, gap: timedelta = GAP) -> DataFrame:
@@ -165,12 +198,15 @@ def sessionize(page_views: DataFrame, gap: timedelta = GAP) -> DataFrame:
     return marked.withColumn("visit_start", F.last("_begin", ignorenulls=True).over(until_here)).drop("_begin")
 
 
-def _begun(target: DataFrame, lookback: DataFrame, columns: Sequence[str], gap: timedelta) -> DataFrame:
-    """The target's rows with the instant their visit began; of the lookback only who and when is carried."""
+_VISIT = ("user_id", "visit_start")
+
+
+def _visits(target: DataFrame, around: DataFrame, columns: Sequence[str], gap: timedelta) -> DataFrame:
+    """The rows with their visits and positions; of those around only who, when and where is carried."""
     ours = target.select(*columns).withColumn("_ours", F.lit(True))
-    before = lookback.select("user_id", "event_time").withColumn("_ours", F.lit(False))
-    whole = sessionize(ours.unionByName(before, allowMissingColumns=True), gap)
-    return whole.where("_ours").drop("_ours").withColumnRenamed("visit_start", "_began")
+    others = around.select("user_id", "event_time", *POSITION).withColumn("_ours", F.lit(False))
+    whole = ours.unionByName(others, allowMissingColumns=True)
+    return sessionize(whole.withColumn("_position", position()), gap)
 
 
 def _with_fields(lines: DataFrame) -> DataFrame:

@@ -113,6 +113,29 @@ def history(snapshots: DataFrame) -> DataFrame:
     )
 
 
+def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
+    """Give the users of one delivery, each with the day that made it what it is.
+
+    Args:
+        delivered: Valid rows of bronze.users, of one day.
+        before: Rows of silver.users_current as the deliveries before have left them.
+        day: The delivery's day.
+
+    Returns:
+        Rows of silver.users_current. Of several rows of a user the first by position counts, the others are only
+        counted.
+    """
+    place = F.struct("source_file", "source_offset")
+    first = {name: F.min_by(name, place).alias(name) for name in FIELDS[1:]}
+    one_each = delivered.groupBy(F.col("id").alias("user_id")).agg(
+        *first.values(), F.count(F.lit(1)).alias("occurrences")
+    )
+    known = before.select("user_id", "changed_on", F.struct(*first).alias("_before"))
+    changed = F.when(F.struct(*first).eqNullSafe(F.col("_before")), F.col("changed_on")).otherwise(F.lit(day))
+    told = one_each.join(known, "user_id", "left").withColumn("_changed", changed)
+    return told.select("user_id", *first, F.col("_changed").alias("changed_on"), "occurrences")
+
+
 def _deliveries(snapshots: DataFrame) -> DataFrame:
     """Number the delivered days in order, each with the day delivered next."""
     days = snapshots.agg(F.array_sort(F.collect_set("load_date")).alias("_days"))

@@ -213,6 +213,9 @@ def _result(
         metadata.update(commit.metadata(), **shown)
     for partition in step.partitions:
         context.add_asset_metadata({**commit.metadata(partition), **shown}, asset_key=key, partition_key=partition)
+    for partition in sorted(set(commit.entries) - set(step.partitions) if contract.executed else ()):
+        # Executions that had to follow those that were asked for.
+        context.log_event(dg.AssetMaterialization(key, partition=partition, metadata=commit.metadata(partition)))
     unbalanced = [line.problem for line in lines if not line.balanced]
     if unbalanced:
         context.log.error(f"the ledger of {contract.dataset} does not add up: {unbalanced}")

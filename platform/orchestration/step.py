@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from patterns.core.commit import WHOLE_TABLE, Account, Commit
@@ -12,6 +13,7 @@ from patterns.core.errors import PlatformError
 from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.run import RunContext
+from patterns.idempotency import stateful_merger
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge, removed
 from patterns.idempotency.transactional_writer import Together, overwrite_together
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+
+FOLLOWED = "followed"
+"""What a run accepts whose plan has further runs for the executions that must follow its own."""
 
 
 class LakeAccess(Protocol):
@@ -52,6 +58,19 @@ class Secrets(Protocol):
 
     def read(self, name: str) -> str:
         """Read a secret by its name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """A full delivery of one period.
+
+    Args:
+        rows: From the table as it is before to all rows there are, with the contract's columns.
+        account: What the layer above has of it.
+    """
+
+    rows: Callable[[DataFrame], DataFrame]
+    account: Account
 
 
 class Step:
@@ -187,6 +206,42 @@ class Step:
             return overwrite_table(delivered, self._target(), provenance)
         current = self.lake.read(self.spark, self.contract.dataset, version)
         return merge(removed(delivered, current, self.contract), self._target(), provenance, at=version)
+
+    def merge_in_order(self, delivery: Callable[[str], Delivery]) -> Commit:
+        """Merge the full deliveries of the step's periods, one after the other, and whatever has to follow them.
+
+        What follows is left to further runs where a plan has them (:data:`FOLLOWED`).
+
+        Args:
+            delivery: Gives that of a period.
+
+        Returns:
+            The last commit, with the ledger's lines of all.
+
+        Raises:
+            ReplayTooLong: More later executions would follow than the contract allows; nothing was touched.
+            PlatformError: As `stateful_merger.execute`.
+        """
+        target, left, commits = self._target(), set(self.partitions), list[Commit]()
+        while todo := sorted(left) if FOLLOWED in self.accepted else self._due(left):
+            period = todo[0]
+            commits.append(self._execute(target, period, delivery(period)))
+            left.discard(period)
+        entries = {period: entry for commit in commits for period, entry in commit.entries.items()}
+        return replace(commits[-1], entries=entries, repeated=all(commit.repeated for commit in commits))
+
+    def _due(self, asked: Collection[str]) -> list[str]:
+        return stateful_merger.due(self.contract, self.events.executions(self.contract.dataset), asked)
+
+    def _execute(self, target: Target, period: str, delivery: Delivery) -> Commit:
+        return stateful_merger.execute(
+            self.spark,
+            target,
+            self.events,
+            period,
+            lambda before: removed(delivery.rows(before), before, self.contract),
+            Provenance(inputs=self.inputs, accounts={WHOLE_TABLE: delivery.account}),
+        )
 
     def _target(self) -> Target:
         return Target(

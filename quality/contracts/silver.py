@@ -80,6 +80,7 @@ VISITS = observed(
             "Windowed Deduplicator",
             "Filter Interceptor",
             "Wrapper",
+            "Keyed Idempotency",
             "Data Overwrite",
             "Transactional Writer",
             "Dynamic Late Data Integrator",
@@ -182,6 +183,33 @@ USERS = Contract(
     freshness_hours=24,
 )
 
+USERS_CURRENT = Contract(
+    dataset="silver.users_current",
+    description="Users as of the newest delivery, one row each",
+    owner="team:analytics",
+    columns=(
+        Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
+        *c.USER,
+        Column(
+            name="changed_on",
+            type="STRING",
+            nullable=False,
+            description="Day of the delivery that made the row what it is (UTC)",
+        ),
+        Column(name="occurrences", type="BIGINT", nullable=False, description="Delivered rows it stands for"),
+    ),
+    key=("user_id",),
+    executed=Grain.DAY,
+    replay_limit=30,
+    rules=(Rule(name="delivered", expression="occurrences >= 1", description="A row stands for a delivered one"),),
+    stands_for="sum(occurrences)",
+    reasons={"duplicates": "sum(occurrences - 1)"},
+    measures={"newest_change": "max(changed_on)"},
+    statistics=("user_id",),
+    patterns=("Stateful Merger", "Audit-Write-Audit-Publish"),
+    freshness_hours=24,
+)
+
 DEVICES = Contract(
     dataset="silver.devices",
     description="Devices by type and version",
@@ -243,4 +271,4 @@ VISITS_ENRICHED = Contract(
     freshness_hours=2,
 )
 
-CONTRACTS = (VISITS, VISIT_CONFLICTS, LATE_VISITS, USERS, DEVICES, VISITS_ENRICHED)
+CONTRACTS = (VISITS, VISIT_CONFLICTS, LATE_VISITS, USERS, USERS_CURRENT, DEVICES, VISITS_ENRICHED)

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from blogdata.docs import generated
 from blogdata.main import app
-from blogdata.sql_command import CONSUMERS, CURRENT, PUBLICATIONS, READS, TABLE
+from blogdata.sql_command import CONSUMERS, PUBLICATIONS, READS, TABLE, VERSIONS
 from docs.pages import PAGES, ROOT, blocks, commands, text
 from quality.contracts import CONTRACTS
 from services import config
@@ -50,7 +50,7 @@ def test_a_query_of_the_pages_names_tables_that_exist(line: str) -> None:
     assert READS.match(query)
     names = {match.group(0) for match in TABLE.finditer(query)}
     assert names
-    views = {CURRENT, PUBLICATIONS, *(name + CONSUMERS for name in CONTRACTS)}
+    views = {PUBLICATIONS, VERSIONS, *(name + CONSUMERS for name in CONTRACTS)}
     assert names <= {*CONTRACTS, *views, "ops.events"}
 
 

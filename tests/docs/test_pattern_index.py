@@ -27,6 +27,8 @@ WORKING = (
     "Data Overwrite",
     "Merger",
     "Transactional Writer",
+    "Stateful Merger",
+    "Keyed Idempotency",
     "Distributed Aggregator",
     "Metadata Decorator",
     "Static Joiner",

@@ -133,7 +133,29 @@ def test_a_log_is_split_at_the_hours_and_every_hour_is_flagged(tmp_path: Path) -
     }
     assert (report.lines, report.unreadable, len(report.parts)) == (5, 0, 3)
     assert all((path.parent / FLAG).exists() for path in parts(tmp_path))
-    assert re.fullmatch(r"a-[0-9a-f]{8}-\d{12}\.log", parts(tmp_path)[0].name)
+    assert re.fullmatch(r"a-[0-9a-f]{8}-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-0{12}\.log", parts(tmp_path)[0].name)
+
+
+def test_a_log_whose_progress_was_lost_is_taken_again_under_the_names_it_has(tmp_path: Path) -> None:
+    data = line(0) + line(2)
+    put(tmp_path, data)
+    split(tmp_path)
+    before = parts(tmp_path)
+    for file in (tmp_path / "access_logs" / log_splitter.PROGRESS).iterdir():
+        file.unlink()
+    split(tmp_path, now=NOW + timedelta(hours=3))
+    assert parts(tmp_path) == before
+    assert joined(tmp_path) == data
+
+
+def test_what_is_taken_later_bears_a_later_time(tmp_path: Path) -> None:
+    put(tmp_path, line(0))
+    split(tmp_path)
+    put(tmp_path, line(0) + line(1))
+    split(tmp_path, now=NOW + timedelta(seconds=1))
+    taken = [re.findall(log_splitter.PART, path.name)[0] for path in parts(tmp_path)]
+    assert [(log, int(offset)) for log, _, offset in taken] == [(taken[0][0], 0), (taken[0][0], len(line(0)))]
+    assert taken[0][1] < taken[1][1]
 
 
 def test_hours_never_run_backwards_and_unreadable_lines_stay_with_their_neighbours(tmp_path: Path) -> None:

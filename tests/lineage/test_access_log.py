@@ -156,3 +156,24 @@ def test_a_visit_goes_on_across_hours_until_there_was_silence_whatever_order_hou
     assert deployment.run(hours=("2026-01-05T11", "2026-01-05T11"), select=["silver.visits"]).problems == []
     assert deployment.contents() == before
     assert deployment.problems() == []
+
+
+def test_a_second_log_that_is_landed_later_changes_no_id_that_was_there(deploy: Deploy, tmp_path: Path) -> None:
+    """Figure 4-8 through the platform: 09:55 comes when 10:09 has its id, in a log of its own, in an earlier hour."""
+    deployment = deploy("second-log")
+    home = {"BLOGDATA_HOME": str(deployment.settings.home)}
+
+    def land(name: str, *lines: bytes) -> dict[str, str]:
+        log = tmp_path / name
+        log.write_bytes(b"".join(line + b"\n" for line in lines))
+        assert CliRunner().invoke(app, ["land", "logs", str(log)], env=home).exit_code == 0
+        assert deployment.run().problems == []
+        return dict(deployment.rows("silver.visits", "page", "visit_id"))
+
+    before = land("one.log", view("10:09", "/b"), view("10:12", "/c"), view("11:30", "/d"))
+    assert before["/b"] == before["/c"] != before["/d"]
+    after = land("other.log", view("09:55", "/a"), view("10:55", "/e", n=2))
+    assert {page: after[page] for page in before} == before
+    assert after["/a"] == before["/b"]
+    assert len(set(after.values())) == 3 == oracle.count(deployment.landing).log_visits
+    assert deployment.problems() == []

@@ -9,6 +9,9 @@ PUBLISH = "tests/core/test_publish.py"
 CLAIMS = "tests/core/test_claims.py"
 LEDGER = "tests/core/test_ledger.py"
 PLANNER = "tests/orchestration/test_replay_planner.py"
+EXECUTIONS = "tests/idempotency/test_stateful_merger.py"
+KEYS = "tests/idempotency/test_keyed_idempotency.py"
+MERGER = "platform/patterns/idempotency/stateful_merger.py"
 ENGINE = "platform/engine/java/io/blogdata/engine"
 ONE_WAY = "platform/patterns/quality/audit_write_audit_publish.py"
 ERRORS = "platform/patterns/error_management"
@@ -349,5 +352,47 @@ MUTANTS = (
         "    if newer:",
         "    if False:",
         f"{SERVED}::test_an_older_version_does_not_replace_a_newer_one",
+    ),
+    _core(
+        "an old execution is merged into what the one before it had left",
+        MERGER,
+        "version = there[len(kept)].version - 1 if kept else EMPTY",
+        "version = kept[-1].version if kept else EMPTY",
+        f"{EXECUTIONS}::test_figure_4_7_a_compaction_between_two_runs_is_not_lost",
+    ),
+    _core(
+        "an execution is taken for done although the table was restored since",
+        MERGER,
+        "there = applied(events.executions(contract.dataset))",
+        "there = tuple(one for one in events.executions(contract.dataset) if one.restored is None)",
+        f"{EXECUTIONS}::test_a_run_whose_execution_was_restored_over_is_not_taken_for_done",
+    ),
+    _core(
+        "nobody looks whether a version can be restored",
+        MERGER,
+        "    if not restorable(lake, contract.dataset, version):",
+        "    if False:",
+        f"{EXECUTIONS}::test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebuild_works",
+    ),
+    _core(
+        "later executions are not replayed",
+        MERGER,
+        "return sorted({*wanted, *follow})",
+        "return sorted(wanted)",
+        f"{PLANNER}::test_a_delivery_that_runs_again_takes_all_later_executions_with_it",
+    ),
+    _engine(
+        "a restoration is not audited",
+        "AuditedTransaction.java",
+        "List<Action> all = audited(CollectionConverters.asJava(actions));",
+        "List<Action> all = new ArrayList<>(); CollectionConverters.asJava(actions).forEachRemaining(all::add);",
+        f"{EXECUTIONS}::test_a_restoration_is_audited_like_every_write",
+    ),
+    _core(
+        "a line is as old as the hour it was logged in",
+        "assets/transforms/access_logs.py",
+        'F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended")',
+        'F.col("arrival_hour").alias("appended")',
+        f"{KEYS}::test_the_lines_of_a_log_that_was_landed_later_are_later_whatever_hour_they_were_logged_in",
     ),
 )

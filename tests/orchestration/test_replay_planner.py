@@ -17,6 +17,7 @@ from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain, coarser, parse_keys
+from patterns.idempotency.stateful_merger import ReplayTooLong
 from published import bronze, days, enriched, publish, silver, whole
 from quality.contracts import CONTRACTS
 
@@ -144,6 +145,47 @@ def test_a_delivery_of_users_reaches_the_hours_since_its_day(lake: Lake) -> None
     assert "silver.visits" not in found
 
 
+def merged(lake: Lake, *keys: str, read: int) -> None:
+    """Execute days of silver.users_current, one after the other, on one version of bronze."""
+    for key in keys:
+        publish(lake, "silver.users_current", None, {key: 1}, inputs={"bronze.users": read})
+
+
+def test_a_delivery_that_runs_again_takes_all_later_executions_with_it(lake: Lake) -> None:
+    deliveries = [f"2026-01-{day:02d}" for day in range(1, 10)]
+    merged(lake, *deliveries, read=days(lake, *deliveries))
+    wanted = plan.replay({"silver.users_current": {"2026-01-07": ASKED}}, EventLog(lake))
+    (run,) = wanted
+    assert run.keys == ("2026-01-07", "2026-01-08", "2026-01-09")
+    assert run.reasons == {ASKED: 1, "reads silver.users_current of 2026-01-07": 2}
+    found = planned({"bronze.users": {"2026-01-08": ASKED}}, lake)
+    assert found["silver.users_current"] == {"2026-01-08", "2026-01-09"}
+
+
+def test_a_newer_delivery_makes_its_day_stale_and_the_plan_takes_the_later_ones_too(lake: Lake) -> None:
+    deliveries = ("2026-01-05", "2026-01-06", "2026-01-07")
+    merged(lake, *deliveries, read=days(lake, *deliveries))
+    landing, events = Path(lake.root) / "landing", EventLog(lake)
+    assert plan.stale_executions(events) == []
+    days(lake, "2026-01-06")
+    assert plan.stale_executions(events) == ["2026-01-06"]
+    stage = plan.stage_of("silver.users_current")
+    assert set(plan.stale(stage, landing, events)["silver.users_current"]) == {"2026-01-06", "2026-01-07"}
+    days(lake, "2026-01-09")
+    assert "2026-01-09" in plan.stale(stage, landing, events)["silver.users_current"]
+
+
+def test_a_replay_of_more_days_than_the_limit_is_refused_until_they_are_named(lake: Lake) -> None:
+    keys = parse_keys("2026-01-01..2026-02-28", Grain.DAY)
+    merged(lake, *keys, read=days(lake, *keys))
+    assert CONTRACTS["silver.users_current"].replay_limit == 30
+    assert len(planned({"silver.users_current": {"2026-01-29": ASKED}}, lake)["silver.users_current"]) == 31
+    with pytest.raises(ReplayTooLong, match="31 later executions") as refused:
+        planned({"silver.users_current": {"2026-01-28": ASKED}}, lake)
+    assert "--partitions 2026-01-28..2026-02-28" in refused.value.next_step
+    assert planned({"silver.users_current": dict.fromkeys(keys, ASKED)}, lake) == {"silver.users_current": set(keys)}
+
+
 def test_devices_reach_visits_only_when_a_person_asks_for_it(lake: Lake) -> None:
     enriched(lake, ["2026-01-05T23"], read=0)
     assert set(planned({"bronze.devices": {WHOLE_TABLE: ASKED}}, lake)) == {"bronze.devices", "silver.devices"}
@@ -173,7 +215,9 @@ def test_every_dataset_has_its_stage_its_staleness_and_a_way_into_it() -> None:
     reached = {link.below for link in plan.LINKS}
     assert reached | set(plan.LANDED) == set(CONTRACTS)
     position = {dataset: number for number, dataset in enumerate(plan.STALENESS)}
-    assert all(position[link.above] < position[link.below] for link in plan.LINKS)
+    own = {dataset for dataset, contract in CONTRACTS.items() if contract.executed}
+    assert all(position[link.above] < position[link.below] for link in plan.LINKS if link.above != link.below)
+    assert {link.above for link in plan.LINKS if link.above == link.below} == own
 
 
 hours = st.sampled_from([*H[:6], "2026-01-06T00", "2026-01-12T03"])

@@ -116,7 +116,7 @@ def test_a_delivery_of_users_makes_the_table_of_users_and_no_visit_again(automat
     automation.published("silver/visits_enriched", [f"{DAY}T03"])
     automation.tick()
     automation.published("bronze/users", [DAY])
-    assert automation.tick() == {"silver/users": {None}}
+    assert automation.tick() == {"silver/users": {None}, "silver/users_current": {DAY}}
     automation.published("silver/users", [None])
     # Visits are joined with the user as of the event: a newer history of users changes none of them.
     assert automation.tick() == {}

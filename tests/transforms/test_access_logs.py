@@ -221,12 +221,19 @@ def test_json_and_logs_side_by_side_lose_no_row(spark: SparkSession) -> None:
     assert sorted(row["page"] for row in events.collect()) == ["/", "/", "/blog/a"]
 
 
-VIEWS = "user_id string, event_time timestamp, visit_id string, page string"
+VIEWS = (
+    "user_id string, event_time timestamp, visit_id string, page string,"
+    " arrival_hour string, source_file string, source_offset bigint"
+)
 START = datetime(2015, 5, 17, 10, tzinfo=timezone.utc)
 
 
-def views(spark: SparkSession, minutes: list[tuple[str, float]]) -> DataFrame:
-    rows = [(user, START + timedelta(minutes=minute), None, "/") for user, minute in minutes]
+def views(spark: SparkSession, minutes: list[tuple[str, float]], *, first_line: int = 0) -> DataFrame:
+    """Page views, appended to one file in the order given."""
+    rows = [
+        (user, START + timedelta(minutes=minute), None, "/", "2015-05-17T10", "a.log", first_line + number)
+        for number, (user, minute) in enumerate(minutes)
+    ]
     return spark.createDataFrame(rows, VIEWS)
 
 
@@ -244,7 +251,7 @@ def test_a_visit_ends_after_more_than_thirty_minutes_of_silence(spark: SparkSess
 def test_a_visit_over_an_hours_edge_keeps_the_id_it_had(spark: SparkSession) -> None:
     whole = [("a", -20.0), ("a", 5.0), ("a", 20.0), ("b", 50.0)]
     at_once = dict(zip(whole, ids(access_logs.with_visit_ids(views(spark, whole), views(spark, []), "k")), strict=True))
-    target, before = views(spark, whole[1:]), views(spark, whole[:1])
+    target, before = views(spark, whole[1:], first_line=1), views(spark, whole[:1])
     assert ids(access_logs.with_visit_ids(target, before, "k")) == [at_once[one] for one in whole[1:]]
     alone = ids(access_logs.with_visit_ids(target, before.limit(0), "k"))
     assert alone[0] != at_once[whole[0]]
@@ -253,16 +260,21 @@ def test_a_visit_over_an_hours_edge_keeps_the_id_it_had(spark: SparkSession) -> 
 def test_the_edge_is_touched_while_an_earlier_row_could_join(spark: SparkSession) -> None:
     target = views(spark, [("a", 5), ("b", 50)])
     nothing = views(spark, [])
-    assert access_logs.touches_edge(target, nothing, START)
-    assert not access_logs.touches_edge(target, nothing, START - timedelta(minutes=25))
+    end = START + timedelta(hours=1)
+    assert access_logs.touches_edge(target, nothing, START, None)
+    assert not access_logs.touches_edge(target, nothing, START - timedelta(minutes=25), None)
     before = views(spark, [("a", -20), ("c", -59)])
-    assert access_logs.touches_edge(target, before, START - timedelta(minutes=25))
-    assert not access_logs.touches_edge(target, before, START - timedelta(hours=1))
+    assert access_logs.touches_edge(target, before, START - timedelta(minutes=25), None)
+    assert not access_logs.touches_edge(target, before, START - timedelta(hours=1), None)
+    assert access_logs.touches_edge(target, nothing, None, end + timedelta(minutes=20))
+    assert not access_logs.touches_edge(target, nothing, None, end + timedelta(minutes=20, seconds=1))
+    assert not access_logs.touches_edge(target, nothing, None, None)
 
 
 def test_visits_hour_by_hour_equal_visits_of_everything_at_once(spark: SparkSession) -> None:
     draw = random.Random(3)
     moments = sorted({(draw.choice("abcdef"), draw.randrange(0, 6 * 60 * 4) / 4) for _ in range(150)})
+    draw.shuffle(moments)
     frame = views(spark, moments).cache()
     everything = {
         (row["user_id"], row["event_time"]): row["visit_id"]
@@ -272,12 +284,16 @@ def test_visits_hour_by_hour_equal_visits_of_everything_at_once(spark: SparkSess
     for hour in range(6):
         begin, end = START + timedelta(hours=hour), START + timedelta(hours=hour + 1)
         target = frame.where((F.col("event_time") >= F.lit(begin)) & (F.col("event_time") < F.lit(end)))
-        edge = begin - timedelta(hours=1)
-        before = frame.where((F.col("event_time") >= F.lit(edge)) & (F.col("event_time") < F.lit(begin)))
-        while access_logs.touches_edge(target, before, edge) and edge > START:
-            edge -= timedelta(hours=1)
-            before = frame.where((F.col("event_time") >= F.lit(edge)) & (F.col("event_time") < F.lit(begin)))
-        for row in access_logs.with_visit_ids(target, before, "k").collect():
+        look = timedelta(hours=1)
+        while True:
+            since, until = begin - look, end + look
+            inside = (F.col("event_time") >= F.lit(since)) & (F.col("event_time") < F.lit(until))
+            around = frame.where(inside).exceptAll(target)
+            edges = (since if since > START else None, until if until < START + timedelta(hours=6) else None)
+            if not access_logs.touches_edge(target, around, *edges):
+                break
+            look += timedelta(hours=1)
+        for row in access_logs.with_visit_ids(target, around, "k").collect():
             piecewise[row["user_id"], row["event_time"]] = row["visit_id"]
     frame.unpersist()
     assert piecewise == everything

@@ -96,6 +96,7 @@ def specify(
             "dataset": contract.dataset,
             "contract": contract.fingerprint,
             "partition_column": contract.partition_column,
+            "executed": contract.executed,
             "accounts": {key: asdict(account) for key, account in accounts.items()},
             "reasons": sorted(contract.reasons),
             "own_measures": sorted(contract.measures),

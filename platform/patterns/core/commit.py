@@ -25,8 +25,27 @@ class Account:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Execution:
+    """Which execution a commit belongs to, of a table that is executed by period.
+
+    Args:
+        period: Key of the period.
+        onto: Version of the table the commit is made on.
+        restores: Version the table is taken back to, -1 for the empty table; None for the execution's own commit.
+    """
+
+    period: str
+    onto: int
+    restores: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of the ledger: a partition of a dataset as one commit published it, in so many seconds for all of it."""
+    """One line of the ledger: a partition of a dataset as one commit published it, in so many seconds for all of it.
+
+    For a table that is executed by period, the partition is the period; `restored` is the version that a restoration
+    for it has taken the table back to.
+    """
 
     dataset: str
     partition: str
@@ -40,6 +59,7 @@ class Entry:
     run_id: str = ""
     landed: str | None = None
     seconds: float = 0.0
+    restored: int | None = None
 
     @property
     def missing(self) -> int:
@@ -72,7 +92,7 @@ class Commit:
         figures: dict[str, int | float | str | dict[str, Any]] = {
             "dagster/row_count": sum(entry.rows_out for entry in entries),
             "rows_in": sum(entry.rows_in for entry in entries),
-            "table_version": self.version,
+            "table_version": max((entry.version for entry in entries), default=self.version),
         }
         figures.update({f"rows/{reason}": rows for reason, rows in sorted(reasons.items())})
         if partition is not None:
@@ -96,8 +116,10 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
         Partition key to its line.
     """
     entries = {}
-    for partition, measures in info["measures"].items():
-        account = info["accounts"].get(partition, {})
+    execution = info.get("execution")
+    for measured, measures in info["measures"].items():
+        account = info["accounts"].get(measured, {})
+        partition = execution["period"] if execution else measured
         rows_out = int(measures["rows"])
         reasons = {str(reason): int(rows) for reason, rows in account.get("reasons", {}).items()}
         reasons.update({name: int(measures[f"reason.{name}"]) for name in info["reasons"]})
@@ -115,7 +137,8 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
             },
             inputs=info["inputs"],
             run_id=info["run"]["run_id"],
-            landed=info.get("landed", {}).get(partition),
+            landed=info.get("landed", {}).get(measured),
+            restored=execution["restores"] if execution else None,
         )
     return entries
 

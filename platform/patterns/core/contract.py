@@ -71,6 +71,9 @@ class Contract:
         columns: The schema, in order.
         key: Columns that identify a row; their uniqueness is audited per partition. Empty: rows have no identity.
         partitioning: The time partition; None for a table that is written whole.
+        executed: Length of the period of one execution, for a table that is not partitioned and that executions in
+            their order make what it is (Stateful Merger). None: its rows do not depend on the order of runs.
+        replay_limit: How many later executions may follow from one that runs again, unless they are asked for, too.
         rules: Conditions on rows.
         audits: Conditions on a written partition.
         stands_for: SQL aggregate: how many rows of the layer above the written rows account for.
@@ -96,6 +99,8 @@ class Contract:
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     partitioning: Partitioning | None = None
+    executed: Grain | None = None
+    replay_limit: int | None = None
     rules: tuple[Rule, ...] = ()
     audits: tuple[Audit, ...] = ()
     stands_for: str = "count(1)"

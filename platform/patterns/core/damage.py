@@ -109,7 +109,8 @@ def mend(lake: Lake, events: EventLog, contract: Contract, damages: Sequence[Dam
             )
         else:
             assert damage.partition is not None
-            events.take_back(contract.dataset, partitions=[damage.partition])
+            for dataset in {contract.dataset, contract.appears_with or contract.dataset}:
+                events.take_back(dataset, partitions=[damage.partition])
             done.append(f"partition '{damage.partition or 'all'}' is to be computed again")
     return done
 

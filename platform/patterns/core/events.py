@@ -25,6 +25,8 @@ EVENTS = "ops.events"
 PUBLICATION = "publication"
 TAKEN_BACK = "taken back"
 """What was published of a partition up to a version does not count any more: its files are lost."""
+RESTORATION = "restoration"
+"""A table was taken back to an earlier version; its partition is the execution that is about to be merged again."""
 COMPACT_EVERY = 100
 """Appends after which the log's many small files become few; a compaction never conflicts with an append."""
 
@@ -177,11 +179,18 @@ class EventLog:
 
     def history(self, dataset: str) -> list[Entry]:
         """Give every ledger line a dataset ever had, in the order of the versions."""
+        return self._versions(dataset, PUBLICATION)
+
+    def executions(self, dataset: str) -> list[Entry]:
+        """Give all executions and restorations of a dataset that is executed by period, in their order."""
+        return self._versions(dataset, PUBLICATION, RESTORATION)
+
+    def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
         self.reconcile([dataset])
         table = self._rows(dataset, since=None, until=None)
         if table is None:
             return []
-        rows = table.filter(pc.equal(table["kind"], PUBLICATION)).to_pylist()
+        rows = table.filter(pc.is_in(table["kind"], pa.array(kinds, pa.string()))).to_pylist()
         return [_entry(row) for row in sorted(rows, key=lambda row: int(row["table_version"]))]
 
     def notes(self, *kinds: str) -> list[Event]:
@@ -215,7 +224,7 @@ class EventLog:
         return len(events)
 
     def _recorded_version(self, dataset: str) -> int:
-        # From the files' statistics in the log: only publications carry a table version.
+        # From the files' statistics in the log: only what was derived from commits carries a table version.
         table = self._lake.table(EVENTS)
         if table is None:
             return -1
@@ -238,9 +247,12 @@ class EventLog:
 
 
 def _publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:
+    if info.get("executed") and not info.get("execution"):
+        # A compaction, for instance: the table is what its executions have made of it, now as before.
+        return
     for partition, entry in entries_of(dataset, version, info).items():
         yield Event(
-            kind=PUBLICATION,
+            kind=PUBLICATION if entry.restored is None else RESTORATION,
             identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}")),
             dataset=dataset,
             partition=partition,
@@ -258,6 +270,7 @@ def _publication_events(dataset: str, version: int, committed_at: int, info: dic
                 },
                 "inputs": dict(entry.inputs),
                 "landed": entry.landed,
+                **({} if entry.restored is None else {"restored": entry.restored}),
                 "run": info["run"],
             },
         )
@@ -280,4 +293,5 @@ def _entry(row: dict[str, Any]) -> Entry:
         run_id=row["run_id"] or "",
         landed=payload["landed"],
         seconds=row["seconds"] or 0.0,
+        restored=payload.get("restored"),
     )

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileType, PyFileSystem
 
 from patterns.core import companions
 from patterns.core.errors import PlatformError
@@ -94,6 +96,23 @@ class Lake:
         if table is not None:
             table.load_as_version(version)
             yield from table.to_pyarrow_dataset().to_batches(filter=pc.field(column) == key)
+
+    def missing_files(self, dataset: str, version: int) -> list[str]:
+        """Give the files of a version that are not in the store any more, without a JVM.
+
+        Args:
+            dataset: Name as `layer.table`; it has a table.
+            version: A version its log still has.
+
+        Raises:
+            DeltaError: The log does not have that version any more.
+        """
+        options = dict(self.storage_options)
+        table = DeltaTable(self.path(dataset), version=version, storage_options=options)
+        paths = [str(action["path"]) for action in pa.table(table.get_add_actions(flatten=True)).to_pylist()]
+        store = PyFileSystem(DeltaStorageHandler(self.path(dataset), options))
+        found = store.get_file_info(paths) if paths else []
+        return [path for path, info in zip(paths, found, strict=True) if info.type == FileType.NotFound]
 
     def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
         """Read a dataset with Spark, at one version so that a step sees one state of its input.

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from patterns.core.commit import Entry
+from patterns.core.commit import WHOLE_TABLE, Entry
 from patterns.core.contract import Contract
 from patterns.core.events import EventLog
+from patterns.core.executions import applied
 from patterns.core.lake import Lake
 
 
@@ -48,7 +49,8 @@ def audit(
         partitions: Only these partition keys; None for all.
 
     Returns:
-        One line per published partition, in order.
+        One line per published partition, in order. A table that is executed by period has one: that of the newest
+        execution it contains, because the rows are there that this one has left.
     """
     there, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
     lines = []
@@ -75,7 +77,12 @@ def _at_one_version(
     for _ in range(_LOOKS):
         version = lake.version(contract.dataset)
         there = lake.rows(contract.dataset, column, version)
-        published = events.publications(contract.dataset, partitions)
+        if contract.executed is not None:
+            newest = {entry.partition: entry for entry in applied(events.executions(contract.dataset))[-1:]}
+            there = {key: there.get(WHOLE_TABLE, 0) for key in newest} or there
+            published = {key: entry for key, entry in newest.items() if partitions is None or key in partitions}
+        else:
+            published = events.publications(contract.dataset, partitions)
         if version is None or all(entry.version <= version for entry in published.values()):
             break
         # Another run published between the two looks: its rows would be missing from the first.

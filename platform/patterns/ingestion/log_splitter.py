@@ -18,12 +18,15 @@ from typing import IO
 
 from patterns.core.errors import PlatformError
 from patterns.core.partitions import Grain, between, following, key_of
+from patterns.idempotency.keyed_idempotency import STAMP, stamp
 from patterns.ingestion.readiness_marker import FLAG, mark
 from patterns.ingestion.whole_files import BLOCK, content, hidden, same_bytes, write_whole
 
 LOGS = "access_logs"
 PROGRESS = ".replicated"
 LONGEST_SILENCE_HOURS = 31 * 24
+PART = rf"([^/]+)-({STAMP})-(\d{{12}})\.log$"
+"""A part's name: its log, when it was taken, and the byte at which it begins there; older ones have no time."""
 HourOf = Callable[[bytes], str | None]
 
 
@@ -104,7 +107,8 @@ def split_by_hour(
     """Splits a landed log into landing/visits/date=/hour=, or only what it has grown by since the last call.
 
     The hour of a line is the latest hour logged so far in the file. A line whose time cannot be read, or lies
-    after `now`, stays with the line before it; the first ones go with the first line that can be read.
+    after `now`, stays with the line before it; the first ones go with the first line that can be read. Parts bear the
+    time at which they were first taken (Keyed Idempotency), so that what is taken later can be told from it.
 
     Args:
         log_file: The log in landing/access_logs, plain or gzip.
@@ -136,7 +140,14 @@ def split_by_hour(
     started = progress.with_suffix(".started")
     interrupted = started.exists()
     write_whole(started, b"")
-    run = _Run(log=log_file, landing=landing, hour_of=hour_of, newest=newest, hour=hour or fallback_hour or newest)
+    run = _Run(
+        log=log_file,
+        landing=landing,
+        hour_of=hour_of,
+        newest=newest,
+        hour=hour or fallback_hour or newest,
+        stamp=stamp(now),
+    )
     run.split(survey)
     _remove_stale(landing, run, taken, survey.start if interrupted else None)
     empty = _flag(landing, run, longest_silence)
@@ -219,6 +230,7 @@ class _Run:
     hour_of: HourOf
     newest: str
     hour: str
+    stamp: str
     settled_hour: str = ""
     parts: list[Part] = field(default_factory=list)
     passed: list[tuple[str, str]] = field(default_factory=list)
@@ -279,7 +291,10 @@ class _Run:
         return f"{stem}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
     def _target(self, position: int) -> Path:
-        return _folder(self.landing, self.hour) / f"{self.prefix}-{position:012d}.log"
+        folder = _folder(self.landing, self.hour)
+        # Whatever took it before, a call that died or one whose progress was lost: it is the same part.
+        taken = sorted(folder.glob(f"{self.prefix}-*{position:012d}.log"))
+        return taken[0] if taken else folder / f"{self.prefix}-{self.stamp}-{position:012d}.log"
 
     def _name(self, target: Path, begun: int, end: int) -> None:
         partial = hidden(target)

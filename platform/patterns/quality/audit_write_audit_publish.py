@@ -31,7 +31,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from patterns.core.audit import AuditSpec, judge, specify
-from patterns.core.commit import Account, Commit, entries_of, parse
+from patterns.core.commit import Account, Commit, Execution, entries_of, parse
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
@@ -104,14 +104,22 @@ class Upsert:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """Have one of Delta's own SQL statements change the table at a path; `{table}` in it stands for the table."""
+    """Have one of Delta's own SQL statements change the table at a path; `{table}` in it stands for the table.
+
+    Args:
+        sql: The statement.
+        path: Address of the table.
+        at: Version of the table the statement is for; None: whichever it is at.
+    """
 
     sql: str
     path: str
+    at: int | None = None
 
     def options(self) -> dict[str, str]:
         """Give what the writer is told."""
-        return {"statement": self.sql.format(table=f"delta.`{self.path}`")}
+        told = {"statement": self.sql.format(table=f"delta.`{self.path}`")}
+        return told if self.at is None else {**told, "at": str(self.at)}
 
 
 Change = Overwrite | Upsert | Statement
@@ -145,12 +153,14 @@ class Provenance:
         accounts: Partition to what the layer above has for it.
         expected: Further figures a partition must have, by partition and measure.
         landed: Partition to the fingerprint of the landed files it was read from.
+        execution: Which execution it is, for a table that is executed by period.
     """
 
     inputs: Mapping[str, int] = field(default_factory=dict)
     accounts: Mapping[str, Account] = field(default_factory=dict)
     expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     landed: Mapping[str, str] = field(default_factory=dict)
+    execution: Execution | None = None
 
 
 def publish(
@@ -205,7 +215,9 @@ def published(target: Target, partitions: Sequence[str], *, before: int | None =
     return _receipt(target.lake, target.contract.dataset, _commit_id(target, partitions), before)
 
 
-def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenance) -> Commit | None:
+def restate(
+    spark: SparkSession, target: Target, sql: str, provenance: Provenance, *, at: int | None = None
+) -> Commit | None:
     """Change a table by one of Delta's own statements, audited as it would leave the table, in one commit.
 
     Args:
@@ -213,6 +225,7 @@ def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenanc
         target: The table, its contract and the run; it exists.
         sql: The statement; `{table}` stands for the table.
         provenance: Accounts of the table as it is afterwards.
+        at: Version of the table the statement is for; None: whichever it is at.
 
     Returns:
         The commit; None when there was nothing to change, as for a compaction of what is compact.
@@ -228,7 +241,7 @@ def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenanc
             where=contract.dataset,
             next_step="overwrite the partitions it concerns instead",
         )
-    change = Statement(sql=sql, path=lake.path(contract.dataset))
+    change = Statement(sql=sql, path=lake.path(contract.dataset), at=at)
     before = lake.version(contract.dataset)
     try:
         return _publish(spark.range(0).toDF("nothing"), target, change, (), provenance)
@@ -247,7 +260,7 @@ def _publish(
     companions: Sequence[Companion] = (),
 ) -> Commit:
     contract, lake = target.contract, target.lake
-    commit_id = _commit_id(target, partitions)
+    commit_id = _commit_id(target, partitions, provenance.execution)
     info = _info(target, commit_id, change, provenance, time.time())
     spec = specify(contract, partitions, provenance.accounts, info, expected=provenance.expected)
     before = lake.version(contract.dataset)
@@ -277,10 +290,14 @@ def _beside(companion: Companion, target: Target, partitions: Sequence[str], inf
     )
 
 
-def _commit_id(target: Target, partitions: Sequence[str]) -> str:
+def _commit_id(target: Target, partitions: Sequence[str], execution: Execution | None = None) -> str:
     # A run may publish several batches that begin and end alike; they are told apart by what lies between.
     batch = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:12]
     span = f"{partitions[0]}..{partitions[-1]}:{batch}" if partitions else "all"
+    if execution is not None:
+        # What was restored over is published again by the same run: on another version it is another batch.
+        what = "" if execution.restores is None else f" back to {execution.restores}"
+        span = f"{execution.period} on {execution.onto}{what}"
     return f"{target.contract.dataset}/{span}/{target.run.run_id}"
 
 
@@ -292,6 +309,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
         "started_at": started,
         "inputs": dict(provenance.inputs),
         "landed": dict(provenance.landed),
+        **({} if provenance.execution is None else {"execution": asdict(provenance.execution)}),
         "run": {
             "run_id": run.run_id,
             "job": run.job,

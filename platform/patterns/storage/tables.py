@@ -72,12 +72,21 @@ def _properties(contract: Contract) -> dict[str, str]:
         # A commit is idempotent for as long as its transaction identifier is remembered; forever would grow the log.
         "delta.setTransactionRetentionDuration": "interval 7 days",
         **_togetherness(contract),
+        **_retention(contract),
         **metadata_enhancer.properties(contract),
     }
 
 
 def _togetherness(contract: Contract) -> dict[str, str]:
     return {APPEARS_WITH: contract.appears_with} if contract.appears_with else {}
+
+
+def _retention(contract: Contract) -> dict[str, str]:
+    """Keep versions for as long as an execution may have to be merged on one of them again."""
+    if contract.executed is None or contract.replay_limit is None:
+        return {}
+    kept = f"interval {(contract.executed.length * (contract.replay_limit + 1)).days + 1} days"
+    return {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
 
 
 def _create(spark: SparkSession, path: str, contract: Contract) -> None:

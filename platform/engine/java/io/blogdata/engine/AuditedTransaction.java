@@ -3,11 +3,16 @@ package io.blogdata.engine;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiFunction;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.delta.DeltaOperations;
 import org.apache.spark.sql.delta.OptimisticTransaction;
+import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.actions.Action;
+import org.apache.spark.sql.delta.actions.Protocol;
 import org.apache.spark.sql.delta.actions.SetTransaction;
 import scala.Option;
+import scala.Tuple2;
+import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -63,14 +68,37 @@ final class AuditedTransaction extends OptimisticTransaction {
   @Override
   public Option<Object> commitImpl(
       Seq<Action> actions, DeltaOperations.Operation operation, boolean canSkipEmptyCommits, Map<String, String> tags) {
-    probe.reached("written");
-    List<Action> all = new ArrayList<>(CollectionConverters.asJava(actions));
-    info = audit.apply(this, all);
-    probe.reached("audited");
-    all.add(once);
+    List<Action> all = audited(CollectionConverters.asJava(actions).iterator());
     Option<Object> version = super.commitImpl(Scala.seq(all), operation, canSkipEmptyCommits, tags);
     probe.reached("committed");
     return version;
+  }
+
+  /** How a restoration commits: without a look at what came in between, so it fails when anything did. */
+  @Override
+  public Tuple2<Object, Snapshot> commitLarge(
+      SparkSession spark,
+      Iterator<Action> actions,
+      Option<Protocol> newProtocol,
+      DeltaOperations.Operation operation,
+      Map<String, String> context,
+      Map<String, String> metrics) {
+    List<Action> all = audited(CollectionConverters.asJava(actions));
+    Tuple2<Object, Snapshot> committed =
+        super.commitLarge(
+            spark, CollectionConverters.asScala(all.iterator()), newProtocol, operation, context, metrics);
+    probe.reached("committed");
+    return committed;
+  }
+
+  private List<Action> audited(java.util.Iterator<Action> actions) {
+    probe.reached("written");
+    List<Action> all = new ArrayList<>();
+    actions.forEachRemaining(all::add);
+    info = audit.apply(this, all);
+    probe.reached("audited");
+    all.add(once);
+    return all;
   }
 
   @Override

@@ -35,9 +35,9 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), {@code txnAppId} and {@code txnVersion}, and
  * {@code replaceWhere} to overwrite rows, {@code merge} ({@link Merge} as JSON) to change some, or {@code statement}
- * for one of Delta's SQL statements, to which the given rows mean nothing. {@code companions} (a list of {@link Companion}
- * as JSON) are written and audited before the commit, and part of what it says. {@code probe} names a folder for stepping
- * through the phases in tests.
+ * for one of Delta's SQL statements, to which the given rows mean nothing, and {@code at} for the version of the table
+ * it is for. {@code companions} (a list of {@link Companion} as JSON) are written and audited before the commit, and part
+ * of what it says. {@code probe} names a folder for stepping through the phases in tests.
  */
 public final class AuditedWrite implements CreatableRelationProvider, DataSourceRegister {
 
@@ -64,6 +64,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             Option.apply(System.currentTimeMillis()));
     Merge merge = options.containsKey("merge") ? Json.read(options.get("merge"), Merge.class) : null;
     String statement = options.get("statement");
+    String at = options.get("at");
     boolean whole = merge != null || statement != null;
     Companion[] companions =
         options.containsKey("companions") ? Json.read(options.get("companions"), Companion[].class) : new Companion[0];
@@ -76,6 +77,9 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
                     begun, (open, actions) -> audited(log, open, actions, spec, data, whole, companions, probe), once, probe);
             if (merge != null) {
               merge.require(transaction.snapshot());
+            }
+            if (at != null) {
+              TableMoved.unless(Long.parseLong(at), transaction.snapshot());
             }
             return transaction;
           },

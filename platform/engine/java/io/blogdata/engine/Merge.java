@@ -51,8 +51,8 @@ final class Merge {
 
   /** Changes that were computed from one version of a table are not for another one. */
   void require(Snapshot snapshot) {
-    if (at != null && snapshot.version() != at) {
-      throw new TableMoved(at, snapshot.version());
+    if (at != null) {
+      TableMoved.unless(at, snapshot);
     }
   }
 

@@ -1,0 +1,64 @@
+"""What a table that is executed by period is made of now, derived from its own commits.
+
+Each execution merges into the table as the one before it has left it. A restoration takes the table back to an earlier
+version, and with it all that was executed since. Both are commits that say so about themselves, so this state cannot
+disagree with the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from patterns.core.commit import Entry
+
+EMPTY = -1
+"""The version before there was any row: what a restoration to nothing goes back to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Executed:
+    """One line of the state table.
+
+    Args:
+        execution: Period of the execution.
+        version: Version of the table its newest merge has made.
+        applied: The table contains that merge; False when the table has been restored to a version before it since.
+    """
+
+    execution: str
+    version: int
+    applied: bool
+
+
+def applied(marks: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Give the executions that the table consists of, in the order of their merges, which is that of their periods.
+
+    Args:
+        marks: Executions and restorations of a table, all it ever had.
+    """
+    made: tuple[Entry, ...] = ()
+    held = [(EMPTY, made)]
+    for mark in sorted(marks, key=lambda mark: mark.version):
+        if mark.restored is None:
+            # Nothing is later than what was merged last: an empty table may have been restored without a commit.
+            made = (*(entry for entry in made if entry.partition < mark.partition), mark)
+        else:
+            made = next(then for version, then in reversed(held) if version <= mark.restored)
+        held.append((mark.version, made))
+    return made
+
+
+def state(marks: Iterable[Entry]) -> dict[str, Executed]:
+    """Derive the state table: execution to the version of the table it has made, in order.
+
+    Args:
+        marks: Executions and restorations of a table, all it ever had.
+    """
+    known = sorted(marks, key=lambda mark: mark.version)
+    there = {mark.version for mark in applied(known)}
+    newest = {mark.partition: mark.version for mark in known if mark.restored is None}
+    return {
+        execution: Executed(execution=execution, version=version, applied=version in there)
+        for execution, version in sorted(newest.items())
+    }

@@ -1,0 +1,203 @@
+"""Stateful Merger: before an old delivery is merged again, the table is what it was before that delivery came.
+
+Problem: each execution merges its changes into one table. When an old one runs again, its changes meet rows of later
+ones, and readers see a table that never was (Merger).
+
+How it works: every merge says in its commit which execution it belongs to, and every restoration how far it went back;
+execution time -> table version, the pattern's state table, is derived from these commits
+(:mod:`patterns.core.executions`). An execution that comes after all that the table consists of is merged, no more. Any
+other one begins by a restoration to the version before the first merge that must not be seen: its own earlier one, or
+that of the next later execution. It is a commit of its own, audited: the table must have the rows again that it had.
+Then the execution is merged, and after it the later ones, in their order (:func:`due`); a crash at any moment leaves
+them known as not contained, and the next run goes on.
+
+The trap: to restore the version that the previous execution has made. What was done in between, a compaction for
+instance, is lost then; the version to restore is that of the execution's own merge, less one. And a
+vacuum takes files that only old versions have: before anything is touched, every file of the version to restore is
+looked for (:class:`VersionVacuumed`).
+
+When not to use it: when deliveries do not build on one another (Data Overwrite), or when backfills may show what never
+was (Merger). Executions run one at a time, and one that runs again takes all later ones with it: a limit bounds them.
+
+Source: Data Engineering Design Patterns, ch. 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+
+from patterns.core.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
+from patterns.core.contract import Contract
+from patterns.core.errors import ConfigurationError, PlatformError
+from patterns.core.events import EventLog
+from patterns.core.executions import EMPTY, applied, state
+from patterns.core.lake import Lake
+from patterns.idempotency.data_overwrite import overwrite_table
+from patterns.idempotency.merger import DELETED, merge
+from patterns.quality import constraints_enforcer
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, restate
+from patterns.quality.write_faults import ConcurrentWrite
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class VersionVacuumed(PlatformError):
+    """The version to restore has lost files, or its place in the log; nothing was touched."""
+
+
+class ReplayTooLong(PlatformError):
+    """More executions would follow from one that runs again than the contract allows; nothing was touched."""
+
+
+def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
+    """Give what has to be executed, in order: what is asked for, and what the table has, or had, later than that.
+
+    Args:
+        contract: Of a table that is executed by period.
+        marks: Its executions and restorations.
+        asked: Executions somebody asks for.
+
+    Returns:
+        These and every later execution; executions that a restoration took from the table are among those asked for.
+
+    Raises:
+        ReplayTooLong: More later executions than the contract's limit would follow.
+    """
+    wanted = {*asked, *undone(marks)}
+    follow = sorted(key for key in state(marks) if wanted and key > min(wanted) and key not in wanted)
+    if contract.replay_limit is not None and len(follow) > contract.replay_limit:
+        first = min(wanted)
+        raise ReplayTooLong(
+            what=f"{len(follow)} later executions would run again after {first}, the limit is {contract.replay_limit}",
+            where=contract.dataset,
+            next_step=f"name them, too: blogdata plan --replay {contract.dataset} --partitions {first}..{follow[-1]}",
+        )
+    return sorted({*wanted, *follow})
+
+
+def undone(marks: Sequence[Entry]) -> list[str]:
+    """Give the executions that a restoration has taken from the table, and that have to be merged again, in order."""
+    return [line.execution for line in state(marks).values() if not line.applied]
+
+
+def execute(
+    spark: SparkSession,
+    target: Target,
+    events: EventLog,
+    period: str,
+    changes: Callable[[DataFrame], DataFrame],
+    provenance: Provenance,
+    *,
+    deleted: str | None = DELETED,
+) -> Commit:
+    """Merge the changes of one execution into the table as the executions before it have left it.
+
+    Args:
+        spark: The session.
+        target: The table, its contract and the run.
+        events: The event log.
+        period: Key of the execution's period.
+        changes: From the table as it is before the execution to the changes, as for `merge`.
+        provenance: Inputs and accounts; they are about the table as the execution leaves it.
+        deleted: As for `merge`.
+
+    Returns:
+        The commit of the merge; ``repeated`` when this run has made it before and the table still contains it.
+        Executions later than this one are not contained afterwards: :func:`due` tells them.
+
+    Raises:
+        ConfigurationError: The contract says nothing of executions.
+        VersionVacuumed: The version to restore is not there any more.
+        ConcurrentWrite: Another run changed the table meanwhile; transient.
+        PlatformError: As :func:`merge`.
+    """
+    contract, lake = target.contract, target.lake
+    if contract.executed is None:
+        raise ConfigurationError(
+            what="a stateful merge needs to know how long the period of an execution is",
+            where=contract.dataset,
+            next_step="declare `executed` in the contract, or merge without state (Merger)",
+        )
+    seen = lake.version(contract.dataset)
+    there = applied(events.executions(contract.dataset))
+    own = next((entry for entry in there if entry.partition == period), None)
+    if own is not None and own.run_id == target.run.run_id:
+        return _published(lake, own)
+    kept = [entry for entry in there if entry.partition < period]
+    # An empty table is restored to nothing without a commit.
+    if seen is None or len(kept) == len(there) or _restore(spark, target, period, there, seen) is None:
+        kept = list(there)
+    constraints_enforcer.enforce(spark, lake, contract, engine=target.engine is Engine.TRANSACTION)
+    onto = lake.version(contract.dataset)
+    assert onto is not None
+    if list(applied(events.executions(contract.dataset))) != kept:
+        raise ConcurrentWrite(
+            what=f"another run merged or restored something while {period} was about to be merged",
+            where=contract.dataset,
+            next_step="nothing of this execution was merged; it is retried, or run it again",
+        )
+    before = lake.read(spark, contract.dataset, onto)
+    said = replace(provenance, execution=Execution(period=period, onto=onto))
+    return merge(changes(before), target, said, deleted=deleted, at=onto)
+
+
+def restorable(lake: Lake, dataset: str, version: int) -> bool:
+    """Tell, without a JVM, whether a version can be restored: the log has it, and the store all of its files."""
+    try:
+        return version == EMPTY or not lake.missing_files(dataset, version)
+    except DeltaError:
+        return False
+
+
+def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[Entry], onto: int) -> Commit | None:
+    """Take the table, if it is at that version, back to before the first execution that must not be in it."""
+    contract, lake = target.contract, target.lake
+    kept = [entry for entry in there if entry.partition < period]
+    version = there[len(kept)].version - 1 if kept else EMPTY
+    later = [entry for entry in there if entry.partition > period]
+    if not restorable(lake, contract.dataset, version):
+        raise _vacuumed(target, period, version, later)
+    provenance = Provenance(
+        execution=Execution(period=period, onto=onto, restores=version),
+        expected={WHOLE_TABLE: {"rows": kept[-1].rows_out if kept else 0}},
+    )
+    try:
+        if target.engine is Engine.CHECKPOINT:
+            rows = lake.read(spark, contract.dataset, None if version == EMPTY else version)
+            return overwrite_table(rows.limit(0) if version == EMPTY else rows, target, provenance)
+        sql = "DELETE FROM {table}" if version == EMPTY else f"RESTORE TABLE {{table}} TO VERSION AS OF {version}"
+        return restate(spark, target, sql, provenance, at=onto)
+    except PySparkException as error:
+        # Delta restores nothing that a vacuum would be allowed to take, whether it has or not.
+        if "BEYOND_DELETED_FILE_RETENTION" not in str(error):
+            raise
+        raise _vacuumed(target, period, version, later) from error
+
+
+def _vacuumed(target: Target, period: str, version: int, later: Sequence[Entry]) -> VersionVacuumed:
+    lake, contract = target.lake, target.contract
+    oldest = next((one for one in later if restorable(lake, contract.dataset, one.version - 1)), None)
+    instead = f"run again from {oldest.partition} on, the oldest one that can be, or " if oldest else ""
+    return VersionVacuumed(
+        what=f"version {version}, on which {period} has to be merged, is older than what a vacuum leaves",
+        where=contract.dataset,
+        next_step=f"{instead}rebuild the table from its first execution on, which needs no earlier version: "
+        f"blogdata plan --replay {contract.dataset} --partitions all",
+    )
+
+
+def _published(lake: Lake, entry: Entry) -> Commit:
+    table = lake.table(entry.dataset)
+    assert table is not None
+    for line in table.history(table.version() - entry.version + 1):
+        info = parse(line.get("userMetadata"))
+        if int(line["version"]) == entry.version and info is not None:
+            entries = entries_of(entry.dataset, entry.version, info)
+            return Commit(dataset=entry.dataset, version=entry.version, entries=entries, info=info, repeated=True)
+    raise AssertionError(f"{entry.dataset} has no version {entry.version}, which its events name")

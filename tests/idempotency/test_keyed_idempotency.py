@@ -1,0 +1,171 @@
+"""Keyed Idempotency: a visit's id is that of its first appended line, so what comes late does not change it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+
+from assets.transforms import access_logs
+from patterns.idempotency.keyed_idempotency import STAMP, stamp
+from patterns.ingestion.landed_lines import REPLAY_PREFIX
+
+NINE = datetime(2026, 1, 5, 9, tzinfo=timezone.utc)
+VIEWS = (
+    "user_id string, event_time timestamp, visit_id string,"
+    " arrival_hour string, source_file string, source_offset bigint"
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """A page view, minutes after nine, where it was appended."""
+
+    minute: int
+    offset: int
+    file: str = "visits/date=2026-01-05/hour=10/access-0123abcd-2026-01-05T11-00-00-000000000000.log"
+    user: str = "a"
+    hour: str = "2026-01-05T10"
+
+
+def ids(spark: Any, views: Sequence[View], around: Sequence[View] = ()) -> dict[tuple[str, int], str]:
+    """Visitor and minute to visit id, for page views that are computed together."""
+    frames = [
+        spark.createDataFrame(
+            [
+                (view.user, NINE + timedelta(minutes=view.minute), None, view.hour, view.file, view.offset)
+                for view in found
+            ],
+            VIEWS,
+        )
+        for found in (views, around)
+    ]
+    rows = access_logs.with_visit_ids(frames[0], frames[1], "k").collect()
+    return {
+        (row["user_id"], int((row["event_time"].astimezone(timezone.utc) - NINE).total_seconds() // 60)): row[
+            "visit_id"
+        ]
+        for row in rows
+    }
+
+
+def test_figure_4_8_a_late_record_does_not_change_the_id_of_the_visit_it_begins(spark: Any) -> None:
+    """10:09 and 10:12 were there when the job stopped; 09:55 was appended before it was started again."""
+    before = ids(spark, [View(69, 0), View(72, 100)])
+    after = ids(spark, [View(69, 0), View(72, 100), View(55, 200)])
+    assert set(before.values()) == set(after.values())
+    assert len(set(after.values())) == 1
+
+
+def test_figure_4_8_the_time_of_the_first_event_would_have_changed_it(spark: Any) -> None:
+    def began(*minutes: int) -> set[datetime]:
+        rows = [("a", NINE + timedelta(minutes=minute)) for minute in minutes]
+        frame = spark.createDataFrame(rows, "user_id string, event_time timestamp")
+        return {row["visit_start"] for row in access_logs.sessionize(frame).collect()}
+
+    assert began(69, 72) != began(69, 72, 55)
+
+
+def test_two_visits_that_a_late_line_joins_go_by_the_one_that_was_appended_first(spark: Any) -> None:
+    apart = ids(spark, [View(100, 0), View(50, 100)])
+    assert len(set(apart.values())) == 2
+    joined = ids(spark, [View(100, 0), View(50, 100), View(75, 200)])
+    assert set(joined.values()) == {apart["a", 100]}, "not the one that began first"
+
+
+LATER = "visits/date=2026-01-05/hour=09/other-4567abcd-2026-01-07T08-00-00-000000000000.log"
+
+
+def test_the_lines_of_a_log_that_was_landed_later_are_later_whatever_hour_they_were_logged_in(spark: Any) -> None:
+    before = ids(spark, [View(69, 0)])
+    after = ids(spark, [View(69, 0), View(55, 0, file=LATER, hour="2026-01-05T09")])
+    assert set(after.values()) == {before["a", 69]}
+    # The hour they lie in alone would have put them first.
+    naive = ids(spark, [View(69, 0, file="10/b.log"), View(55, 0, file="09/a.log", hour="2026-01-05T09")])
+    assert set(naive.values()) != {ids(spark, [View(69, 0, file="10/b.log")])["a", 69]}
+
+
+def test_however_a_log_came_to_be_parted_a_line_has_its_place_in_the_whole_of_it(spark: Any) -> None:
+    whole = [View(60, 0), View(61, 100)]
+    folder = "visits/date=2026-01-05/hour=10/access-0123abcd-"
+    parted = [View(60, 0), View(61, 0, file=f"{folder}2026-01-05T12-00-00-000000000100.log")]
+    assert ids(spark, whole[1:]) == ids(spark, parted[1:])
+    assert ids(spark, whole) == ids(spark, parted)
+
+
+def test_a_correction_of_a_dead_letter_comes_after_all_lines(spark: Any) -> None:
+    corrected = View(55, 0, file=f"visits/date=2026-01-05/hour=09/{REPLAY_PREFIX}0123.log", hour="2026-01-05T09")
+    assert set(ids(spark, [View(69, 0), corrected]).values()) == set(ids(spark, [View(69, 0)]).values())
+
+
+def test_the_part_of_a_visit_in_another_hour_has_the_same_id(spark: Any) -> None:
+    ten, eleven = View(110, 100), View(125, 0)
+    whole = ids(spark, [ten, eleven])
+    assert ids(spark, [ten], around=[eleven])["a", 110] == whole["a", 110] == whole["a", 125]
+    assert ids(spark, [eleven], around=[ten])["a", 125] == whole["a", 125]
+
+
+@pytest.mark.parametrize("hour", [0, 11])
+def test_the_time_in_a_files_name_sorts_as_time_does_and_behind_its_hour(hour: int) -> None:
+    import re
+
+    moment = datetime(2026, 1, 5, hour, 7, 9, tzinfo=timezone.utc)
+    assert re.fullmatch(STAMP, stamp(moment))
+    assert (
+        f"2026-01-05T{hour:02d}"
+        < stamp(moment)
+        < stamp(moment + timedelta(seconds=1))
+        < stamp(moment + timedelta(hours=1))
+    )
+
+
+minutes = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 300)), min_size=1, max_size=12, unique=True)
+
+
+def visits(views: Sequence[View]) -> list[list[View]]:
+    """Visits in plain Python: a new one begins after 30 minutes of silence."""
+    found: list[list[View]] = []
+    for view in sorted(views, key=lambda view: (view.user, view.minute)):
+        last = found[-1][-1] if found else None
+        if last is not None and last.user == view.user and view.minute - last.minute <= 30:
+            found[-1].append(view)
+        else:
+            found.append([view])
+    return found
+
+
+@hypothesis(max_examples=12, deadline=None)
+@given(appended=minutes, data=st.data())
+def test_whatever_runs_the_appended_lines_are_split_into_ids_grow_together_and_never_change(
+    spark: Any, appended: list[tuple[str, int]], data: st.DataObject
+) -> None:
+    views = [View(minute, number, user=user) for number, (user, minute) in enumerate(appended)]
+    stops = sorted(data.draw(st.sets(st.integers(1, len(views)), max_size=2)) | {len(views)})
+    known: dict[tuple[str, int], str] = {}
+    first: dict[tuple[str, int], str] = {}
+    for stop in stops:
+        known = ids(spark, views[:stop])
+        for view in views[:stop]:
+            first.setdefault((view.user, view.minute), known[view.user, view.minute])
+    for visit in visits(views):
+        (found,) = {known[view.user, view.minute] for view in visit}
+        oldest = min(visit, key=lambda view: view.offset)
+        assert found == first[oldest.user, oldest.minute], "the id its first appended line had from its first run on"
+    assert len({*known.values()}) == len(visits(views))
+
+
+def test_the_position_is_what_the_splitter_writes(spark: Any) -> None:
+    columns = "arrival_hour string, source_file string, source_offset bigint"
+    row = spark.createDataFrame([("2026-01-05T10", View(0, 0).file, 7)], columns)
+    (found,) = row.select(access_logs.position().alias("p")).select("p.*").collect()
+    assert tuple(found) == (False, "2026-01-05T11-00-00", "access-0123abcd", 7)
+    other = row.withColumn("source_file", F.lit("visits/date=2026-01-05/hour=10/access.log"))
+    (found,) = other.select(access_logs.position().alias("p")).select("p.*").collect()
+    assert tuple(found) == (False, "2026-01-05T10", "visits/date=2026-01-05/hour=10/access.log", 7)

@@ -1,0 +1,92 @@
+"""silver.users_current through the platform: one execution a day, in order, and old days again (Stateful Merger)."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+
+from blogdata.main import app
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from patterns.core.executions import state
+
+DATASET = "silver.users_current"
+FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH = (f"2026-01-{day:02d}" for day in (5, 6, 7, 8, 9))
+
+
+def deliver(deployment: Deployment, day: str, logins: dict[str, str], *more: bytes) -> None:
+    """Land the users of a day, each with a login, and further lines."""
+    folder = deployment.landing / "users" / f"date={day}"
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"id": name, "login": login}).encode() for name, login in logins.items()]
+    (folder / "users.json").write_bytes(b"".join(line + b"\n" for line in (*lines, *more)))
+    (folder / "_SUCCESS").touch()
+
+
+def users(deployment: Deployment) -> list[tuple[str, str, str]]:
+    return sorted(deployment.rows(DATASET, "user_id", "login", "changed_on"))
+
+
+def executed(deployment: Deployment) -> dict[str, tuple[int, bool]]:
+    lines = state(deployment.events.executions(DATASET)).values()
+    return {line.execution: (line.version, line.applied) for line in lines}
+
+
+def agrees_with_history(deployment: Deployment) -> bool:
+    """Whether the users of today are the current versions of silver.users."""
+    history = deployment.rows("silver.users", "user_id", "login", "is_current")
+    return sorted((name, login) for name, login, current in history if current) == [
+        (name, login) for name, login, _ in users(deployment)
+    ]
+
+
+def test_days_are_executed_in_order_and_an_old_one_takes_the_later_ones_with_it(deploy: Deploy) -> None:
+    deployment = deploy("users-current")
+    deliver(deployment, FIFTH, {"a": "ann", "b": "bob"}, b'{"id": "a", "login": "again"}', b"no user")
+    deliver(deployment, SIXTH, {"a": "ann", "c": "cat"})
+    deliver(deployment, EIGHTH, {"a": "amy", "c": "cat"})
+    assert deployment.run().problems == []
+    assert users(deployment) == [("a", "amy", EIGHTH), ("c", "cat", SIXTH)]
+    assert executed(deployment) == {FIFTH: (1, True), SIXTH: (2, True), EIGHTH: (3, True)}
+    assert agrees_with_history(deployment)
+    table = deployment.lake.table(DATASET)
+    assert table is not None
+    assert table.metadata().configuration["delta.deletedFileRetentionDuration"] == "interval 32 days"
+    fifth = deployment.published(DATASET)[FIFTH]
+    assert (fifth.rows_in, fifth.rows_out, dict(fifth.reasons)) == (4, 2, {"dead_lettered": 1, "duplicates": 1})
+
+    # A correction of the second day, a day that was not delivered in time, and one without a user, which is none.
+    deliver(deployment, SIXTH, {"a": "ann", "c": "cat", "d": "dan"})
+    deliver(deployment, SEVENTH, {"a": "amy", "d": "dan"})
+    deliver(deployment, NINTH, {}, b"no user")
+    assert deployment.run().problems == []
+    assert users(deployment) == [("a", "amy", SEVENTH), ("c", "cat", EIGHTH)]
+    assert all(applied for _, applied in executed(deployment).values())
+    assert agrees_with_history(deployment)
+    assert deployment.problems() == []
+    assert deployment.run().runs == 0
+    corrected = users(deployment)
+
+    home = {"BLOGDATA_HOME": str(deployment.settings.home)}
+    planned = CliRunner().invoke(app, ["plan", "--replay", DATASET, "--partitions", SEVENTH, "--json"], env=home)
+    (run,) = json.loads(planned.stdout)["runs"]
+    assert (run["datasets"], run["partitions"]) == ([DATASET], [SEVENTH, EIGHTH, NINTH])
+    assert run["reasons"] == {"asked for": 1, f"reads {DATASET} of {SEVENTH}": 2}
+
+    # The runs of a plan leave what follows to one another: nothing is merged twice.
+    version = deployment.lake.version(DATASET)
+    assert version is not None
+    assert deployment.replay(DATASET, SEVENTH).problems == []
+    assert deployment.lake.version(DATASET) == version + 4, "a restoration and three merges"
+    assert users(deployment) == corrected
+
+    # One day again, as a person does in the UI: the step brings the later days back itself.
+    assert deployment.run(hours=(SIXTH, SIXTH), select=[DATASET]).problems == []
+    assert users(deployment) == corrected
+    assert all(applied for _, applied in executed(deployment).values())
+    assert deployment.problems() == []
+    shown = CliRunner().invoke(app, ["sql", "SELECT * FROM ops.versions ORDER BY execution", "--json"], env=home)
+    assert [(row["execution"], row["applied"]) for row in json.loads(shown.stdout)] == [
+        (day, True) for day in (FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH)
+    ]
