@@ -21,7 +21,15 @@ def build(settings: Settings) -> dg.Definitions:
         The definitions.
     """
     return dg.Definitions(
-        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS, ops.lineage, data_docs],
+        assets=[
+            *sources.SOURCES,
+            *bronze.ASSETS,
+            *silver.ASSETS,
+            *gold.ASSETS,
+            ops.lineage,
+            ops.retired_copies,
+            data_docs,
+        ],
         jobs=JOBS,
         schedules=SCHEDULES,
         sensors=SENSORS,

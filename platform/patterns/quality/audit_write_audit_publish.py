@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from patterns.core import members
 from patterns.core.audit import AuditSpec, judge, specify
 from patterns.core.commit import Account, Commit, entries_of, parse
 from patterns.core.contract import Contract
@@ -176,6 +177,7 @@ def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenanc
 
     Raises:
         ConfigurationError: The engine cannot audit statements.
+        BehindAPointer: The dataset lives in members; a statement is for one table.
         PlatformError: As :func:`publish`.
     """
     contract, lake = target.contract, target.lake
@@ -185,6 +187,7 @@ def restate(spark: SparkSession, target: Target, sql: str, provenance: Provenanc
             where=contract.dataset,
             next_step="overwrite the partitions it concerns instead",
         )
+    members.refuse_direct(lake.table(contract.dataset), contract.dataset)
     change = Statement(sql=sql, path=lake.path(contract.dataset))
     before = lake.version(contract.dataset)
     try:
@@ -199,7 +202,7 @@ def _publish(
     rows: DataFrame, target: Target, change: Change, partitions: Sequence[str], provenance: Provenance
 ) -> Commit:
     contract, lake = target.contract, target.lake
-    commit_id = _commit_id(target, partitions)
+    commit_id = commit_id_of(target, partitions)
     info = _info(target, commit_id, change, provenance, time.time())
     spec = specify(contract, partitions, provenance.accounts, info, expected=provenance.expected)
     before = lake.version(contract.dataset)
@@ -212,10 +215,11 @@ def _publish(
         if not found:
             raise
         raise AuditFailed(contract.dataset, found) from refused
-    return _receipt(lake, contract.dataset, commit_id, before)
+    return receipt(lake, contract.dataset, commit_id, before)
 
 
-def _commit_id(target: Target, partitions: Sequence[str]) -> str:
+def commit_id_of(target: Target, partitions: Sequence[str]) -> str:
+    """Give what identifies a publication: the dataset, the partitions and the run."""
     span = f"{partitions[0]}..{partitions[-1]}:{len(partitions)}" if partitions else "all"
     return f"{target.contract.dataset}/{span}/{target.run.run_id}"
 
@@ -261,7 +265,18 @@ def _write(rows: DataFrame, target: Target, spec: AuditSpec, change: Change, com
     writer.options(**change.options()).option("txnAppId", commit_id).option("txnVersion", 1).save(path)
 
 
-def _receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:
+def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:
+    """Read a publication back from the log.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`; it has a table.
+        commit_id: Which.
+        before: The version before it was written, so far as it was; None when there was no table.
+
+    Raises:
+        PublicationUnknown: No commit bears that identifier; transient.
+    """
     table = lake.table(dataset)
     assert table is not None
     newest = table.version()
