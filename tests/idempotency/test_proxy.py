@@ -159,6 +159,16 @@ def test_a_reader_in_a_loop_sees_the_old_copy_or_the_new_one(spark: Any, lake: L
     assert (seen[0], seen[-1]) == (10, 12)
 
 
+def test_a_table_from_before_is_taken_over_with_its_versions(spark: Any, lake: Lake) -> None:
+    frame = spark.range(7).selectExpr("'h' AS hour", "id AS click", "1L AS stands_for", "'/' AS page")
+    before = overwrite_table(frame, target(Path(lake.root), "r0", contract=THINGS), Provenance())
+    commit = load(spark, lake, 10, "r1")
+    assert commit.version > before.version
+    assert (there(spark, lake), there(spark, lake, before.version)) == (10, 7)
+    assert lake.rows(THINGS.dataset, None, before.version) == {WHOLE_TABLE: 7}
+    assert [entry.rows_out for entry in EventLog(lake).history(THINGS.dataset)] == [7, 10]
+
+
 def test_a_dataset_with_partitions_has_no_copies(spark: Any, lake: Lake) -> None:
     with pytest.raises(ConfigurationError, match="has partitions"):
         proxy.load(spark.range(1), target(Path(lake.root), contract=CONTRACT), Provenance(), name="v1")

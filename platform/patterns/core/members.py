@@ -45,6 +45,7 @@ SCHEMA = pa.schema(
 )
 CLOSED = "delta.appendOnly"
 """Table property of a member that is complete: Delta itself refuses whoever would change or remove its rows."""
+_CONSTRAINT = "delta.constraints."
 _REMEMBERED = {
     # As for every table: a commit is idempotent for as long as its transaction identifier is remembered.
     "delta.setTransactionRetentionDuration": "interval 7 days",
@@ -238,9 +239,29 @@ def seen(lake: Lake, dataset: str) -> Members:
         raise NotBehindAPointer(
             what="the dataset is one table, not a pointer to several",
             where=f"{dataset} at {lake.path(dataset)}",
-            next_step="move the folder of this table away and run again; its rows come from the layer above",
+            next_step=f"publish {dataset} once more: it then keeps its copies, and its versions so far stay readable",
         )
     return members_of(table)
+
+
+def base(lake: Lake, dataset: str) -> Members:
+    """Read the state a publication starts from; a table from before the dataset lived in members is taken over.
+
+    The versions of such a table stay readable and go on being counted; only its constraints, which are about columns a
+    pointer does not have, are dropped before.
+
+    Raises:
+        NotBehindAPointer: The dataset is one table, and has partitions.
+    """
+    table = lake.table(dataset)
+    if table is None or is_pointer(table):
+        return seen(lake, dataset)
+    if table.metadata().partition_columns:
+        return seen(lake, dataset)
+    for name in table.metadata().configuration:
+        if name.startswith(_CONSTRAINT):
+            table.alter.drop_constraint(name.removeprefix(_CONSTRAINT))
+    return Members(version=table.version(), all=())
 
 
 def commit(
@@ -285,7 +306,13 @@ def commit(
             )
         else:
             table = DeltaTable(path, version=base.version, storage_options=options)
-            write_deltalake(table, data, mode="overwrite", commit_properties=properties)
+            write_deltalake(
+                table,
+                data,
+                mode="overwrite",
+                schema_mode=None if is_pointer(table) else "overwrite",
+                commit_properties=properties,
+            )
     except (CommitFailedError, DeltaError) as error:
         if isinstance(error, CommitFailedError) or "already exists" in str(error):
             return None

@@ -82,9 +82,9 @@ def publish(new: Sequence[NewMember], target: Target, provenance: Provenance, *,
     if table is not None and table.transaction_version(commit_id) is not None:
         return replace(receipt(lake, dataset, commit_id, None), repeated=True)
     partitions = keys_of(new)
-    _hold_to_the_schema(
-        target.contract, [one for one in seen.visible if not partitions.issuperset(one.partitions)], lake
-    )
+    for member in seen.visible:
+        if not partitions.issuperset(member.partitions):
+            _hold_to_the_schema(target.contract, member)
     filled = [fill(one, target, provenance) for one in new]
     info = {
         **_united([one.commit.info for one in filled]),
@@ -220,10 +220,9 @@ def _close(lake: Lake, table: str) -> None:
             file.chmod(file.stat().st_mode & ~0o222)
 
 
-def _hold_to_the_schema(contract: Contract, stay: Sequence[Member], lake: Lake) -> None:
+def _hold_to_the_schema(contract: Contract, stays: Member) -> None:
     wanted = {column.name: column.type for column in contract.columns}
-    for member in stay:
-        tables.hold_to(member.columns, wanted, where=f"{contract.dataset}, member {member.name}")
+    tables.hold_to(stays.columns, wanted, where=f"{contract.dataset}, member {stays.name}")
 
 
 def _united(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

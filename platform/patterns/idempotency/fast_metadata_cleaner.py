@@ -89,7 +89,7 @@ def replace_periods(
     """
     keys = tuple(sorted(set(partitions)))
     column = _partitioning(target.contract, keys).column
-    seen = members.seen(target.lake, target.contract.dataset)
+    seen = members.base(target.lake, target.contract.dataset)
     if not thaw:
         _refuse_frozen(seen, keys, target.contract.dataset)
     new = [

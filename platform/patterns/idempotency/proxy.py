@@ -52,7 +52,6 @@ def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str)
 
     Raises:
         ConfigurationError: The dataset has partitions.
-        NotBehindAPointer: The dataset is one table.
         ConcurrentWrite: Another run's copy became visible meanwhile; transient.
         PlatformError: As `publish`.
     """
@@ -62,7 +61,7 @@ def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str)
             where=target.contract.dataset,
             next_step="use patterns.idempotency.fast_metadata_cleaner, which keeps a table for each partition",
         )
-    seen = members.seen(target.lake, target.contract.dataset)
+    seen = members.base(target.lake, target.contract.dataset)
     return audited_members.publish([NewMember(name=name, frame=frame)], target, provenance, seen=seen)
 
 
