@@ -145,6 +145,12 @@ class Lake:
             )
         chosen = self._members(dataset, table, version)
         if chosen is not None:
+            if not chosen:
+                raise DatasetMissing(
+                    what=f"{dataset} has no table that is visible",
+                    where=self.path(dataset),
+                    next_step=f"somebody took it out of the pointer; publish it again: blogdata run --select {dataset}",
+                )
             return self.read_members(spark, dataset, chosen)
         reader = spark.read.format("delta")
         if version is not None:
