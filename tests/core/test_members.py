@@ -61,6 +61,9 @@ def test_a_state_is_changed_once(lake: Lake) -> None:
     assert names(members.seen(lake, DATASET).visible) == ["2026-01-05", "2026-01-12"]
     assert lake.rows(DATASET, "week") == {"2026-01-05": 1, "2026-01-12": 1}
     assert lake.rows(DATASET, "week", version=0) == {"2026-01-05": 1}
+    assert [part.table.table_uri.rstrip("/")[-12:] for part in lake.parts(DATASET, partitions=["2026-01-12"])] == [
+        "2026-01-12-a"
+    ], "what is not asked for is not opened"
 
 
 def test_of_many_who_change_it_at_once_nobody_is_lost(lake: Lake) -> None:

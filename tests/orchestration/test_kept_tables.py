@@ -43,10 +43,11 @@ class Server:
         yield self.session
 
 
-@pytest.fixture
-def home(spark: Any, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three weeks of page views, two of which are final."""
-    lake = Lake(root=str(tmp_path / "lake"))
+    home = tmp_path_factory.mktemp("home")
+    lake = Lake(root=str(home / "lake"))
     values = {
         "event_week": "week",
         "event_time": "CAST(concat(week, 'T12:00:00Z') AS TIMESTAMP)",
@@ -60,7 +61,7 @@ def home(spark: Any, tmp_path: Path) -> Path:
     accounts = {week: Account(rows_in=1) for week in WEEKS}
     replace_periods(frame, Target(lake=lake, contract=WEEKLY, run=run), WEEKS, Provenance(accounts=accounts))
     publish(lake, HOURLY, "event_hour", {f"{week}T12": 1 for week in WEEKS})
-    return tmp_path
+    return home
 
 
 def materialize(asset: dg.AssetsDefinition, home: Path, spark: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,19 +81,27 @@ class Lake:
         table = self.table(dataset)
         return None if table is None else table.version()
 
-    def rows(self, dataset: str, column: str | None, version: int | None = None) -> dict[str, int]:
+    def rows(
+        self,
+        dataset: str,
+        column: str | None,
+        version: int | None = None,
+        *,
+        partitions: Collection[str] | None = None,
+    ) -> dict[str, int]:
         """Count the rows of each partition from the log alone.
 
         Args:
             dataset: Name as `layer.table`.
             column: Partition column; None counts the whole table under the key "".
             version: Table version; None for the newest.
+            partitions: Those that are asked for; others may be left out. None: all.
 
         Returns:
             Partition value to number of rows.
         """
         counts: dict[str, int] = {}
-        for part in self.parts(dataset, version):
+        for part in self.parts(dataset, version, partitions=partitions):
             for action in pa.table(part.table.get_add_actions(flatten=True)).to_pylist():
                 key = "" if column is None else str(action[f"partition.{column}"])
                 removed = action.get("deletionVector.cardinality") or 0
@@ -101,12 +109,15 @@ class Lake:
                     counts[key] = counts.get(key, 0) + int(action["num_records"]) - int(removed)
         return counts
 
-    def parts(self, dataset: str, version: int | None = None) -> list[Part]:
+    def parts(
+        self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
+    ) -> list[Part]:
         """Open the tables that hold a dataset's rows without a JVM: its own one, or the visible members'.
 
         Args:
             dataset: Name as `layer.table`.
             version: Version of the dataset; None for the newest.
+            partitions: Leaves out tables that have none of these; None: all.
 
         Returns:
             The tables; none when the dataset has never been published.
@@ -124,6 +135,7 @@ class Lake:
                     table=self._at(members.table_of(dataset, member.location), member.version), partitions=_only(member)
                 )
                 for member in chosen
+                if partitions is None or not set(partitions).isdisjoint(member.partitions)
             ]
         if version is not None:
             table.load_as_version(version)

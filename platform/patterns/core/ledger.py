@@ -74,7 +74,7 @@ def _at_one_version(
     column = contract.partition_column
     for _ in range(_LOOKS):
         version = lake.version(contract.dataset)
-        there = lake.rows(contract.dataset, column, version)
+        there = lake.rows(contract.dataset, column, version, partitions=partitions)
         published = events.publications(contract.dataset, partitions)
         if version is None or all(entry.version <= version for entry in published.values()):
             break
