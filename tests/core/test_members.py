@@ -11,6 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from patterns.core import members, retired
+from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.members import NONE_YET, BehindAPointer, Member, MemberRemoved, NotBehindAPointer
 
@@ -64,6 +65,25 @@ def test_a_state_is_changed_once(lake: Lake) -> None:
     assert [part.table.table_uri.rstrip("/")[-12:] for part in lake.parts(DATASET, partitions=["2026-01-12"])] == [
         "2026-01-12-a"
     ], "what is not asked for is not opened"
+
+
+def test_a_publication_that_makes_the_pointer_is_recorded_once(lake: Lake) -> None:
+    info = {
+        "commit_id": "c1",
+        "started_at": 0.0,
+        "partition_column": "week",
+        "measures": {"2026-01-05": {"rows": 1, "accounted": 1}},
+        "accounts": {},
+        "reasons": [],
+        "own_measures": [],
+        "breakdowns": {},
+        "inputs": {},
+        "run": {"run_id": "r1", "code_version": "c1"},
+    }
+    assert members.commit(lake, DATASET, NONE_YET, [member(lake, "2026-01-05")], info) == 0
+    events = EventLog(lake)
+    for _ in range(3):
+        assert [entry.rows_out for entry in events.history(DATASET)] == [1]
 
 
 def test_of_many_who_change_it_at_once_nobody_is_lost(lake: Lake) -> None:
