@@ -116,7 +116,8 @@ written by delta-rs before the first round.
 - *DELETE and INSERT*: the two statements on one Delta table, without audits or accounts, in which every week is a file
   of its own; the statistics of its columns let DELETE leave the other files alone, and it has to look at them all.
 
-At the end both hold the same rows, 100 weeks of them.
+At the end both hold the same rows, 100 weeks of them. What the view costs a reader is below the table: each of its
+tables has a log of its own, which is why past years are frozen into one.
 """,
 )
 CHAPTERS: Mapping[str, Chapter] = MappingProxyType({"a": _A, "b": _B, "c": _C, "d": _D, "e": _E, "f": _F})

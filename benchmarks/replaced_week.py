@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -111,6 +112,15 @@ class World:
         rows = same.require_equal(view, table, where=str(Path(self.plain).parent))
         assert rows == self.rows * self.weeks
 
+    def counted(self, rounds: int) -> dict[str, list[float]]:
+        """Time a reader who counts all rows: the price of a view of many tables."""
+        spark = self.bench.spark
+        peers = [
+            Peer(name="view", run=lambda number: self.lake.read(spark, CONTRACT.dataset).count()),
+            Peer(name="one table", run=lambda number: spark.read.format("delta").load(self.plain).count()),
+        ]
+        return interleaved(peers, rounds, warm_ups=WARM_UPS)
+
     def _member(self, number: int) -> Member:
         week, location = WEEKS[number], f"{WEEKS[number]}-first"
         path = self.lake.path(members.table_of(CONTRACT.dataset, location))
@@ -143,7 +153,15 @@ def measure(bench: Bench, size: Size) -> Result:
     few.require_same()
     many.require_same()
     ratios = [ratio(seconds, f"{how}, {many.span}", f"{how}, {few.span}") for how in ("metadata", "DELETE and INSERT")]
-    case = Case(name=f"{rows:,} rows a week", seconds=seconds, ratios=ratios, facts={"rows": rows * many.weeks})
+    facts = {
+        "rows": rows * many.weeks,
+        "rows of all weeks counted (seconds, median)": {
+            f"{name}, {world.span}": round(median(taken), 3)
+            for world in (few, many)
+            for name, taken in world.counted(size.rounds * REPEATS).items()
+        },
+    }
+    case = Case(name=f"{rows:,} rows a week", seconds=seconds, ratios=ratios, facts=facts)
     target = Target(
         what=f"a week replaced by metadata after {many.weeks} weeks / after {few.weeks}",
         bound="at most",
