@@ -23,7 +23,16 @@ def build(settings: Settings) -> dg.Definitions:
     """
     served = serving.ASSETS if postgres.configured(settings) else ()
     return dg.Definitions(
-        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS, *served, ops.lineage, data_docs],
+        assets=[
+            *sources.SOURCES,
+            *bronze.ASSETS,
+            *silver.ASSETS,
+            *gold.ASSETS,
+            *served,
+            ops.lineage,
+            ops.retired_copies,
+            data_docs,
+        ],
         jobs=JOBS,
         schedules=SCHEDULES,
         sensors=SENSORS,

@@ -1,12 +1,15 @@
 """ops: what the platform tells others about itself."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
 
 from orchestration.dataset import failure, key_of
 from orchestration.step import LakeAccess
+from patterns.core import retired
 from patterns.core.errors import PlatformError
+from patterns.core.retired import Removed
 from patterns.observability import dataset_tracker
 from quality.contracts import CONTRACTS
 
@@ -62,4 +65,48 @@ def lineage(context: dg.AssetExecutionContext, config: LineageConfig) -> dg.Mate
                 ),
             ),
         }
+    )
+
+
+RETIRED = dg.AssetKey(["ops", "retired_copies"])
+READERS = timedelta(days=7)
+"""How long a replaced table of a view is kept: nobody reads one version for longer."""
+KEPT = {
+    "bronze.devices": timedelta(days=CONTRACTS["bronze.devices"].retention_days),
+    "gold.visits_weekly": READERS,
+}
+"""Datasets that live in several tables, and for how long one of these is kept after it was last visible."""
+
+
+@dg.asset(
+    key=RETIRED,
+    description="Which copies and replaced tables were removed when their time was over",
+    group_name="ops",
+    owners=["team:platform"],
+    kinds={"deltalake"},
+    tags={"pattern/proxy": "", "pattern/fast-metadata-cleaner": ""},
+    deps=[dg.AssetDep(key_of(name)) for name in KEPT],
+    required_resource_keys={"lake"},
+)
+def retired_copies(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Remove what nobody sees any more, and say what it was."""
+    access: LakeAccess = context.resources.lake
+    try:
+        removed = {name: retired.remove(access.lake, name, keep=keep) for name, keep in KEPT.items()}
+    except PlatformError as error:
+        raise failure(context, error) from error
+    rows = [_removed(name, one) for name, found in removed.items() for one in found]
+    return dg.MaterializeResult(
+        metadata={
+            "removed": len(rows),
+            "bytes_free_again": sum(one.bytes for found in removed.values() for one in found),
+            **({"tables": dg.MetadataValue.table(rows)} if rows else {}),
+        }
+    )
+
+
+def _removed(dataset: str, one: Removed) -> dg.TableRecord:
+    until = "never visible" if one.visible_until is None else one.visible_until.isoformat(timespec="seconds")
+    return dg.TableRecord(
+        {"dataset": dataset, "table": one.location, "visible_until": until, "rows": one.rows, "bytes": one.bytes}
     )

@@ -158,6 +158,7 @@ def not_published(ready: Sequence[LandedPartition], published: Mapping[str, Entr
 STALE = "its input changed"
 """Why a partition runs that nobody asked for."""
 DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
+WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
 STAGES = (
     Stage(name="users delivered", datasets=("bronze.users",), grain=Grain.DAY),
     Stage(name="users", datasets=("silver.users",), grain=None),
@@ -170,7 +171,7 @@ STAGES = (
         grain=Grain.HOUR,
     ),
     Stage(name="days", datasets=DAILY, grain=Grain.DAY),
-    Stage(name="weeks", datasets=("gold.visits_cube_weekly",), grain=Grain.WEEK),
+    Stage(name="weeks", datasets=WEEKLY, grain=Grain.WEEK),
     # Nothing reads it, and its replays may be refused: it keeps nobody waiting.
     Stage(name="users today", datasets=("silver.users_current",), grain=Grain.DAY),
 )
@@ -206,7 +207,7 @@ STALENESS: Mapping[str, Callable[[Path, EventLog], Sequence[str]]] = {
         {*stale_same_hours(events, "silver.visits_enriched", "silver.visits"), *stale_for_users(events)}
     ),
     **{dataset: _periods(dataset, Grain.DAY) for dataset in DAILY},
-    "gold.visits_cube_weekly": _periods("gold.visits_cube_weekly", Grain.WEEK),
+    **{dataset: _periods(dataset, Grain.WEEK) for dataset in WEEKLY},
 }
 """Dataset to what of it is stale now."""
 LANDED = {
@@ -278,11 +279,7 @@ LINKS = (
     Link(above="silver.visits", below="silver.visit_conflicts", reach=_same),
     Link(above="silver.visits", below="silver.visits_enriched", reach=_same),
     *[Link(above="silver.visits_enriched", below=dataset, reach=_within(dataset, Grain.DAY)) for dataset in DAILY],
-    Link(
-        above="silver.visits_enriched",
-        below="gold.visits_cube_weekly",
-        reach=_within("gold.visits_cube_weekly", Grain.WEEK),
-    ),
+    *[Link(above="silver.visits_enriched", below=dataset, reach=_within(dataset, Grain.WEEK)) for dataset in WEEKLY],
 )
 """What has read what, in the order of the stages."""
 

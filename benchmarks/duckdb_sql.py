@@ -233,6 +233,14 @@ FROM keyed JOIN present USING ({period}) GROUP BY 1, 2, 3, 4
 GOLD = {
     "gold/visits_cube_daily": (_cube("event_date", _DAY), "event_date"),
     "gold/visits_cube_weekly": (_cube("event_week", _WEEK), "event_week"),
+    "gold/visits_weekly": (
+        f"""
+SELECT {_WEEK}, visit_id, event_time, keep_private, page, ad_id, referral_host, browser, network_type, device_type,
+    device_name, user_known, CASE WHEN NOT keep_private THEN user_id END AS user_id
+FROM enriched
+""",
+        "event_week",
+    ),
     "gold/page_stats": (
         f"""
 WITH counted AS (SELECT {_DAY}, {_named("page")}, {_COUNTS} FROM enriched GROUP BY 1, 2)

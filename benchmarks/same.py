@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from patterns.core.errors import PlatformError
+from patterns.core.lake import Lake
 from quality.contracts import CONTRACTS
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
             # The peers do not have it; the platform's time is with it.
             continue
         columns = [f"`{column.name}`" for column in contract.columns]
-        tables = [spark.read.format("delta").load(str(lake / contract.layer / contract.name)) for lake in (one, other)]
+        tables = [Lake(root=str(lake)).read(spark, dataset) for lake in (one, other)]
         chosen = [table.select(*columns) for table in tables]
         rows[dataset] = require_equal(
             *chosen, where=f"{dataset} in {one} and {other}", exactly=contract.layer == "gold"

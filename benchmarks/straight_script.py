@@ -286,6 +286,13 @@ class Script:
             cube = cube.withColumn("hours_present", known[F.col(period)])
             span = (days[0], days[-1]) if period == "event_date" else (weeks[0], weeks[-1])
             self.write(cube, table, period, span)
+        named = F.when(~F.col("keep_private"), F.col("user_id")).alias("user_id")
+        weekly = visits.withColumn("event_week", week).select(
+            *("event_week", "visit_id", "event_time", "keep_private", "page", "ad_id", "referral_host", "browser"),
+            *("network_type", "device_type", "device_name", "user_known"),
+            named,
+        )
+        self.write(weekly, "gold/visits_weekly", "event_week", (weeks[0], weeks[-1]))
         page = F.when(F.length("page") > 0, F.col("page")).otherwise("unknown")
         pages = keyed.withColumn("page", page).groupBy("event_date", "page").agg(*counts)
         all_views = F.sum("events").over(Window.partitionBy("event_date"))

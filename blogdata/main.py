@@ -18,6 +18,7 @@ from blogdata import (
     services_commands,
     sql_command,
     ui_command,
+    versions_command,
 )
 from blogdata.output import say_error
 from patterns.core.errors import DiskFull, PlatformError
@@ -36,6 +37,7 @@ app.command("ledger")(ledger_command.ledger)
 app.command("repair")(repair_command.repair)
 app.command("lineage")(lineage_command.lineage)
 app.command("sql")(sql_command.sql)
+app.command("versions")(versions_command.versions)
 app.command("ui")(ui_command.ui)
 for command in services_commands.app.registered_commands:
     app.registered_commands.append(command)

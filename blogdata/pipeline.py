@@ -29,6 +29,7 @@ from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain, start_of
 from patterns.idempotency import transactional_sink
+from patterns.idempotency.fast_metadata_cleaner import FROZEN
 from patterns.ingestion.full_loader import SIZE
 from patterns.ingestion.log_splitter import pending
 from quality.contracts import CONTRACTS
@@ -39,6 +40,8 @@ from services.config import Settings
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """The run's log is in Dagster's storage; on the terminal it would drown the progress."""
 _LOOK_AGAIN_SECONDS = 1.0
+GUARDS = (SIZE, FROZEN)
+"""What a person can lift for a run."""
 HOURLY_LOGS = dg.AssetKey(["landing", "hourly_access_logs"])
 
 
@@ -257,8 +260,10 @@ class Pipeline:
 def _accepted(guard: str | None) -> dict[str, str]:
     if guard is None:
         return {}
-    if guard != SIZE:
-        raise ConfigurationError(what=f"no guard is called {guard}", where="--accept", next_step=f"choose: {SIZE}")
+    if guard not in GUARDS:
+        raise ConfigurationError(
+            what=f"no guard is called {guard}", where="--accept", next_step=f"choose: {', '.join(GUARDS)}"
+        )
     return {ACCEPT: guard}
 
 

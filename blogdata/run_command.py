@@ -27,7 +27,10 @@ def run(
     ] = None,
     accept: Annotated[
         str | None,
-        typer.Option(help="Lift a guard for this run: size (a full load has far fewer or more rows than the last)"),
+        typer.Option(
+            help="Lift a guard for this run: size (a full load has far fewer or more rows than the last), frozen "
+            "(a week of a frozen year is replaced)"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:

@@ -48,6 +48,21 @@ weekly = dg.define_asset_job(
     selection=_selection("gold.visits_cube_weekly"),
     description="The gold datasets of a week",
 )
+visits_weekly = dg.define_asset_job(
+    "visits_weekly",
+    selection=_selection("gold.visits_weekly"),
+    description="The page views of a week that is not final",
+)
+freeze = dg.define_asset_job(
+    "freeze",
+    selection=dg.AssetSelection.assets(["ops", "frozen_years"]),
+    description="Turn the weeks of each past year, once they are final, into one immutable table",
+)
+retention = dg.define_asset_job(
+    "retention",
+    selection=dg.AssetSelection.assets(["ops", "retired_copies"]),
+    description="Remove the copies and replaced tables whose time is over; never what is visible",
+)
 users_of_a_day = dg.define_asset_job(
     "users_of_a_day",
     selection=_selection("bronze.users"),
@@ -86,6 +101,9 @@ JOBS = (
     daily,
     referrals,
     weekly,
+    visits_weekly,
+    freeze,
+    retention,
     users_of_a_day,
     devices,
     access_logs,

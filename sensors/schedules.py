@@ -35,21 +35,37 @@ def weekly_on_monday(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
 )
 def referrals_at_half_past_two(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest]:
     """Ask for the day that has ended, and after it for what its lookback finds."""
-    dataset = "gold.referral_stats"
-    lookback = lookback_of(CONTRACTS[dataset])
-    assert lookback is not None
-    day = key_of(context.scheduled_execution_time - Grain.DAY.length, Grain.DAY)
-    touched = stale_periods(lake.events, dataset, Grain.DAY)
-    # One execution a day, whatever it finds: a tick that is repeated asks for the same runs.
-    return [
-        dg.RunRequest(run_key=f"{day}/{key}", partition_key=key)
-        for key in static_late_data_integrator.due(day, touched, lookback)
-    ]
+    return _with_lookback(context, lake, "gold.referral_stats", Grain.DAY)
+
+
+@dg.schedule(
+    cron_schedule="30 3 * * 1",
+    job=jobs.visits_weekly,
+    description="The page views of last week, and of the weeks before it that late rows still change",
+    tags={"pattern/static-late-data-integrator": "", "pattern/fast-metadata-cleaner": ""},
+)
+def visits_weekly_on_monday(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest]:
+    """Ask for the week that has ended, and after it for what its lookback finds."""
+    return _with_lookback(context, lake, "gold.visits_weekly", Grain.WEEK)
 
 
 def _last(context: dg.ScheduleEvaluationContext, grain: Grain) -> dg.RunRequest:
     key = key_of(context.scheduled_execution_time - grain.length, grain)
     return dg.RunRequest(run_key=key, partition_key=key)
+
+
+def _with_lookback(
+    context: dg.ScheduleEvaluationContext, lake: LakeResource, dataset: str, grain: Grain
+) -> list[dg.RunRequest]:
+    lookback = lookback_of(CONTRACTS[dataset])
+    assert lookback is not None
+    current = key_of(context.scheduled_execution_time - grain.length, grain)
+    touched = stale_periods(lake.events, dataset, grain)
+    # One execution a period, whatever it finds: a tick that is repeated asks for the same runs.
+    return [
+        dg.RunRequest(run_key=f"{current}/{key}", partition_key=key)
+        for key in static_late_data_integrator.due(current, touched, lookback)
+    ]
 
 
 data_docs_at_four = dg.ScheduleDefinition(
@@ -64,4 +80,25 @@ lineage_at_half_past_four = dg.ScheduleDefinition(
     cron_schedule="30 4 * * *",
     description="The lineage of what was published, for a catalog",
 )
-SCHEDULES = (daily_at_two, referrals_at_half_past_two, weekly_on_monday, data_docs_at_four, lineage_at_half_past_four)
+freeze_on_the_first = dg.ScheduleDefinition(
+    name="freeze_on_the_first",
+    job=jobs.freeze,
+    cron_schedule="0 5 1 * *",
+    description="Freeze the past years whose weeks have become final",
+)
+retention_at_five = dg.ScheduleDefinition(
+    name="retention_at_five",
+    job=jobs.retention,
+    cron_schedule="0 5 * * *",
+    description="Remove copies and replaced tables whose time is over",
+)
+SCHEDULES = (
+    daily_at_two,
+    referrals_at_half_past_two,
+    weekly_on_monday,
+    visits_weekly_on_monday,
+    data_docs_at_four,
+    lineage_at_half_past_four,
+    freeze_on_the_first,
+    retention_at_five,
+)

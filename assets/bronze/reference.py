@@ -29,15 +29,16 @@ def users(step: Step) -> Commit:
 
 @blog_dataset("bronze.devices", deps=[LANDING_DEVICES])
 def devices(step: Step) -> Commit:
-    """Replace the whole table by the newest complete delivery, unless its size says that it is broken."""
+    """Keep the newest complete delivery as a copy of its own, unless its size says that it is broken."""
     day = newest_ready(step, "devices")
     landed = Landed.of(step, "devices", Grain.DAY, [day])
     last = step.events.publications("bronze.devices").get(WHOLE_TABLE)
     if full_loader.SIZE not in step.accepted:
         full_loader.guard(last.rows_out if last else None, landed.sizes[day].lines, where="bronze.devices")
     rows = device_rules.judge(landed.lines().withColumn("load_date", F.col("partition")))
-    return step.overwrite(
+    return step.keep_copy(
         rows,
+        name=f"v{day}-{landed.fingerprints()[day][:8]}",
         accounts={WHOLE_TABLE: landed.accounts()[day]},
         expected={WHOLE_TABLE: landed.expected_bytes()[day]},
         landed={WHOLE_TABLE: f"{day}:{landed.fingerprints()[day]}"},

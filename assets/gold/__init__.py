@@ -2,5 +2,6 @@
 
 from assets.gold.stats import page_stats, referral_stats
 from assets.gold.visits_cube import visits_cube_daily, visits_cube_weekly
+from assets.gold.visits_weekly import frozen_years, visits_weekly
 
-ASSETS = (visits_cube_daily, visits_cube_weekly, page_stats, referral_stats)
+ASSETS = (visits_cube_daily, visits_cube_weekly, visits_weekly, page_stats, referral_stats, frozen_years)

@@ -179,7 +179,7 @@ def _materialize(
                 spark=spark,
                 access=context.resources.lake,
                 secrets=context.resources.secrets,
-                run=_run(context, version),
+                run=run_context(context, version),
                 accepted=context.run.tags.get(ACCEPT, "").split(","),
             )
             with store_faults(contracts[0].dataset):
@@ -222,7 +222,13 @@ def _result(
     return dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results)
 
 
-def _run(context: dg.AssetExecutionContext, version: str) -> RunContext:
+def run_context(context: dg.AssetExecutionContext, version: str) -> RunContext:
+    """Give the run as commits name it.
+
+    Args:
+        context: Of the step.
+        version: Of the code that computes the dataset.
+    """
     return RunContext(
         run_id=context.run.run_id,
         job=context.job_name,

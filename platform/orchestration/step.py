@@ -13,7 +13,7 @@ from patterns.core.errors import PlatformError
 from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.run import RunContext
-from patterns.idempotency import stateful_merger
+from patterns.idempotency import fast_metadata_cleaner, proxy, stateful_merger
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge, removed
 from patterns.idempotency.transactional_writer import Together, overwrite_together
@@ -183,6 +183,57 @@ class Step:
         """
         provenance = Provenance(inputs=self.inputs, accounts=accounts)
         return overwrite_together(frame, self._target(), self.partitions, provenance, companions=companions)
+
+    def keep_copy(
+        self,
+        frame: DataFrame,
+        *,
+        name: str,
+        accounts: Mapping[str, Account] | None = None,
+        expected: Mapping[str, Mapping[str, int]] | None = None,
+        landed: Mapping[str, str] | None = None,
+    ) -> Commit:
+        """Publish the whole dataset as a new immutable copy, which its name then shows; audited and accounted for.
+
+        Args:
+            frame: The rows.
+            name: Of the copy, from attributes that cannot change.
+            accounts: What the layer above has.
+            expected: Further figures the copy must have.
+            landed: The fingerprint of the landed files.
+
+        Returns:
+            The commit.
+
+        Raises:
+            PlatformError: As `proxy.load`.
+        """
+        provenance = Provenance(
+            inputs=self.inputs, accounts=accounts or {}, expected=expected or {}, landed=landed or {}
+        )
+        return proxy.load(frame, self._target(), provenance, name=name)
+
+    def replace_periods(self, frame: DataFrame, *, accounts: Mapping[str, Account] | None = None) -> Commit:
+        """Publish each of the step's partitions as a table of its own in the place of the one before it.
+
+        Args:
+            frame: The rows.
+            accounts: Partition to what the layer above has for it.
+
+        Returns:
+            The commit.
+
+        Raises:
+            FrozenPeriod: A partition is frozen, and nobody has lifted that guard.
+            PlatformError: As `fast_metadata_cleaner.replace_periods`.
+        """
+        return fast_metadata_cleaner.replace_periods(
+            frame,
+            self._target(),
+            self.partitions,
+            Provenance(inputs=self.inputs, accounts=accounts or {}),
+            thaw=fast_metadata_cleaner.FROZEN in self.accepted,
+        )
 
     def merge_delivery(self, delivered: DataFrame, *, accounts: Mapping[str, Account] | None = None) -> Commit:
         """Bring the table in line with a full delivery, and write only what differs; audited and accounted for.

@@ -121,7 +121,7 @@ USERS = Contract(
 
 DEVICES = Contract(
     dataset="bronze.devices",
-    description="The devices as last delivered, the whole reference table",
+    description="The devices as last delivered, the whole reference table; earlier deliveries are kept as they were",
     owner="team:platform",
     columns=(
         c.RAW,
@@ -142,7 +142,7 @@ DEVICES = Contract(
     measures={"bytes": BYTES, "dead": "count_if(size(reasons) > 0)", "load_date": "max(load_date)"},
     breakdowns={"reasons": ("explode(reasons)",)},
     statistics=("type", "version"),
-    patterns=("Full Loader", "Readiness Marker"),
+    patterns=("Full Loader", "Readiness Marker", "Proxy"),
     freshness_hours=24,
 )
 

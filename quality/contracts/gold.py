@@ -86,6 +86,47 @@ VISITS_CUBE_WEEKLY = Contract(
     freshness_hours=12,
 )
 
+VISITS_WEEKLY = Contract(
+    dataset="gold.visits_weekly",
+    description="The page views of a week, one a row, to be queried by people; without who asked not to be shared",
+    owner="team:analytics",
+    columns=(
+        c.EVENT_WEEK,
+        *[column for column in c.VISIT if column.name in ("visit_id", "event_time", "keep_private", "page", "ad_id")],
+        Column(name="user_id", type="STRING", description="The visitor; null for who asked not to be shared"),
+        CUBE_DIMENSIONS[2],
+        *[column for column in c.CONTEXT if column.name in ("browser", "network_type", "device_type")],
+        Column(name="device_name", type="STRING", description="Name of the device for people"),
+        Column(
+            name="user_known", type="BOOLEAN", nullable=False, description="A version of the user held at the event"
+        ),
+    ),
+    key=("visit_id", "event_time", "page"),
+    partitioning=WEEK,
+    rules=(
+        Rule(
+            name="in_its_week",
+            expression="event_week = cast(cast(date_trunc('week', event_time) AS DATE) AS STRING)",
+            description="A page view lies in its week",
+        ),
+        Rule(
+            name="private_is_private",
+            expression="NOT keep_private OR user_id IS NULL",
+            description="Nobody is named who asked not to be shared",
+        ),
+    ),
+    measures={"private": "count_if(keep_private)"},
+    statistics=("event_time", "page", "user_id"),
+    lookback=13,
+    patterns=(
+        "Fast Metadata Cleaner",
+        "Aligned Fan-In",
+        "Static Late Data Integrator",
+        "Audit-Write-Audit-Publish",
+    ),
+    freshness_hours=12,
+)
+
 PAGE_STATS = Contract(
     dataset="gold.page_stats",
     description="Page views, visits and visitors of a page on a day",
@@ -136,4 +177,4 @@ REFERRAL_STATS = Contract(
     freshness_hours=6,
 )
 
-CONTRACTS = (VISITS_CUBE_DAILY, VISITS_CUBE_WEEKLY, PAGE_STATS, REFERRAL_STATS)
+CONTRACTS = (VISITS_CUBE_DAILY, VISITS_CUBE_WEEKLY, VISITS_WEEKLY, PAGE_STATS, REFERRAL_STATS)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from core.toy import CONTRACT, HOURS, WHOLE, clicks, target
 from patterns.core.commit import Account, Commit
 from patterns.core.contract import Contract
+from patterns.idempotency import fast_metadata_cleaner, proxy
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
@@ -63,6 +64,7 @@ class Writer:
         write: Publishes rows as a batch into a table that has some already.
         after: What is in the table after a batch, in plain Python.
         commutes: Batches of different partitions may come in any order.
+        published_by: What makes a batch visible: the commit of the write itself, or a swap after it.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Writer:
     write: Callable[[Any, Target, Batch, Before], Commit]
     after: Callable[[State, Batch], State]
     commutes: bool
+    published_by: Literal["commit", "swap"] = "commit"
 
     def target(self, root: Path, run: str, engine: Engine, probe: Path | None = None) -> Target:
         """Aim at its table."""
@@ -96,6 +99,15 @@ def _merge(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     return merge(frame, aim, Provenance(accounts={"": account}), deleted=None)
 
 
+def _copy(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
+    return proxy.load(frame, aim, Provenance(accounts=batch.accounts([""])), name="v2026-01-05")
+
+
+def _periods(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
+    provenance = Provenance(accounts=batch.accounts(batch.hours))
+    return fast_metadata_cleaner.replace_periods(frame, aim, batch.hours, provenance)
+
+
 WRITERS = (
     Writer(
         name="overwrite_partitions",
@@ -119,3 +131,22 @@ WRITERS = (
         commutes=True,
     ),
 )
+SWAPPERS = (
+    Writer(
+        name="replace_periods",
+        contract=replace(CONTRACT, dataset="silver.periods"),
+        write=_periods,
+        after=WRITERS[0].after,
+        commutes=True,
+        published_by="swap",
+    ),
+    Writer(
+        name="load_copy",
+        contract=replace(WHOLE, dataset="silver.copies"),
+        write=_copy,
+        after=WRITERS[1].after,
+        commutes=False,
+        published_by="swap",
+    ),
+)
+"""Writers that fill tables nobody sees, by the ways above, and then show them."""

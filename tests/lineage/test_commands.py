@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.ops import LineageConfig, lineage
-from assets.plan import DAILY
+from assets.plan import DAILY, WEEKLY
 from blogdata.main import main
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
@@ -148,7 +148,7 @@ def test_a_plan_that_is_agreed_to_runs_and_its_commits_say_who_asked(said: Said,
     after = deployment.versions()
     moved = {dataset for dataset, version in after.items() if version != before[dataset]}
     silver = {"silver.visits", "silver.visit_conflicts", "silver.visits_enriched"}
-    assert moved == {*silver, *DAILY, "gold.visits_cube_weekly", "ops.events"}
+    assert moved == {*silver, *DAILY, *WEEKLY, "ops.events"}
     assert deployment.contents() == contents
     code, out, _ = said(
         "sql", "SELECT trigger FROM ops.publications WHERE dataset = 'gold.page_stats' AND current", "--json"

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 import oracle
-from assets.plan import DAILY
+from assets.plan import DAILY, WEEKLY
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.runs import evaluations
@@ -93,7 +93,7 @@ def test_a_replay_runs_what_has_read_the_partition_and_changes_no_row(straight: 
     assert touched(straight, before) == {
         **{dataset: {HOURS[2]} for dataset in HOURLY[:3]},
         **dict.fromkeys(HOURLY[3:], hours),
-        **dict.fromkeys([*DAILY, "gold.visits_cube_weekly"], day),
+        **dict.fromkeys([*DAILY, *WEEKLY], day),
     }
     assert straight.contents() == contents
     assert straight.problems() == []
@@ -104,7 +104,7 @@ def test_a_replay_of_one_dataset_leaves_what_it_reads_alone(straight: Deployment
     before = {dataset: straight.published(dataset) for dataset in CONTRACTS}
     outcome = straight.replay("silver.visits_enriched", HOURS[0])
     assert outcome.problems == []
-    assert set(touched(straight, before)) == {"silver.visits_enriched", *DAILY, "gold.visits_cube_weekly"}
+    assert set(touched(straight, before)) == {"silver.visits_enriched", *DAILY, *WEEKLY}
     assert outcome.runs == 3
     assert straight.run().runs == 0
 
@@ -125,6 +125,7 @@ def test_a_file_that_came_after_the_flag_is_integrated_and_only_what_it_touches_
         "silver.visits_enriched": hours,
         "gold.visits_cube_daily": day,
         "gold.visits_cube_weekly": day,
+        "gold.visits_weekly": day,
         "gold.page_stats": day,
         "gold.referral_stats": day,
     }

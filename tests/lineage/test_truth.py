@@ -206,6 +206,14 @@ def test_gold_equals_a_count_in_plain_python(world: World) -> None:
     assert {row[:2]: row[2:] for row in rows} == hosts
 
 
+def test_the_page_views_of_the_week_are_all_of_them_and_name_nobody_who_asked_not_to_be(world: World) -> None:
+    columns = ("visit_id", "event_time", "page", "keep_private", "user_id")
+    enriched = world.deployment.rows("silver.visits_enriched", *columns)
+    expected = [(*row[:4], None if row[3] else row[4]) for row in enriched]
+    assert sorted(world.deployment.rows("gold.visits_weekly", *columns), key=repr) == sorted(expected, key=repr)
+    assert {row[3] for row in enriched} == {True, False}
+
+
 def test_every_event_is_enriched_with_what_the_deliveries_say_about_its_user_and_device(world: World) -> None:
     (day, users), *more = brute_force.users(world.deployment.landing).items()
     assert not more

@@ -19,6 +19,10 @@ COMPANIONS = "platform/patterns/core/companions.py"
 SINK = "platform/patterns/idempotency/transactional_sink.py"
 TOGETHER = "tests/idempotency/test_transactional_writer.py"
 SERVED = "tests/idempotency/test_transactional_sink.py"
+MEMBERS = "tests/core/test_members.py"
+PROXY = "tests/idempotency/test_proxy.py"
+AUDITED_MEMBERS = "platform/patterns/idempotency/audited_members.py"
+CLEANER = "platform/patterns/idempotency/fast_metadata_cleaner.py"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,5 +398,63 @@ MUTANTS = (
         'F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended")',
         'F.col("arrival_hour").alias("appended")',
         f"{KEYS}::test_the_lines_of_a_log_that_was_landed_later_are_later_whatever_hour_they_were_logged_in",
+        # Tables behind one name.
+    ),
+    _core(
+        "a pointer is changed whatever came in between",
+        "platform/patterns/core/members.py",
+        "table = DeltaTable(path, version=base.version, storage_options=options)",
+        "table = DeltaTable(path, storage_options=options)",
+        f"{MEMBERS}::test_a_state_is_changed_once",
+    ),
+    _core(
+        "of two who replace a partition the last one wins",
+        AUDITED_MEMBERS,
+        "if _places(base, partitions) != _places(seen, partitions):",
+        "if False:",
+        f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again",
+    ),
+    _core(
+        "a retry shows what was computed from other inputs",
+        AUDITED_MEMBERS,
+        "json.dumps([commit_id, asdict(provenance)], sort_keys=True, default=str)",
+        "json.dumps([commit_id], sort_keys=True, default=str)",
+        f"{PROXY}::test_a_run_that_dies_before_the_name_moves_is_made_good_without_a_second_copy",
+    ),
+    _core(
+        "a copy can be written again",
+        AUDITED_MEMBERS,
+        "    _close(target.lake, table)\n",
+        "",
+        f"{PROXY}::test_a_copy_is_never_written_again",
+    ),
+    _core(
+        "what is appended to a copy is read",
+        "platform/patterns/core/lake.py",
+        '.option("versionAsOf", member.version)',
+        "",
+        f"{PROXY}::test_a_copy_is_never_written_again",
+    ),
+    _core(
+        "retention removes what is visible",
+        "platform/patterns/core/retired.py",
+        "row.visible_until is None or row.visible_until >= before",
+        "row.visible_until is not None and row.visible_until >= before",
+        f"{MEMBERS}::test_only_what_nobody_has_seen_for_long_is_removed_and_it_is_said",
+    ),
+    _core(
+        "rows of another week vanish",
+        CLEANER,
+        "frame.where(~others) if keys[1:] else frame]",
+        "frame.where(F.col(column) == keys[-1])]",
+        "tests/idempotency/test_fast_metadata_cleaner.py::test_what_is_refused_of_several_weeks_shows_none_of_them",
+    ),
+    _core(
+        "a frozen week is replaced",
+        CLEANER,
+        "    if not thaw:\n",
+        "    if False:\n",
+        "tests/idempotency/test_fast_metadata_cleaner.py"
+        "::test_the_weeks_of_a_final_year_become_one_table_that_is_not_replaced",
     ),
 )

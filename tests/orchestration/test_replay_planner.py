@@ -121,7 +121,7 @@ def test_an_hour_of_arrival_reaches_the_event_hours_in_its_rows_and_what_is_abov
         "silver.visit_conflicts": {"2026-01-09T22", "2026-01-11T00"},
         "silver.visits_enriched": {"2026-01-09T22", "2026-01-11T00"},
         **{dataset: {"2026-01-09", "2026-01-11"} for dataset in plan.DAILY},
-        "gold.visits_cube_weekly": {"2026-01-05"},
+        **{dataset: {"2026-01-05"} for dataset in plan.WEEKLY},
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets.plan import WEEKLY
 from orchestration import replays
 from orchestration.replays import TAG
 from published import bronze, publish
@@ -68,8 +69,9 @@ def test_the_runs_of_a_replay_follow_each_other_and_then_it_is_done(
     assert asked(tick(replay_runs)) == [(daily, "2026-01-05..2026-01-05")]
     for dataset in daily:
         write(lake, dataset, "2026-01-05")
-    assert asked(tick(replay_runs)) == [(("gold.visits_cube_weekly",), "2026-01-05..2026-01-05")]
-    write(lake, "gold.visits_cube_weekly", "2026-01-05")
+    assert asked(tick(replay_runs)) == [(WEEKLY, "2026-01-05..2026-01-05")]
+    for dataset in WEEKLY:
+        write(lake, dataset, "2026-01-05")
     assert tick(replay_runs).skip_message == "the replay of silver.visits is done"
     assert tick(replay_runs).skip_message == "no replay was asked for"
 

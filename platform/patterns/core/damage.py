@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -76,7 +77,7 @@ def inspect(lake: Lake, dataset: str, partition_column: str | None) -> Sequence[
     folder = _folder(lake, dataset)
     if not (folder / "_delta_log").is_dir():
         return ()
-    return [*_of_the_log(folder / "_delta_log")] or _of_the_data(lake, dataset, folder, partition_column)
+    return [*_of_the_log(folder / "_delta_log")] or _of_the_data(lake, dataset, partition_column)
 
 
 def mend(lake: Lake, events: EventLog, contract: Contract, damages: Sequence[Damage]) -> Sequence[str]:
@@ -157,18 +158,19 @@ def _not_a_commit(file: Path) -> str | None:
     return None
 
 
-def _of_the_data(lake: Lake, dataset: str, folder: Path, partition_column: str | None) -> list[Damage]:
-    table = lake.table(dataset)
-    assert table is not None
+def _of_the_data(lake: Lake, dataset: str, partition_column: str | None) -> list[Damage]:
+    version = lake.version(dataset)
+    assert version is not None
     found = []
-    for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
-        file = folder / action["path"]
-        there = file.stat().st_size if file.exists() else None
-        if there != action["size_bytes"]:
-            key = WHOLE_TABLE if partition_column is None else str(action[f"partition.{partition_column}"])
-            problem = "it is gone" if there is None else f"it has {there} of {action['size_bytes']} bytes"
-            damage = Damage(kind=Kind.DATA, file=file, problem=problem, version=table.version(), partition=key)
-            found.append(damage)
+    for part in lake.parts(dataset):
+        folder = Path(unquote(urlparse(part.table.table_uri).path))
+        for action in pa.table(part.table.get_add_actions(flatten=True)).to_pylist():
+            file = folder / action["path"]
+            there = file.stat().st_size if file.exists() else None
+            if there != action["size_bytes"]:
+                key = WHOLE_TABLE if partition_column is None else str(action[f"partition.{partition_column}"])
+                problem = "it is gone" if there is None else f"it has {there} of {action['size_bytes']} bytes"
+                found.append(Damage(kind=Kind.DATA, file=file, problem=problem, version=version, partition=key))
     return found
 
 

@@ -231,7 +231,9 @@ class EventLog:
         newest = -1
         for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
             if action["partition.dataset"] == dataset:
-                newest = max(newest, int(action.get("max.table_version") or -1))
+                version = action.get("max.table_version")
+                # A pointer's first version is a publication: 0 is one like any other.
+                newest = max(newest, -1 if version is None else int(version))
         return newest
 
     def _rows(self, dataset: str, *, since: str | None, until: str | None) -> pa.Table | None:

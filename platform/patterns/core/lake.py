@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,8 +14,9 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
 
-from patterns.core import companions
+from patterns.core import companions, members
 from patterns.core.errors import PlatformError
+from patterns.core.members import Member, MemberRemoved
 from patterns.core.store_faults import store_faults
 
 if TYPE_CHECKING:
@@ -23,6 +25,19 @@ if TYPE_CHECKING:
 
 class DatasetMissing(PlatformError):
     """A dataset was read that has never been published."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A table with rows of a dataset, opened at the version that is read.
+
+    Args:
+        table: Its log.
+        partitions: The partitions that are read from it; None for all of it.
+    """
+
+    table: DeltaTable
+    partitions: frozenset[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +56,22 @@ class Lake:
         """Give the address of a dataset's table."""
         return f"{self.root}/{dataset.replace('.', '/', 1)}"
 
+    def folder(self, dataset: str) -> Path | None:
+        """Give the folder of a table on this machine; None when the lake is in an object store."""
+        path = self.path(dataset)
+        return Path(_plain(path)) if "://" not in path or path.startswith("file:") else None
+
     def dataset_at(self, path: str) -> str | None:
-        """Give the dataset whose table is at a path (with or without `file:`), or None when outside the lake."""
+        """Give the dataset whose rows are at a path (with or without `file:`), or None when outside the lake."""
         plain = _plain(path)
         root = _plain(self.root).rstrip("/") + "/"
-        return plain[len(root) :].replace("/", ".", 1) if plain.startswith(root) else None
+        return members.dataset_of(plain[len(root) :].replace("/", ".", 1)) if plain.startswith(root) else None
 
     def table(self, dataset: str) -> DeltaTable | None:
-        """Open a table's log without a JVM; None when it does not exist yet.
+        """Open the log at a dataset's own path without a JVM; None when it does not exist yet.
 
-        A table that appears with another one shows what that one's newest commit says of it.
+        Its versions and what its commits say are the dataset's; its files need not be: see :meth:`parts`. A table that
+        appears with another one shows what that one's newest commit says of it.
         """
         options = dict(self.storage_options)
         if not DeltaTable.is_deltatable(self.path(dataset), storage_options=options):
@@ -67,28 +88,65 @@ class Lake:
         table = self.table(dataset)
         return None if table is None else table.version()
 
-    def rows(self, dataset: str, column: str | None, version: int | None = None) -> dict[str, int]:
+    def rows(
+        self,
+        dataset: str,
+        column: str | None,
+        version: int | None = None,
+        *,
+        partitions: Collection[str] | None = None,
+    ) -> dict[str, int]:
         """Count the rows of each partition from the log alone.
 
         Args:
             dataset: Name as `layer.table`.
             column: Partition column; None counts the whole table under the key "".
             version: Table version; None for the newest.
+            partitions: Those that are asked for; others may be left out. None: all.
 
         Returns:
             Partition value to number of rows.
         """
+        counts: dict[str, int] = {}
+        for part in self.parts(dataset, version, partitions=partitions):
+            for action in pa.table(part.table.get_add_actions(flatten=True)).to_pylist():
+                key = "" if column is None else str(action[f"partition.{column}"])
+                removed = action.get("deletionVector.cardinality") or 0
+                if part.partitions is None or key in part.partitions:
+                    counts[key] = counts.get(key, 0) + int(action["num_records"]) - int(removed)
+        return counts
+
+    def parts(
+        self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
+    ) -> list[Part]:
+        """Open the tables that hold a dataset's rows without a JVM: its own one, or the visible members'.
+
+        Args:
+            dataset: Name as `layer.table`.
+            version: Version of the dataset; None for the newest.
+            partitions: Leaves out tables that have none of these; None: all.
+
+        Returns:
+            The tables; none when the dataset has never been published.
+
+        Raises:
+            MemberRemoved: Retention has removed rows of that version.
+        """
         table = self.table(dataset)
         if table is None:
-            return {}
+            return []
+        chosen = self._members(dataset, table, version)
+        if chosen is not None:
+            return [
+                Part(
+                    table=self._at(members.table_of(dataset, member.location), member.version), partitions=_only(member)
+                )
+                for member in chosen
+                if partitions is None or not set(partitions).isdisjoint(member.partitions)
+            ]
         if version is not None:
             table.load_as_version(version)
-        counts: dict[str, int] = {}
-        for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
-            key = "" if column is None else str(action[f"partition.{column}"])
-            removed = action.get("deletionVector.cardinality") or 0
-            counts[key] = counts.get(key, 0) + int(action["num_records"]) - int(removed)
-        return counts
+        return [Part(table=table, partitions=None)]
 
     def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
         """Read one partition of a dataset at a version, a batch of rows after the other, without a JVM."""
@@ -119,21 +177,97 @@ class Lake:
 
         Raises:
             DatasetMissing: The dataset has never been published.
+            MemberRemoved: Retention has removed rows of that version.
         """
-        if version is None and self.table(dataset) is None:
+        table = self.table(dataset)
+        if table is None:
             raise DatasetMissing(
                 what=f"{dataset} has no table yet",
                 where=self.path(dataset),
                 next_step=f"materialize {dataset} first, or run: blogdata run",
             )
+        chosen = self._members(dataset, table, version)
+        if chosen is not None:
+            if not chosen:
+                raise DatasetMissing(
+                    what=f"{dataset} has no table that is visible",
+                    where=self.path(dataset),
+                    next_step=f"somebody took it out of the pointer; publish it again: blogdata run --select {dataset}",
+                )
+            return self.read_members(spark, dataset, chosen)
         reader = spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
         return reader.load(self.path(dataset))
 
+    def read_members(self, spark: SparkSession, dataset: str, chosen: Sequence[Member]) -> DataFrame:
+        """Read some members of a dataset as one frame, with the columns and types of the newest of them.
+
+        Args:
+            spark: The session.
+            dataset: Name as `layer.table`.
+            chosen: At least one member.
+
+        Returns:
+            Their rows; a column that an older member does not have is null.
+        """
+        from pyspark.sql import functions as F
+
+        newest = max(chosen, key=lambda member: member.visible_from).columns
+        frames = []
+        for member in chosen:
+            path = self.path(members.table_of(dataset, member.location))
+            frame = spark.read.format("delta").option("versionAsOf", member.version).load(path)
+            if _only(member) is not None:
+                frame = frame.where(F.col(str(member.partition_column)).isin(*member.partitions))
+            same = member.columns == newest
+            columns = [
+                F.col(f"`{name}`")
+                if same
+                else (F.col(f"`{name}`") if name in member.columns else F.lit(None)).cast(kind)
+                for name, kind in newest.items()
+            ]
+            frames.append(frame.select(*[column.alias(name) for column, name in zip(columns, newest, strict=True)]))
+        return _union(frames)
+
+    def _members(self, dataset: str, table: DeltaTable, version: int | None) -> tuple[Member, ...] | None:
+        if not members.is_pointer(table):
+            return None
+        now = members.members_of(table)
+        if version is None or version == now.version:
+            return now.visible
+        earlier = self._at(dataset, version)
+        if not members.is_pointer(earlier):
+            return None
+        visible = members.members_of(earlier).visible
+        removed = {member.location: member.removed_at for member in now.all if member.removed_at is not None}
+        for member in visible:
+            if member.location in removed:
+                raise MemberRemoved(
+                    what=f"rows of version {version} were removed by retention on {removed[member.location]:%Y-%m-%d}",
+                    where=f"{dataset}, member {member.name}",
+                    next_step=f"choose a version that is kept: blogdata versions {dataset}",
+                )
+        return visible
+
+    def _at(self, table: str, version: int) -> DeltaTable:
+        return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
+
     def versions(self, datasets: Iterable[str]) -> dict[str, int]:
         """Give versions of the datasets that exist: the newest ones, which agree where datasets appear together."""
         return companions.agreeing(self, list(datasets))
+
+
+def _only(member: Member) -> frozenset[str] | None:
+    return frozenset(member.partitions) if member.frozen else None
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    # As a balanced tree: a plan that is as deep as there are members is refused when there are many.
+    if len(frames) == 1:
+        return frames[0]
+    half = len(frames) // 2
+    return _union(frames[:half]).union(_union(frames[half:]))
 
 
 def _plain(path: str) -> str:

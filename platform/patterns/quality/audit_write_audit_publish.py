@@ -30,6 +30,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from patterns.core import members
 from patterns.core.audit import AuditSpec, judge, specify
 from patterns.core.commit import Account, Commit, Execution, entries_of, parse
 from patterns.core.contract import Contract
@@ -212,7 +213,7 @@ def published(target: Target, partitions: Sequence[str], *, before: int | None =
     Raises:
         PublicationUnknown: It has published nothing for it.
     """
-    return _receipt(target.lake, target.contract.dataset, _commit_id(target, partitions), before)
+    return receipt(target.lake, target.contract.dataset, commit_id_of(target, partitions), before)
 
 
 def restate(
@@ -232,6 +233,7 @@ def restate(
 
     Raises:
         ConfigurationError: The engine cannot audit statements.
+        BehindAPointer: The dataset lives in members; a statement is for one table.
         PlatformError: As :func:`publish`.
     """
     contract, lake = target.contract, target.lake
@@ -241,6 +243,7 @@ def restate(
             where=contract.dataset,
             next_step="overwrite the partitions it concerns instead",
         )
+    members.refuse_direct(lake.table(contract.dataset), contract.dataset)
     change = Statement(sql=sql, path=lake.path(contract.dataset), at=at)
     before = lake.version(contract.dataset)
     try:
@@ -260,7 +263,7 @@ def _publish(
     companions: Sequence[Companion] = (),
 ) -> Commit:
     contract, lake = target.contract, target.lake
-    commit_id = _commit_id(target, partitions, provenance.execution)
+    commit_id = commit_id_of(target, partitions, provenance.execution)
     info = _info(target, commit_id, change, provenance, time.time())
     spec = specify(contract, partitions, provenance.accounts, info, expected=provenance.expected)
     before = lake.version(contract.dataset)
@@ -274,12 +277,12 @@ def _publish(
         if not found:
             raise
         raise AuditFailed(contract.dataset, found) from refused
-    return _receipt(lake, contract.dataset, commit_id, before)
+    return receipt(lake, contract.dataset, commit_id, before)
 
 
 def _beside(companion: Companion, target: Target, partitions: Sequence[str], info: Mapping[str, Any]) -> Beside:
     contract = companion.contract
-    own = {**info, "commit_id": _commit_id(replace(target, contract=contract), partitions), "landed": {}}
+    own = {**info, "commit_id": commit_id_of(replace(target, contract=contract), partitions), "landed": {}}
     return Beside(
         path=target.lake.path(contract.dataset),
         rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
@@ -290,7 +293,8 @@ def _beside(companion: Companion, target: Target, partitions: Sequence[str], inf
     )
 
 
-def _commit_id(target: Target, partitions: Sequence[str], execution: Execution | None = None) -> str:
+def commit_id_of(target: Target, partitions: Sequence[str], execution: Execution | None = None) -> str:
+    """Give what identifies a publication: the dataset, the partitions (or the execution) and the run."""
     # A run may publish several batches that begin and end alike; they are told apart by what lies between.
     batch = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:12]
     span = f"{partitions[0]}..{partitions[-1]}:{batch}" if partitions else "all"
@@ -351,7 +355,18 @@ def _write(
         writer.options(**offer).save(path)
 
 
-def _receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:
+def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:
+    """Read a publication back from the log.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`; it has a table.
+        commit_id: Which.
+        before: The version before it was written, so far as it was; None when there was no table.
+
+    Raises:
+        PublicationUnknown: No commit bears that identifier; transient.
+    """
     table = lake.table(dataset)
     assert table is not None
     newest = table.version()

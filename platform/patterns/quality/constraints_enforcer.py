@@ -33,6 +33,7 @@ from patterns.core.lake import Lake
 from patterns.storage import tables
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
 UNDECLARED = "partition_is_declared"
@@ -123,12 +124,15 @@ def enforce(
 
 def missing(lake: Lake, contract: Contract) -> Sequence[Constraint]:
     """Give the promises a dataset's table does not enforce, from its log alone; all without a table."""
-    table = lake.table(contract.dataset)
-    if table is None:
-        return constraints(contract)
+    parts = lake.parts(contract.dataset)
+    absent = [_absent(part.table, contract) for part in parts] if parts else [set(constraints(contract))]
+    return [item for item in constraints(contract) if any(item in found for found in absent)]
+
+
+def _absent(table: DeltaTable, contract: Contract) -> set[Constraint]:
     known = dict(table.metadata().configuration)
     fields = {field.name: field for field in table.schema().fields}
-    absent = []
+    absent = set()
     for item in constraints(contract):
         there = item.name in fields
         if item.kind is Kind.NOT_NULL:
@@ -136,7 +140,7 @@ def missing(lake: Lake, contract: Contract) -> Sequence[Constraint]:
         elif item.kind is Kind.CHECK:
             there = known.get(f"delta.constraints.{item.name.lower()}") == item.definition
         if not there:
-            absent.append(item)
+            absent.add(item)
     return absent
 
 

@@ -126,14 +126,14 @@ def skipping(lake: Lake, dataset: str, predicate: Sequence[Between]) -> Skipping
     Raises:
         DatasetMissing: The dataset has never been published.
     """
-    table = lake.table(dataset)
-    if table is None:
+    parts = lake.parts(dataset)
+    if not parts:
         raise DatasetMissing(
             what=f"{dataset} has no table yet",
             where=lake.path(dataset),
             next_step=f"materialize {dataset} first, or run: blogdata run",
         )
-    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    actions = [action for part in parts for action in pa.table(part.table.get_add_actions(flatten=True)).to_pylist()]
     matching = sum(all(_may_match(action, condition) for condition in predicate) for action in actions)
     return Skipping(files=len(actions), matching=matching)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from patterns.core import members
 from patterns.core.companions import APPEARS_WITH
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
@@ -37,12 +38,15 @@ def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool 
     Raises:
         PartitionKeyRefused: A table partitioned like this would have too many partitions.
         SchemaDrift: A column changed its type or was removed from the contract.
+        BehindAPointer: The dataset lives in members.
+        MemberClosed: The table is a member that was published.
     """
     table = lake.table(contract.dataset)
     path = lake.path(contract.dataset)
     if table is None and engine:
         _create(spark, path, contract)
         return
+    members.refuse_direct(table, contract.dataset)
     known: dict[str, str | None] = dict(table.metadata().configuration) if table else {}
     if known.get(CONTRACT) == contract.fingerprint:
         return
@@ -130,19 +134,31 @@ def _add_columns(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     path = lake.path(contract.dataset)
     present = {field.name: field.dataType.simpleString() for field in lake.read(spark, contract.dataset).schema}
     wanted = {column.name: column for column in contract.columns}
-    gone = sorted(set(present) - set(wanted))
-    changed = sorted(
-        name for name, column in wanted.items() if name in present and _simple(column.type) != present[name]
-    )
-    if gone or changed:
-        raise SchemaDrift(
-            what=f"the table and its contract disagree (removed: {gone or 'none'}, other type: {changed or 'none'})",
-            where=f"{contract.dataset} at {path}",
-            next_step="restore the columns in the contract, or migrate the table before changing the contract",
-        )
+    hold_to(present, {name: column.type for name, column in wanted.items()}, where=f"{contract.dataset} at {path}")
     added = [f"`{name}` {column.type}" for name, column in wanted.items() if name not in present]
     if added:
         spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({', '.join(added)})")
+
+
+def hold_to(present: Mapping[str, str], wanted: Mapping[str, str], *, where: str) -> None:
+    """Refuse a contract that removes a column of a table, or changes its type.
+
+    Args:
+        present: Column of the table to its Spark SQL type.
+        wanted: Column of the contract to its Spark SQL type.
+        where: The table, for the error.
+
+    Raises:
+        SchemaDrift: It does.
+    """
+    gone = sorted(set(present) - set(wanted))
+    changed = sorted(name for name in wanted if name in present and _simple(wanted[name]) != _simple(present[name]))
+    if gone or changed:
+        raise SchemaDrift(
+            what=f"the table and its contract disagree (removed: {gone or 'none'}, other type: {changed or 'none'})",
+            where=where,
+            next_step="restore the columns in the contract, or migrate the table before changing the contract",
+        )
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,89 @@
+"""gold.visits_weekly: the page views themselves, a table a week; past years are frozen into one table each."""
+
+from typing import Any
+
+import dagster as dg
+
+from assets.gold.fan_in import HOURLY, gather
+from assets.gold.visits_cube import HOURS_OF_VISITS
+from assets.partitions import WEEKS
+from assets.policy import SOURCES, blog_dataset, once_all_hours_there
+from assets.transforms import weekly_visits
+from orchestration.concurrent_runner import pool_of
+from orchestration.dataset import failure, key_of, run_context
+from orchestration.finality import lookback_of
+from orchestration.step import LakeAccess, Step
+from patterns.core.commit import Commit
+from patterns.core.errors import PlatformError
+from patterns.core.partitions import Grain, coarser, start_of
+from patterns.core.partitions import key_of as partition_of
+from patterns.core.run import code_version
+from patterns.idempotency import fast_metadata_cleaner
+from patterns.quality.audit_write_audit_publish import Target
+from quality.contracts import CONTRACTS
+
+DATASET = "gold.visits_weekly"
+FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
+
+
+@blog_dataset(DATASET, deps=[HOURS_OF_VISITS], partitions_def=WEEKS, automation=once_all_hours_there())
+def visits_weekly(step: Step) -> Commit:
+    """Give the week's page views a table of their own, and have the view show it."""
+    period = gather(step)
+    return step.replace_periods(weekly_visits.shared(period.visits), accounts=period.accounts)
+
+
+@dg.asset(
+    key=FROZEN_YEARS,
+    description=f"The weeks of {DATASET} that are final, one immutable table for each past year",
+    group_name="ops",
+    owners=["team:platform"],
+    kinds={"spark", "deltalake"},
+    tags={"pattern/fast-metadata-cleaner": ""},
+    deps=[dg.AssetDep(key_of(DATASET))],
+    pool=pool_of(DATASET),
+    required_resource_keys={"spark", "lake"},
+)
+def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Freeze every year whose weeks are all final; late rows do not reach them any more."""
+    access: LakeAccess = context.resources.lake
+    contract = CONTRACTS[DATASET]
+    run = run_context(context, code_version(*SOURCES))
+    target = Target(lake=access.lake, contract=contract, run=run, engine=access.engine, probe=access.probe)
+    try:
+        with context.resources.spark.guard() as spark:
+            frozen = fast_metadata_cleaner.freeze(spark, target, final_before=first_open_week(access))
+            visible = fast_metadata_cleaner.visible(access.lake, DATASET)
+    except PlatformError as error:
+        raise failure(context, error) from error
+    metadata: dict[str, Any] = {
+        "frozen_now": ", ".join(f"{year.member}: {len(year.partitions)} weeks" for year in frozen) or "nothing",
+        "rows_frozen_now": sum(year.rows for year in frozen),
+        "tables_in_the_view": len(visible),
+        "view": dg.MetadataValue.table(
+            [
+                dg.TableRecord(
+                    {
+                        "table": member.name,
+                        "weeks": len(member.partitions),
+                        "rows": member.rows,
+                        "frozen": member.frozen,
+                        "visible_from": member.visible_from.isoformat(timespec="seconds"),
+                    }
+                )
+                for member in visible
+            ]
+        ),
+    }
+    return dg.MaterializeResult(metadata=metadata)
+
+
+def first_open_week(access: LakeAccess) -> str:
+    """Give the oldest week that late rows still change; an empty string when nothing is published."""
+    lookback = lookback_of(CONTRACTS[DATASET])
+    assert lookback is not None
+    newest = max(access.events.publications(HOURLY), default=None)
+    if newest is None:
+        return ""
+    week = coarser(newest, Grain.HOUR, Grain.WEEK)
+    return partition_of(start_of(week, Grain.WEEK) - lookback.length * Grain.WEEK.length, Grain.WEEK)

@@ -1,0 +1,32 @@
+"""The page views of a week as people query them: no row is left out, and nobody is named who asked not to be."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+
+def shared(visits: DataFrame) -> DataFrame:
+    """Give the columns of enriched visits that an analyst needs.
+
+    Args:
+        visits: Rows of silver.visits_enriched with `event_week` STRING.
+
+    Returns:
+        Rows of gold.visits_weekly, one per row given; `user_id` is null where `keep_private` holds.
+    """
+    return visits.select(
+        "event_week",
+        "visit_id",
+        "event_time",
+        "keep_private",
+        "page",
+        "ad_id",
+        F.when(~F.col("keep_private"), F.col("user_id")).alias("user_id"),
+        "referral_host",
+        "browser",
+        "network_type",
+        "device_type",
+        "device_name",
+        "user_known",
+    )

@@ -1,0 +1,83 @@
+"""`blogdata versions`: which copy of a dataset readers saw from when to when, of datasets that keep their copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from blogdata.output import console, say_json
+from patterns.core import names
+from patterns.core.errors import ConfigurationError
+from patterns.core.lake import Lake
+from patterns.core.members import Member, NotBehindAPointer
+from patterns.idempotency import proxy
+from quality.contracts import CONTRACTS
+from services.config import load
+
+
+def versions(
+    dataset: Annotated[str, typer.Argument(help="A dataset that keeps its copies, like bronze.devices")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the copies as JSON")] = False,
+) -> None:
+    """Show which copy of a dataset was visible when."""
+    names.known([dataset], CONTRACTS, where="versions")
+    lake = Lake(root=str(load().lake))
+    try:
+        found = proxy.history(lake, dataset)
+    except NotBehindAPointer as error:
+        kept = [
+            name for name, contract in CONTRACTS.items() if {"Proxy", "Fast Metadata Cleaner"} & {*contract.patterns}
+        ]
+        raise ConfigurationError(
+            what=f"{dataset} is one table and keeps no copies",
+            where="versions",
+            next_step=f"choose: {', '.join(kept)}; any table as it was: blogdata sql --as-of",
+        ) from error
+    if as_json:
+        say_json([_as_json(member) for member in found])
+    else:
+        _show(found)
+
+
+def _as_json(member: Member) -> dict[str, Any]:
+    return {
+        "copy": member.location,
+        "table_version": member.since_version,
+        "visible_from": _moment(member.visible_from),
+        "visible_until": _moment(member.visible_until),
+        "visible": member.visible,
+        "partitions": [key for key in member.partitions if key],
+        "frozen": member.frozen,
+        "rows": member.rows,
+        "run_id": member.run_id,
+        "removed_at": _moment(member.removed_at),
+    }
+
+
+def _show(found: Sequence[Member]) -> None:
+    if not found:
+        console.print("nothing is published yet; try: blogdata run")
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("visible from", "until", "version", "rows", "copy", "run", ""):
+        table.add_column(name, justify="right" if name in ("version", "rows") else "left")
+    for member in found:
+        state = "[green]visible" if member.visible else "removed" if member.removed_at else "kept"
+        table.add_row(
+            _moment(member.visible_from),
+            _moment(member.visible_until) or "",
+            str(member.since_version),
+            f"{member.rows:,}",
+            member.location,
+            member.run_id,
+            state,
+        )
+    console.print(table)
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat(timespec="seconds")

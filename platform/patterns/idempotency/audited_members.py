@@ -1,0 +1,238 @@
+"""Fills members of a dataset, audited, and then has its pointer name them: in between nobody sees anything of it.
+
+Rows get into a member by the one way to write. A member that is complete is closed: Delta refuses to change it, and its
+files lose their write permission where the store has one. A run that dies before the pointer names its member leaves a
+table nobody knows; run again on the same inputs it takes that table as it is, on others it makes a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from patterns.core import members
+from patterns.core.commit import WHOLE_TABLE, Commit, entries_of, parse
+from patterns.core.contract import Contract
+from patterns.core.lake import Lake
+from patterns.core.members import CLOSED, Member, Members
+from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from patterns.quality.audit_write_audit_publish import Provenance, Target, commit_id_of, receipt
+from patterns.quality.write_faults import ConcurrentWrite
+from patterns.storage import tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TRIES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewMember:
+    """Rows that become a member.
+
+    Args:
+        name: Which part of the dataset they are.
+        frame: The rows.
+        partitions: Keys of its partitions; empty for an unpartitioned dataset.
+        frozen: It is to hold several partitions for good.
+    """
+
+    name: str
+    frame: DataFrame
+    partitions: tuple[str, ...] = ()
+    frozen: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filled:
+    """A member that is complete, and that nobody sees yet."""
+
+    new: NewMember
+    location: str
+    commit: Commit
+
+
+def publish(new: Sequence[NewMember], target: Target, provenance: Provenance, *, seen: Members) -> Commit:
+    """Fill members and make all of them visible in one commit, once per run.
+
+    Args:
+        new: The members; what they hold takes the place of what is visible of the same partitions.
+        target: The dataset, its contract and the run.
+        provenance: Inputs and accounts.
+        seen: The pointer the decision what to write was made on.
+
+    Returns:
+        The commit of the dataset; ``repeated`` when this run had already published these partitions.
+
+    Raises:
+        SchemaDrift: A column changed its type or was removed while other members keep it.
+        ConcurrentWrite: Another run published the same partitions meanwhile; transient.
+        PlatformError: As `publish` of the one way to write.
+    """
+    lake, dataset = target.lake, target.contract.dataset
+    commit_id = commit_id_of(target, [key for one in new for key in one.partitions])
+    table = lake.table(dataset)
+    if table is not None and table.transaction_version(commit_id) is not None:
+        return replace(receipt(lake, dataset, commit_id, None), repeated=True)
+    partitions = keys_of(new)
+    for member in seen.visible:
+        if not partitions.issuperset(member.partitions):
+            _hold_to_the_schema(target.contract, member)
+    filled = [fill(one, target, provenance) for one in new]
+    info = {
+        **_united([one.commit.info for one in filled]),
+        "dataset": dataset,
+        "contract": target.contract.fingerprint,
+        "commit_id": commit_id,
+        "members": {one.new.name: one.location for one in filled},
+    }
+    version = swap(filled, target, info, seen=seen, once=commit_id)
+    return Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
+
+
+def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
+    """Write a member, audited, and close it; nobody sees it yet.
+
+    Raises:
+        PlatformError: As `publish` of the one way to write.
+    """
+    mine = _of(provenance, new.partitions or (WHOLE_TABLE,))
+    location = f"{new.name}-{_digest(commit_id_of(target, new.partitions), mine)}"
+    table = members.table_of(target.contract.dataset, location)
+    inner = replace(target, contract=replace(target.contract, dataset=table))
+    commit = _published(target.lake, table, commit_id_of(inner, new.partitions))
+    if commit is None:
+        commit = (
+            overwrite_partitions(new.frame, inner, new.partitions, mine)
+            if new.partitions
+            else overwrite_table(new.frame, inner, mine)
+        )
+    _close(target.lake, table)
+    return Filled(new=new, location=location, commit=commit)
+
+
+def swap(filled: Sequence[Filled], target: Target, info: dict[str, Any], *, seen: Members, once: str) -> int:
+    """Make members visible in the place of those that have the same partitions, in one commit.
+
+    Args:
+        filled: Complete members.
+        target: The dataset and the run.
+        info: What the commit says about itself.
+        seen: The pointer as it was before they were filled.
+        once: Transaction identifier of the commit.
+
+    Returns:
+        The dataset's new version.
+
+    Raises:
+        ConcurrentWrite: What they replace is no longer what was seen; transient.
+    """
+    lake, contract = target.lake, target.contract
+    partitions = keys_of([one.new for one in filled])
+    base = seen
+    for _ in range(_TRIES):
+        if _places(base, partitions) != _places(seen, partitions):
+            break
+        version, moment = base.version + 1, datetime.now(timezone.utc)
+        rows = [
+            *base.superseded(partitions, version, moment),
+            *[_member(one, contract, target, version, moment) for one in filled],
+        ]
+        if members.commit(lake, contract.dataset, base, rows, info, once=once) is not None:
+            return version
+        # Somebody else was first. With other partitions than these, what they did is kept and this comes on top of it.
+        time.sleep(random.uniform(0.005, 0.05))
+        base = members.seen(lake, contract.dataset)
+    raise ConcurrentWrite(
+        what="another run published the same partitions while this one was writing",
+        where=contract.dataset,
+        next_step="nothing of this run was published; it is retried, or run it again",
+    )
+
+
+def keys_of(new: Sequence[NewMember]) -> frozenset[str]:
+    """Give the partitions that members hold together."""
+    return frozenset(key for one in new for key in one.partitions or (WHOLE_TABLE,))
+
+
+def _places(state: Members, partitions: frozenset[str]) -> set[tuple[str, tuple[str, ...]]]:
+    return {(member.location, member.partitions) for member in state.covering(partitions)}
+
+
+def _member(one: Filled, contract: Contract, target: Target, version: int, moment: datetime) -> Member:
+    return Member(
+        name=one.new.name,
+        location=one.location,
+        version=one.commit.version,
+        partition_column=contract.partition_column,
+        columns={column.name: column.type for column in contract.columns},
+        frozen=one.new.frozen,
+        rows_of={key: entry.rows_out for key, entry in one.commit.entries.items()},
+        run_id=target.run.run_id,
+        since_version=version,
+        visible_from=moment,
+    )
+
+
+def _digest(commit_id: str, provenance: Provenance) -> str:
+    # A retry on the same inputs is no second copy; on others it must not pass off what it had computed before.
+    text = json.dumps([commit_id, asdict(provenance)], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def _of(provenance: Provenance, partitions: Sequence[str]) -> Provenance:
+    return replace(
+        provenance,
+        accounts={key: value for key, value in provenance.accounts.items() if key in partitions},
+        expected={key: value for key, value in provenance.expected.items() if key in partitions},
+        landed={key: value for key, value in provenance.landed.items() if key in partitions},
+    )
+
+
+def _published(lake: Lake, table: str, commit_id: str) -> Commit | None:
+    found = lake.table(table)
+    for entry in found.history() if found is not None else []:
+        info = parse(entry.get("userMetadata"))
+        if info is not None and info["commit_id"] == commit_id:
+            version = int(entry["version"])
+            return Commit(dataset=table, version=version, entries=entries_of(table, version, info), info=info)
+    return None
+
+
+def _close(lake: Lake, table: str) -> None:
+    found = lake.table(table)
+    assert found is not None
+    if found.metadata().configuration.get(CLOSED) != "true":
+        found.alter.set_table_properties({CLOSED: "true"})
+    folder = lake.folder(table)
+    if folder is None:
+        return
+    for file in folder.rglob("*"):
+        # Files of a server that runs as somebody else are that one's to close.
+        if file.is_file() and os.geteuid() in (0, file.stat().st_uid):
+            file.chmod(file.stat().st_mode & ~0o222)
+
+
+def _hold_to_the_schema(contract: Contract, stays: Member) -> None:
+    wanted = {column.name: column.type for column in contract.columns}
+    tables.hold_to(stays.columns, wanted, where=f"{contract.dataset}, member {stays.name}")
+
+
+def _united(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    united = dict(infos[0])
+    for name in ("measures", "accounts", "landed"):
+        united[name] = {key: value for info in infos for key, value in info[name].items()}
+    united["breakdowns"] = {
+        name: [row for info in infos for row in info["breakdowns"][name]] for name in infos[0]["breakdowns"]
+    }
+    for name in ("files", "bytes"):
+        united[name] = sum(int(info[name]) for info in infos)
+    united["started_at"] = min(float(info["started_at"]) for info in infos)
+    return united

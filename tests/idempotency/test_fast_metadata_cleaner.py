@@ -1,0 +1,199 @@
+"""A week is replaced by metadata, whatever the other weeks are, and past years become one table each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from core.toy import target
+from laws.stepping import Held, Probe
+from patterns.core import ledger, members
+from patterns.core.commit import Account, Commit
+from patterns.core.contract import Column, Contract, Partitioning, Rule
+from patterns.core.errors import ConfigurationError
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from patterns.idempotency import fast_metadata_cleaner
+from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
+from patterns.quality.audit_write_audit_publish import Provenance
+from patterns.quality.write_faults import AuditFailed, RowsOutsidePredicate
+from patterns.storage.tables import SchemaDrift
+
+OLD, LAST, NEW = "2025-12-15", "2025-12-22", "2026-01-05"
+WEEKS = Contract(
+    dataset="gold.weeks",
+    description="Clicks by week",
+    owner="team:tests",
+    columns=(
+        Column(name="week", type="STRING", nullable=False, description="Week"),
+        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
+    ),
+    key=("click",),
+    partitioning=Partitioning(column="week", grain=Grain.WEEK),
+    rules=(Rule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
+)
+WIDER = replace(WEEKS, columns=(*WEEKS.columns, Column(name="page", type="STRING", description="Page")))
+Clicks = dict[str, set[int]]
+BEFORE: Clicks = {OLD: {0, 1}, LAST: {2, 3, 4}, NEW: {5}}
+
+
+def publish(spark: Any, lake: Lake, clicks: Clicks, run: str, contract: Contract = WEEKS, **how: Any) -> Commit:
+    """Replace the weeks by clicks."""
+    rows = [(week, click, "/page") for week, found in clicks.items() for click in sorted(found)]
+    frame = spark.createDataFrame(rows, "week STRING, click BIGINT, page STRING")
+    aim = target(Path(lake.root), run, contract=contract, probe=how.pop("probe", None))
+    provenance = Provenance(accounts={week: Account(rows_in=len(found)) for week, found in clicks.items()})
+    return replace_periods(how.pop("change", lambda same: same)(frame), aim, list(clicks), provenance, **how)
+
+
+def there(spark: Any, lake: Lake, version: int | None = None) -> Clicks:
+    found: Clicks = {}
+    for row in lake.read(spark, WEEKS.dataset, version).collect():
+        assert row["click"] not in found.setdefault(row["week"], set()), "no row is doubled"
+        found[row["week"]].add(row["click"])
+    return found
+
+
+def tables(lake: Lake) -> dict[str, str]:
+    """The view: name of each table to its location."""
+    return {one.name: one.location for one in fast_metadata_cleaner.visible(lake, WEEKS.dataset)}
+
+
+def problems(lake: Lake) -> Sequence[str]:
+    return [line.problem for line in ledger.audit(lake, EventLog(lake), WEEKS) if line.problem]
+
+
+@pytest.fixture(scope="module")
+def prepared(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three weeks, published in one go."""
+    root = tmp_path_factory.mktemp("weeks") / "lake"
+    root.mkdir()
+    publish(spark, Lake(root=str(root)), BEFORE, "first")
+    return root
+
+
+@pytest.fixture
+def lake(prepared: Path, tmp_path: Path) -> Lake:
+    """A copy of the three weeks: nothing in them names a place."""
+    return Lake(root=str(shutil.copytree(prepared, tmp_path / "lake")))
+
+
+def files_of(lake: Lake, name: str) -> list[Path]:
+    folder = lake.folder(members.table_of(WEEKS.dataset, tables(lake)[name]))
+    assert folder is not None
+    return [file for file in folder.rglob("*.parquet") if "_delta_log" not in file.parts]
+
+
+def test_a_week_is_replaced_without_opening_a_file_of_another_one(spark: Any, lake: Lake) -> None:
+    before = tables(lake)
+    broken = files_of(lake, OLD)
+    assert broken
+    for file in broken:
+        file.unlink()
+    commit = publish(spark, lake, {NEW: {6, 7}}, "again")
+    after = tables(lake)
+    assert {name for name in after if after[name] != before[name]} == {NEW}
+    assert (commit.rows_out, list(commit.entries)) == (2, [NEW])
+    assert lake.rows(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 2}
+    table = lake.table(WEEKS.dataset)
+    assert table is not None
+    assert table.history(1)[0]["operationMetrics"]["num_added_files"] == 1, "the pointer's own"
+
+
+def test_a_plain_delete_opens_the_files(spark: Any, lake_root: Path) -> None:
+    path = f"{lake_root}/plain"
+    rows = [(week, click) for week, found in BEFORE.items() for click in found]
+    spark.createDataFrame(rows, "week STRING, click BIGINT").coalesce(1).write.format("delta").save(path)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE week = '{NEW}'")
+    metrics = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").first()["operationMetrics"]
+    assert (metrics["numRemovedFiles"], metrics["numCopiedRows"]) == ("1", "5")
+
+
+def test_the_view_is_never_broken_and_the_old_state_can_be_read_afterwards(
+    spark: Any, lake: Lake, tmp_path: Path
+) -> None:
+    probe = Probe(tmp_path / "probe")
+    version = lake.version(WEEKS.dataset)
+    with Held(lambda: publish(spark, lake, {NEW: {6}}, "slow", probe=str(probe.folder)), probe, "audited") as held:
+        assert there(spark, lake) == BEFORE
+        # Another week meanwhile: both are kept.
+        publish(spark, lake, {LAST: set()}, "fast")
+        assert there(spark, lake) == {OLD: {0, 1}, NEW: {5}}
+    assert held.error is None
+    assert there(spark, lake) == {OLD: {0, 1}, NEW: {6}}
+    assert there(spark, lake, version) == BEFORE
+    assert problems(lake) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda frame: frame.withColumn("week", F.lit("2026-01-12")), RowsOutsidePredicate),
+        (lambda frame: frame.where("click <> 7"), AuditFailed),
+    ],
+    ids=["a row of another week", "a row that vanished"],
+)
+def test_what_is_refused_of_several_weeks_shows_none_of_them(
+    spark: Any, lake: Lake, change: Callable[[Any], Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        publish(spark, lake, {LAST: {9}, NEW: {7}}, "bad", change=change)
+    assert lake.rows(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}
+
+
+def test_the_weeks_of_a_final_year_become_one_table_that_is_not_replaced(spark: Any, lake: Lake) -> None:
+    aim = target(Path(lake.root), "freeze", contract=WEEKS)
+    assert freeze(spark, aim, final_before="2025-12-29") == [], "the year may still change"
+    (year,) = freeze(spark, aim, final_before=NEW)
+    assert (year.member, year.partitions, year.rows) == ("2025", (OLD, LAST), 5)
+    assert list(tables(lake)) == ["2025", NEW]
+    assert there(spark, lake) == BEFORE
+    assert lake.rows(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}
+    assert problems(lake) == [], "the accounts of the weeks are those they were published with"
+    assert freeze(spark, aim, final_before=NEW) == []
+    version = lake.version(WEEKS.dataset)
+    with pytest.raises(FrozenPeriod, match=f"{LAST} is frozen") as refused:
+        publish(spark, lake, {LAST: {9}, NEW: {7}}, "late")
+    assert "--accept frozen" in refused.value.next_step
+    assert lake.version(WEEKS.dataset) == version
+    # A person may: the year's table is not touched, the view takes the week from elsewhere.
+    publish(spark, lake, {LAST: {9}}, "corrected", thaw=True)
+    assert there(spark, lake) == {**BEFORE, LAST: {9}}
+    assert lake.rows(WEEKS.dataset, "week") == {OLD: 2, LAST: 1, NEW: 1}
+    assert list(tables(lake)) == ["2025", LAST, NEW]
+    assert problems(lake) == []
+
+
+def test_a_year_whose_rows_are_not_those_that_were_published_is_not_frozen(spark: Any, lake: Lake) -> None:
+    path = lake.path(members.table_of(WEEKS.dataset, tables(lake)[OLD]))
+    log = sorted(Path(path, "_delta_log").glob("*1.json"))[0]
+    log.chmod(0o644)
+    # The file is gone from the log, as a broken store would have it.
+    log.write_text("".join(line for line in log.open() if not line.startswith('{"add"')))
+    log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
+    with pytest.raises(AuditFailed, match=OLD):
+        freeze(spark, target(Path(lake.root), "freeze", contract=WEEKS), final_before=NEW)
+    assert set(tables(lake)) == {OLD, LAST, NEW}
+
+
+def test_a_column_that_is_added_is_null_in_older_weeks_and_none_is_rewritten(spark: Any, lake: Lake) -> None:
+    before = tables(lake)
+    publish(spark, lake, {NEW: {5}}, "wider", contract=WIDER)
+    rows = {(row["week"], row["page"]) for row in lake.read(spark, WEEKS.dataset).collect()}
+    assert rows == {(OLD, None), (LAST, None), (NEW, "/page")}
+    assert {name for name, location in tables(lake).items() if before[name] != location} == {NEW}
+    with pytest.raises(SchemaDrift, match=r"removed: \['page'\]"):
+        publish(spark, lake, {OLD: {0}}, "narrower", contract=WEEKS)
+
+
+def test_a_dataset_without_periods_is_refused(spark: Any, lake: Lake) -> None:
+    whole = replace(WEEKS, partitioning=None)
+    with pytest.raises(ConfigurationError, match="replaced by period"):
+        publish(spark, lake, {NEW: {1}}, "run", contract=whole)

@@ -1,0 +1,174 @@
+"""Every load is a copy that is written once, and the stable name shows one of them, at any time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import write_deltalake
+from pyspark.errors import PySparkException
+
+from core.toy import CONTRACT, WHOLE, target
+from patterns.core import ledger, members, retired
+from patterns.core.commit import WHOLE_TABLE, Account, Commit
+from patterns.core.errors import ConfigurationError
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.members import BehindAPointer, MemberClosed, MemberRemoved
+from patterns.idempotency import proxy
+from patterns.idempotency.data_overwrite import overwrite_table
+from patterns.quality.audit_write_audit_publish import Provenance, restate
+
+THINGS = replace(WHOLE, dataset="bronze.things")
+YEARS = timedelta(days=THINGS.retention_days)
+
+
+@pytest.fixture
+def lake(lake_root: Path) -> Lake:
+    return Lake(root=str(lake_root))
+
+
+def load(
+    spark: Any, lake: Lake, rows: int, run: str, *, name: str = "v2026-01-05", inputs: Mapping[str, int] | None = None
+) -> Commit:
+    frame = spark.range(rows).selectExpr("'h' AS hour", "id AS click", "1L AS stands_for", "'/' AS page")
+    provenance = Provenance(inputs=inputs or {}, accounts={WHOLE_TABLE: Account(rows_in=rows)})
+    return proxy.load(frame, target(Path(lake.root), run, contract=THINGS), provenance, name=name)
+
+
+def there(spark: Any, lake: Lake, version: int | None = None) -> int:
+    return int(lake.read(spark, THINGS.dataset, version).count())
+
+
+def copies(lake: Lake) -> list[str]:
+    folder = lake.folder(members.table_of(THINGS.dataset, ""))
+    assert folder is not None
+    return sorted(found.name for found in folder.iterdir())
+
+
+def test_the_name_shows_the_newest_copy_and_who_saw_which_one_is_known(spark: Any, lake: Lake) -> None:
+    monday = load(spark, lake, 10, "r1", name="v2026-01-05")
+    tuesday = load(spark, lake, 12, "r2", name="v2026-01-06")
+    assert (there(spark, lake), there(spark, lake, monday.version)) == (12, 10)
+    assert lake.rows(THINGS.dataset, None) == {WHOLE_TABLE: 12}
+    first, second = proxy.history(lake, THINGS.dataset)
+    assert [(one.rows, one.run_id, one.since_version) for one in (first, second)] == [
+        (10, "r1", monday.version),
+        (12, "r2", tuesday.version),
+    ]
+    assert first.visible_until == second.visible_from, "without a gap"
+    assert second.visible_until is None
+    assert proxy.visible_at(lake, THINGS.dataset, first.visible_from) == [first]
+    assert proxy.visible_at(lake, THINGS.dataset, second.visible_from) == [second]
+    assert proxy.visible_at(lake, THINGS.dataset, first.visible_from - timedelta(seconds=1)) == []
+    events = EventLog(lake)
+    assert [entry.rows_out for entry in events.history(THINGS.dataset)] == [10, 12]
+    assert [line.problem for line in ledger.audit(lake, events, THINGS)] == [None]
+
+    # Retention takes the copies whose time is over, and says so; never the visible one.
+    years = datetime.now(timezone.utc) + YEARS
+    assert retired.remove(lake, THINGS.dataset, keep=YEARS, now=years - timedelta(days=1)) == []
+    (removed,) = retired.remove(lake, THINGS.dataset, keep=YEARS, now=years + timedelta(days=400))
+    assert (removed.location, removed.rows) == (first.location, 10)
+    assert copies(lake) == [second.location]
+    assert there(spark, lake) == 12
+    with pytest.raises(MemberRemoved, match=rf"version {monday.version}"):
+        there(spark, lake, monday.version)
+
+
+def test_a_run_that_dies_before_the_name_moves_is_made_good_without_a_second_copy(
+    spark: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(spark, lake, 10, "r1")
+    with monkeypatch.context() as patch:
+        patch.setattr(members, "commit", lambda *args, **more: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            load(spark, lake, 12, "r2", inputs={"bronze.x": 1})
+    assert (there(spark, lake), len(copies(lake))) == (10, 2), "what nobody points to, nobody sees"
+    load(spark, lake, 12, "r2", inputs={"bronze.x": 1})
+    assert (there(spark, lake), len(copies(lake))) == (12, 2), "the copy that was there is the one that is shown"
+    assert load(spark, lake, 12, "r2", inputs={"bronze.x": 1}).repeated
+
+    with monkeypatch.context() as patch:
+        patch.setattr(members, "commit", lambda *args, **more: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            load(spark, lake, 13, "r3", inputs={"bronze.x": 1})
+    load(spark, lake, 14, "r3", inputs={"bronze.x": 2})
+    assert there(spark, lake) == 14, (
+        "a retry that reads a newer input does not pass off what the first try had computed"
+    )
+
+
+def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
+    load(spark, lake, 10, "r1")
+    (copy,) = proxy.history(lake, THINGS.dataset)
+    table = members.table_of(THINGS.dataset, copy.location)
+    frame = lake.read(spark, THINGS.dataset)
+    as_member = target(Path(lake.root), "r2", contract=replace(THINGS, dataset=table))
+    with pytest.raises(MemberClosed, match="never written again"):
+        overwrite_table(frame, as_member, Provenance())
+    with pytest.raises(MemberClosed):
+        restate(spark, as_member, "DELETE FROM {table}", Provenance())
+    directly = target(Path(lake.root), "r2", contract=THINGS)
+    with pytest.raises(BehindAPointer, match=r"patterns\.idempotency\.proxy"):
+        overwrite_table(frame, directly, Provenance())
+    with pytest.raises(BehindAPointer):
+        restate(spark, directly, "DELETE FROM {table}", Provenance())
+    for sql in ("DELETE FROM {0}", "UPDATE {0} SET page = 'x'", "INSERT OVERWRITE {0} SELECT * FROM {0} LIMIT 1"):
+        with pytest.raises(PySparkException, match="append"):
+            spark.sql(sql.format(f"delta.`{lake.path(table)}`"))
+    write_deltalake(lake.path(table), frame.limit(1).toArrow(), mode="append")
+    assert there(spark, lake) == 10, "what is appended behind the platform's back is in no version that is read"
+
+
+def test_the_files_of_a_copy_lose_their_write_permission(spark: Any, lake: Lake) -> None:
+    load(spark, lake, 10, "r1")
+    (copy,) = proxy.history(lake, THINGS.dataset)
+    folder = lake.folder(members.table_of(THINGS.dataset, copy.location))
+    assert folder is not None
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert {file.suffix for file in files} >= {".parquet", ".json"}
+    assert [file.name for file in files if file.stat().st_mode & 0o222] == []
+
+
+def test_a_reader_in_a_loop_sees_the_old_copy_or_the_new_one(spark: Any, lake: Lake) -> None:
+    load(spark, lake, 10, "r0")
+    done = threading.Event()
+
+    def loads() -> None:
+        try:
+            for number in (1, 2):
+                load(spark, lake, 10 + number, f"r{number}")
+        finally:
+            done.set()
+
+    writing = threading.Thread(target=loads)
+    writing.start()
+    seen = []
+    while not done.is_set():
+        seen.append(there(spark, lake))
+    writing.join()
+    seen.append(there(spark, lake))
+    assert set(seen) <= {10, 11, 12}
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == (10, 12)
+
+
+def test_a_table_from_before_is_taken_over_with_its_versions(spark: Any, lake: Lake) -> None:
+    frame = spark.range(7).selectExpr("'h' AS hour", "id AS click", "1L AS stands_for", "'/' AS page")
+    before = overwrite_table(frame, target(Path(lake.root), "r0", contract=THINGS), Provenance())
+    commit = load(spark, lake, 10, "r1")
+    assert commit.version > before.version
+    assert (there(spark, lake), there(spark, lake, before.version)) == (10, 7)
+    assert lake.rows(THINGS.dataset, None, before.version) == {WHOLE_TABLE: 7}
+    assert [entry.rows_out for entry in EventLog(lake).history(THINGS.dataset)] == [7, 10]
+
+
+def test_a_dataset_with_partitions_has_no_copies(spark: Any, lake: Lake) -> None:
+    with pytest.raises(ConfigurationError, match="has partitions"):
+        proxy.load(spark.range(1), target(Path(lake.root), contract=CONTRACT), Provenance(), name="v1")

@@ -1,0 +1,114 @@
+"""What Dagster shows of freezing and of retention, on the blog's own datasets.
+
+Patterns: Fast Metadata Cleaner, Proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets import ops
+from assets.gold import frozen_years
+from assets.gold.fan_in import HOURLY
+from patterns.core import members
+from patterns.core.commit import Account
+from patterns.core.lake import Lake
+from patterns.core.run import RunContext
+from patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
+from patterns.quality.audit_write_audit_publish import Provenance, Target
+from patterns.storage import tables
+from published import publish
+from quality.contracts import CONTRACTS
+from resources.lake import LakeResource
+
+WEEKLY = CONTRACTS["gold.visits_weekly"]
+WEEKS = ("2025-12-15", "2025-12-22", "2026-04-13")
+
+
+class Server:
+    """The tests' session where a deployment has its resource."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+    @contextmanager
+    def guard(self) -> Iterator[Any]:
+        yield self.session
+
+
+@pytest.fixture(scope="module")
+def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three weeks of page views, two of which are final."""
+    home = tmp_path_factory.mktemp("home")
+    lake = Lake(root=str(home / "lake"))
+    values = {
+        "event_week": "week",
+        "event_time": "CAST(concat(week, 'T12:00:00Z') AS TIMESTAMP)",
+        "keep_private": "TRUE",
+        "user_id": "NULL",
+        "user_known": "FALSE",
+    }
+    columns = [f"CAST({values.get(one.name, repr(one.name))} AS {one.type}) AS {one.name}" for one in WEEKLY.columns]
+    frame = spark.createDataFrame([(week,) for week in WEEKS], "week STRING").selectExpr(*columns)
+    run = RunContext(run_id="first", job="tests", code_version="c1")
+    accounts = {week: Account(rows_in=1) for week in WEEKS}
+    replace_periods(frame, Target(lake=lake, contract=WEEKLY, run=run), WEEKS, Provenance(accounts=accounts))
+    publish(lake, HOURLY, "event_hour", {f"{week}T12": 1 for week in WEEKS})
+    return home
+
+
+def materialize(asset: dg.AssetsDefinition, home: Path, spark: Any) -> Any:
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = dg.materialize(
+            [asset],
+            resources={
+                "spark": dg.ResourceDefinition.hardcoded_resource(Server(spark)),
+                "lake": LakeResource(root=str(home / "lake"), landing=str(home / "landing")),
+            },
+            instance=instance,
+        )
+        (event,) = result.get_asset_materialization_events()
+        return event.materialization.metadata
+
+
+def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_reads_it(
+    home: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(root=str(home / "lake"))
+    shown = materialize(frozen_years, home, spark)
+    assert (shown["frozen_now"].value, shown["rows_frozen_now"].value) == ("2025: 2 weeks", 2)
+    assert [record.data["table"] for record in shown["view"].records] == ["2025", "2026-04-13"]
+    assert lake.rows(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
+    assert materialize(frozen_years, home, spark)["frozen_now"].value == "nothing"
+
+    assert materialize(ops.retired_copies, home, spark)["removed"].value == 0
+    late = datetime.now(timezone.utc) + ops.READERS + timedelta(hours=1)
+    remove = ops.retired.remove
+    monkeypatch.setattr(ops.retired, "remove", lambda lake, name, keep: remove(lake, name, keep=keep, now=late))
+    removed = materialize(ops.retired_copies, home, spark)
+    assert removed["removed"].value == 2
+    assert sorted(record.data["table"][:10] for record in removed["tables"].records) == list(WEEKS[:2])
+    assert removed["bytes_free_again"].value > 0
+    assert lake.rows(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
+    folder = lake.folder(members.table_of(WEEKLY.dataset, ""))
+    assert folder is not None
+    assert sorted(found.name for found in folder.iterdir()) == sorted(
+        one.location for one in visible(lake, WEEKLY.dataset)
+    )
+
+
+def test_a_row_that_names_somebody_who_asked_not_to_be_is_refused_by_the_table(home: Path, spark: Any) -> None:
+    lake = Lake(root=str(home / "lake"))
+    (week, *_) = visible(lake, WEEKLY.dataset)
+    table = lake.table(members.table_of(WEEKLY.dataset, week.location))
+    assert table is not None
+    present = dict(table.metadata().configuration)
+    rule = tables.constraints(WEEKLY)["private_is_private"]
+    assert present["delta.constraints.private_is_private"] == rule == "NOT keep_private OR user_id IS NULL"
