@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 WHOLE_TABLE = ""
 """Key of the one partition of a table that has no partition column."""
@@ -26,7 +26,10 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of the ledger: a partition of a dataset as one commit published it, in so many seconds for all of it."""
+    """One line of the ledger: a partition of a dataset as one commit published it, in so many seconds for all of it.
+
+    An `appended` one is about the rows that the commit added, not about all that are in the partition.
+    """
 
     dataset: str
     partition: str
@@ -40,6 +43,23 @@ class Entry:
     run_id: str = ""
     landed: str | None = None
     seconds: float = 0.0
+    appended: bool = False
+
+    def after(self, earlier: Entry) -> Entry:
+        """Give the line of the partition when this one adds to what an earlier one left; measures stay this one's own.
+
+        Args:
+            earlier: The line of the same partition before.
+        """
+        return replace(
+            self,
+            rows_in=earlier.rows_in + self.rows_in,
+            rows_out=earlier.rows_out + self.rows_out,
+            reasons=_sum(earlier.reasons, self.reasons),
+            breakdowns={
+                name: _sum(earlier.breakdowns.get(name, {}), counts) for name, counts in self.breakdowns.items()
+            },
+        )
 
     @property
     def missing(self) -> int:
@@ -116,8 +136,16 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
             inputs=info["inputs"],
             run_id=info["run"]["run_id"],
             landed=info.get("landed", {}).get(partition),
+            appended="appended" in info,
         )
     return entries
+
+
+_Key = TypeVar("_Key")
+
+
+def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
+    return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
 
 
 def parse(user_metadata: str | None) -> dict[str, Any] | None:

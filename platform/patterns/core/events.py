@@ -26,6 +26,9 @@ PUBLICATION = "publication"
 COMPACT_EVERY = 100
 """Appends after which the log's many small files become few; a compaction never conflicts with an append."""
 
+_APPENDED = '"appended": true'
+"""Told without parsing: of tables that are not appended to, only the newest line of a partition is parsed."""
+
 SCHEMA = pa.schema(
     [
         pa.field("event_id", pa.string(), nullable=False),
@@ -124,7 +127,7 @@ class EventLog:
         since: str | None = None,
         until: str | None = None,
     ) -> dict[str, Entry]:
-        """Give the newest ledger line of each partition of a dataset.
+        """Give the ledger line of each partition of a dataset: the newest one, and with it those it was appended to.
 
         Args:
             dataset: Name as `layer.table`.
@@ -146,11 +149,21 @@ class EventLog:
         if keys is not None:
             wanted = pc.and_(wanted, pc.is_in(table["partition"], pa.array(keys, pa.string())))
         newest: dict[str, dict[str, Any]] = {}
+        appended: dict[str, list[Entry]] = {}
         for row in table.filter(wanted).to_pylist():
+            if row["payload"] and _APPENDED in row["payload"]:
+                appended.setdefault(row["partition"], []).append(_entry(row))
+                continue
             held = newest.get(row["partition"])
             if held is None or held["table_version"] < row["table_version"]:
                 newest[row["partition"]] = row
-        return {partition: _entry(row) for partition, row in newest.items()}
+        lines = {partition: _entry(row) for partition, row in newest.items()}
+        for partition, entries in appended.items():
+            for entry in sorted(entries, key=lambda entry: entry.version):
+                earlier = lines.get(partition)
+                if earlier is None or earlier.version < entry.version:
+                    lines[partition] = entry if earlier is None else entry.after(earlier)
+        return lines
 
     def history(self, dataset: str) -> list[Entry]:
         """Give every ledger line a dataset ever had, in the order of the versions."""
@@ -235,6 +248,7 @@ def _publication_events(dataset: str, version: int, committed_at: int, info: dic
                 },
                 "inputs": dict(entry.inputs),
                 "landed": entry.landed,
+                **({"appended": True} if entry.appended else {}),
                 "run": info["run"],
             },
         )
@@ -256,5 +270,6 @@ def _entry(row: dict[str, Any]) -> Entry:
         inputs=payload["inputs"],
         run_id=row["run_id"] or "",
         landed=payload["landed"],
+        appended=payload.get("appended", False),
         seconds=row["seconds"] or 0.0,
     )
