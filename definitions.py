@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets import bronze, gold, ops, silver, sources
+from assets import bronze, gold, live, ops, silver, sources
 from quality.data_docs import data_docs
 from resources import connections
 from sensors import JOBS, SCHEDULES, SENSORS
@@ -21,7 +21,7 @@ def build(settings: Settings) -> dg.Definitions:
         The definitions.
     """
     return dg.Definitions(
-        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS, ops.lineage, data_docs],
+        assets=[*sources.SOURCES, *bronze.ASSETS, *silver.ASSETS, *gold.ASSETS, *live.ASSETS, ops.lineage, data_docs],
         jobs=JOBS,
         schedules=SCHEDULES,
         sensors=SENSORS,

@@ -16,6 +16,7 @@ from blogdata import (
     run_command,
     services_commands,
     sql_command,
+    stream_command,
     ui_command,
 )
 from blogdata.output import say_error
@@ -33,6 +34,7 @@ app.command("run")(run_command.run)
 app.command("plan")(plan_command.plan)
 app.command("ledger")(ledger_command.ledger)
 app.command("lineage")(lineage_command.lineage)
+app.command("stream")(stream_command.stream)
 app.command("sql")(sql_command.sql)
 app.command("ui")(ui_command.ui)
 for command in services_commands.app.registered_commands:

@@ -21,5 +21,7 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource]:
     return {
         "spark": SparkResource(home=str(settings.home)),
         "secrets": SecretsResource(home=str(settings.home)),
-        "lake": LakeResource(root=str(settings.lake), landing=str(settings.landing)),
+        "lake": LakeResource(
+            root=str(settings.lake), landing=str(settings.landing), checkpoints=str(settings.home / "checkpoints")
+        ),
     }

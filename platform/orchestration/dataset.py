@@ -110,7 +110,7 @@ def _materialize(
                 spark=spark,
                 access=context.resources.lake,
                 secrets=context.resources.secrets,
-                run=_run(context, version),
+                run=run_context(context, version),
                 accepted=context.run.tags.get(ACCEPT, "").split(","),
             )
             commit = compute(step)
@@ -137,7 +137,8 @@ def _materialize(
     yield dg.MaterializeResult(metadata=metadata, check_results=results)
 
 
-def _run(context: dg.AssetExecutionContext, version: str) -> RunContext:
+def run_context(context: dg.AssetExecutionContext, version: str) -> RunContext:
+    """Give who writes: the run, its job and what started it, with the version of the code."""
     return RunContext(
         run_id=context.run.run_id,
         job=context.job_name,

@@ -3,9 +3,10 @@
 Problem: a stream that dies in its middle must neither begin again nor leave out what it was at.
 How it works: Structured Streaming writes down which input makes up a batch before it works on it, and that it is done
 afterwards; so a batch that is cut off is done again with the very same input. Publications are keyed by checkpoint
-and batch (``Append``), so doing it again changes nothing: the two together are exactly once. A :class:`Checkpoint` reads
-these notes without a JVM: which files a batch is made of, so that its account does not rest on what the job read, and
-all of it as a table (``ops.stream_offsets``). Beside the notes lies the :class:`StreamSpec` they were made with.
+and batch (``Append``), so doing it again changes nothing: the two together are exactly once. A :class:`Checkpoint`
+reads these notes without a JVM: which files a batch is made of, so that its account does not rest on what the job
+read, and all of it as a table (``ops.stream_offsets``). Beside the notes lies the :class:`StreamSpec` they were made
+with.
 The trap: a checkpoint belongs to one query. After a change of the source, the identity or the watermark Spark goes on
 with notes that mean something else, or fails in its depths; a changed spec is refused here, before Spark sees it. The
 opposite trap is a deleted checkpoint: batches are counted from zero again, and to a writer that remembers numbers they
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +30,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from patterns.core.commit import parse
+from patterns.core.commit import Commit, entries_of, parse
 from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
 
@@ -173,6 +175,14 @@ class Checkpoint:
         taken = {entry["path"]: entry["batchId"] for entry in self._source_log(source)}
         return tuple(sorted(_path(address) for address, at in taken.items() if after < at <= ends[batch]))
 
+    def every_file(self, source: int = 0) -> frozenset[str]:
+        """Give the paths of all files that a source has ever put into a batch.
+
+        Raises:
+            CheckpointDamaged: A file is not what Spark wrote.
+        """
+        return frozenset(_path(entry["path"]) for entry in self._source_log(source))
+
     def rows(self) -> list[tuple[Any, ...]]:
         """Give the rows of :data:`STREAM_OFFSETS` of this checkpoint, in the order of :data:`OFFSETS_DDL`.
 
@@ -205,9 +215,8 @@ class Checkpoint:
         """
         if self.identity is None:
             return
-        for batch in self.batches():
-            for source, _ in enumerate(batch.positions):
-                self._source_log(source)
+        for source in range(max((len(batch.positions) for batch in self.batches()), default=0)):
+            self._source_log(source)
 
     def _notes(self, *parts: str) -> Path:
         return self.folder.joinpath(_QUERY, *parts)
@@ -267,8 +276,8 @@ def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
     return sorted(kept, key=lambda checkpoint: (checkpoint.stream, checkpoint.number))
 
 
-def appended(lake: Lake, dataset: str) -> Iterator[Mapping[str, Any]]:
-    """Give what the appended batches of a table say of themselves, the newest first, as their commits' metadata.
+def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
+    """Give the commits that appended batches to a table, the newest first.
 
     Args:
         lake: The tables' root.
@@ -279,10 +288,11 @@ def appended(lake: Lake, dataset: str) -> Iterator[Mapping[str, Any]]:
     limit: int | None = 20
     while table is not None:
         history = table.history(limit)
-        for commit in history[looked:]:
-            info = parse(commit.get("userMetadata"))
+        for entry in history[looked:]:
+            info = parse(entry.get("userMetadata"))
             if info is not None and "appended" in info:
-                yield info
+                version = int(entry["version"])
+                yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
         if limit is None or len(history) < limit:
             return
         # Nearly always the newest few will do.
@@ -374,7 +384,8 @@ def _path(address: str) -> str:
 
 
 def _damaged(file: Path, problem: str) -> CheckpointDamaged:
-    stream = next((part for part, nxt in zip(file.parts, file.parts[1:], strict=False) if nxt.startswith("v")), "NAME")
+    named = re.search(r"([^/]+)/v\d+/", file.as_posix())
+    stream = named.group(1) if named else "NAME"
     return CheckpointDamaged(
         what=f"a file of the checkpoint {problem}",
         where=str(file),
