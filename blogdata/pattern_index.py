@@ -118,7 +118,9 @@ def render(patterns: Sequence[Pattern]) -> str:
         lines += ["", f"## {CHAPTERS[chapter]} (chapter {chapter})", ""]
         lines += ["| pattern | used by | called from | tests |", "|---|---|---|---|"]
         for pattern in (one for one in patterns if one.chapter == chapter):
-            used = [name if name == EVERY else f"`{name}`" for name in pattern.datasets] + list(pattern.starters)
+            used = [name if name == EVERY_DATASET else f"`{name}`" for name in pattern.datasets] + list(
+                pattern.starters
+            )
             cells = (
                 f"[**{pattern.name}**](../{pattern.module}): {pattern.sentence}",
                 ", ".join(used) or "–",

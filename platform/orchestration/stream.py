@@ -56,7 +56,7 @@ class Place:
         landing: The landing zone.
         run: Who runs it.
         engine: How writes are audited.
-        probe: Folder through which a test steps writes; None in real use.
+        probe: Folder with a folder `dataset/number` for each publication that a test steps through; None in real use.
         accepted: The guards a person has lifted.
     """
 
@@ -125,7 +125,14 @@ class MicroBatch:
             PlatformError: As `publish`.
         """
         place = self.place
-        target = Target(lake=place.lake, contract=contract, run=place.run, engine=place.engine, probe=place.probe)
+        probe = Path(place.probe, contract.dataset, str(once.batch)) if place.probe else None
+        target = Target(
+            lake=place.lake,
+            contract=contract,
+            run=place.run,
+            engine=place.engine,
+            probe=str(probe) if probe and probe.is_dir() else None,
+        )
         provenance = Provenance(inputs=inputs or {}, accounts=accounts, expected=expected or {})
         commit = publish(frame, target, change=once, partitions=sorted(accounts), provenance=provenance)
         EventLog(place.lake).record(commit)

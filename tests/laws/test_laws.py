@@ -129,7 +129,7 @@ def test_a_backfill_in_any_order_ends_in_the_same_table(spark: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize("phase", NOT_PUBLISHED)
-@every_writer
+@pytest.mark.parametrize("writer", [one for one in WRITERS if not one.adds], ids=lambda writer: writer.name)
 def test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again(
     world: World, writer: Writer, probe: Probe, phase: str
 ) -> None:
@@ -162,7 +162,7 @@ def test_an_empty_input_is_a_fact(world: World, writer: Writer, engine: Engine) 
     nothing = Batch(first=0, rows=0)
     commit = world.write(nothing, "run", engine)
     expected = writer.after(BEFORE.model(), nothing)
-    assert commit.rows_out == len(expected)
+    assert commit.rows_out == (0 if writer.adds else len(expected))
     assert world.rows() == expected
     assert world.problems() == []
 
@@ -225,7 +225,7 @@ def test_one_run_publishes_each_of_its_batches(world: World, writer: Writer) -> 
     parts = [Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])]
     commits = [world.write(part, "run") for part in parts]
     assert [commit.repeated for commit in commits] == [False, False]
-    assert world.rows() == parts[0].model() | parts[1].model()
+    assert world.rows() == writer.after(writer.after(BEFORE.model(), parts[0]), parts[1])
 
 
 @pytest.mark.parametrize("writer", [one for one in WRITERS if one.contract.partitioning], ids=lambda one: one.name)

@@ -12,7 +12,7 @@ from patterns.core.commit import Account, Commit
 from patterns.core.contract import Contract
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
+from patterns.quality.audit_write_audit_publish import Append, Engine, Provenance, Target, publish
 
 Row = tuple[str, int, int, str]
 """hour, click, stands_for, page"""
@@ -63,6 +63,7 @@ class Writer:
         write: Publishes rows as a batch into a table that has some already.
         after: What is in the table after a batch, in plain Python.
         commutes: Batches of different partitions may come in any order.
+        adds: It only adds rows: two at once are not in each other's way, and a commit is about the rows it added.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Writer:
     write: Callable[[Any, Target, Batch, Before], Commit]
     after: Callable[[State, Batch], State]
     commutes: bool
+    adds: bool = False
 
     def target(self, root: Path, run: str, engine: Engine, probe: Path | None = None) -> Target:
         """Aim at its table."""
@@ -96,6 +98,24 @@ def _merge(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     return merge(frame, aim, Provenance(accounts={"": account}), deleted=None)
 
 
+def _appended(state: State, batch: Batch) -> State:
+    """What is appended is there beside what was, so each batch brings clicks that no other one has."""
+    return state | {(row[0], row[1] + 1000 * batch.first, row[2], row[3]) for row in batch.model()}
+
+
+def _append(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
+    # Each batch is the first one of a stream of its own, so that they may come in any order.
+    once = Append(stream=f"from {batch.first} {'+'.join(batch.hours)}", batch=0)
+    rows = frame.withColumn("click", frame["click"] + 1000 * batch.first)
+    return publish(
+        rows,
+        aim,
+        change=once,
+        partitions=batch.hours,
+        provenance=Provenance(accounts=batch.accounts(batch.hours)),
+    )
+
+
 WRITERS = (
     Writer(
         name="overwrite_partitions",
@@ -117,5 +137,13 @@ WRITERS = (
         write=_merge,
         after=_merged,
         commutes=True,
+    ),
+    Writer(
+        name="append",
+        contract=replace(CONTRACT, dataset="silver.appended"),
+        write=_append,
+        after=_appended,
+        commutes=True,
+        adds=True,
     ),
 )

@@ -22,6 +22,7 @@ import hashlib
 import json
 import re
 import struct
+import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -124,7 +125,12 @@ class Checkpoint:
             CheckpointDamaged: It is not what Spark wrote.
         """
         file = self._notes("metadata")
-        return str(_parsed(file, _text(file))["id"]) if file.exists() else None
+        if not file.exists():
+            return None
+        try:
+            return str(uuid.UUID(_parsed(file, _text(file))["id"]))
+        except (KeyError, ValueError) as error:
+            raise _damaged(file, "has no identity") from error
 
     @property
     def writer(self) -> str:
@@ -144,10 +150,17 @@ class Checkpoint:
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
         """
-        done = {number for number, _ in self._read("commits")}
+        done = set()
+        for number, lines in self._read("commits"):
+            _parsed(self._notes("commits", str(number)), lines[0])
+            done.add(number)
         found = []
         for number, (head, *positions) in self._read("offsets"):
-            planned = _parsed(self._notes("offsets", str(number)), head)["batchTimestampMs"]
+            file = self._notes("offsets", str(number))
+            planned = _parsed(file, head)["batchTimestampMs"]
+            for position in positions:
+                if position != "-":
+                    _parsed(file, position)
             found.append(
                 PlannedBatch(
                     number=number,
