@@ -78,9 +78,11 @@ def take_in(batch: MicroBatch) -> None:
 def _land(batch: MicroBatch, this: _Batch) -> Commit:
     """Publish every line of the batch; of files that an earlier checkpoint has taken in already, none."""
     earlier = _newest(batch, BRONZE.dataset, not_of=this)
-    renewed = earlier is not None and (
-        _Batch.of(earlier).writer != this.writer or bool(earlier.info["appended"]["notes"]["renewed"])
-    )
+    if earlier is None:
+        # A first batch; or one of a table whose history has been cleaned up meanwhile.
+        renewed = batch.place.lake.table(BRONZE.dataset) is not None
+    else:
+        renewed = _Batch.of(earlier).writer != this.writer or bool(earlier.info["appended"]["notes"]["renewed"])
     sizes = by_hour(batch.files)
     known = _taken_in_before(batch, this, sizes) if renewed else frozenset()
     old = by_hour([file for file in batch.files if file.name in known])

@@ -192,6 +192,8 @@ class _Work:
             self.stream.process(batch)
         except PlatformError as error:
             raise RuntimeError(_told(error)) from error
+        except Exception as error:
+            raise RuntimeError(_told(_unforeseen(self.stream.name, f"batch {number}: {error}"))) from error
 
 
 def run(
@@ -300,14 +302,17 @@ def _translated(name: str) -> Iterator[None]:
             raise heard from error
         if "STREAM_FAILED" not in text:
             raise
-        said = [line.strip() for line in text.splitlines() if line.strip()]
-        telling = [line for line in said if "Error" in line or "Exception" in line]
-        raise StreamFailed(
-            what=f"the stream '{name}' ended: {(telling or said)[-1][:300]}",
-            where=name,
-            next_step="run it again: a batch that was cut off is done again and published once; when it repeats, the "
-            "server's log has more: blogdata status",
-        ) from error
+        raise _unforeseen(name, text) from error
+
+
+def _unforeseen(name: str, text: str) -> StreamFailed:
+    said = " ".join(line.strip() for line in text.split("JVM stacktrace:")[0].splitlines() if line.strip())
+    return StreamFailed(
+        what=f"the stream '{name}' ended: {said[:500]}",
+        where=name,
+        next_step="run it again: a batch that was cut off is done again and published once; when it repeats, the "
+        "server's log, in services/spark of the deployment's folder, has more",
+    )
 
 
 def _heard(text: str) -> PlatformError | None:

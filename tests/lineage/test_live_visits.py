@@ -319,7 +319,6 @@ def test_a_tick_of_dagster_reports_each_dataset_and_its_checks(deploy: Deploy) -
 
 def test_the_command_takes_in_what_lands_until_it_is_told_to_end(deploy: Deploy) -> None:
     made = deploy("live-command")
-    made.land(HOURS[1], [event("10:05", "/a")])
     environment = {**os.environ, "BLOGDATA_HOME": str(made.settings.home)}
     command = [
         sys.executable,
@@ -333,6 +332,9 @@ def test_the_command_takes_in_what_lands_until_it_is_told_to_end(deploy: Deploy)
     ]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
+        # It may begin before anything has landed.
+        _until(lambda: bool(checkpoints(made.settings.home / "checkpoints")), process)
+        made.land(HOURS[1], [event("10:05", "/a")])
         _until(lambda: _pages(made) == ["/a"], process)
         with pytest.raises(streams.StreamBusy):
             tick(made, STREAM)
