@@ -226,6 +226,7 @@ def test_one_run_publishes_each_of_its_batches(world: World, writer: Writer) -> 
     commits = [world.write(part, "run") for part in parts]
     assert [commit.repeated for commit in commits] == [False, False]
     assert world.rows() == writer.after(writer.after(BEFORE.model(), parts[0]), parts[1])
+    assert world.problems() == []
 
 
 @pytest.mark.parametrize("writer", [one for one in WRITERS if one.contract.partitioning], ids=lambda one: one.name)
