@@ -266,7 +266,7 @@ def test_too_many_dead_letters_stop_the_stream_when_they_are_kept(deploy: Deploy
             tick(made)
         assert len(made.rows(BRONZE, "raw")) == 1040
         assert len(made.rows(VISITS, "raw")) == 40
-    assert {reason for reasons in made.rows(BRONZE, "reasons") for reason in reasons} == {"truncated"}
+    assert {reason for reasons in made.rows(BRONZE, "reasons") for reason in reasons} == {"not_json"}
     tick(made, accepted=frozenset({DEAD_LETTERS}))
     assert problems(made) == []
     assert [row[6] for row in kept_rows(made.settings.home / "checkpoints")] == [True]
