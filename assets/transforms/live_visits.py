@@ -6,12 +6,13 @@ figures come from the commits, and nothing rests on the clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
@@ -120,31 +121,44 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
     held = windowed_deduplicator.first_come(
         events.where(~late), published, key=IDENTITY, order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
     )
+    told = held.unionByName(events.where(late).withColumn("verdict", F.lit(LATE)))
     first = F.col("verdict") == Verdict.FIRST.value
-    counted = {
-        row["event_hour"]: int(row["count"]) for row in held.where(first).groupBy("event_hour").count().collect()
-    }
-    aside = held.where(~first).unionByName(events.where(late).withColumn("verdict", F.lit(LATE)))
     inputs = {BRONZE.dataset: landed.version}
-    # Counted the other way round, by the rows that stay, so that the account is not its own proof.
-    apart = batch.append(
-        aside.withColumns({"reason": F.col("verdict"), "watermark": _literal(progress.watermark)}),
-        ASIDE,
-        this.once(),
-        accounts={
-            hour: Account(rows_in=rows, reasons={"first": counted.get(hour, 0)}) for hour, rows in arrived.items()
-        },
-        inputs=inputs,
-    )
-    readings = late_data_detector.readings_of(lines.where(F.col("event_time").isNotNull()), source=F.lit(_SOURCE))
-    after = progress.advance(readings, ALLOWED_LATENESS, STRATEGY)
-    batch.append(
-        held.where(first),
-        VISITS,
-        this.once(progress=after.as_json(), state_rows=held_rows),
-        accounts={hour: Account(rows_in=rows, reasons=_reasons(apart, hour)) for hour, rows in arrived.items()},
-        inputs=inputs,
-    )
+    # Four looks at one small batch: it is computed once.
+    with _kept(told):
+        counted = {row["event_hour"]: int(row["count"]) for row in _by_hour(told.where(first))}
+        # Counted the other way round, by the rows that stay, so that the account is not its own proof.
+        apart = batch.append(
+            told.where(~first).withColumns({"reason": F.col("verdict"), "watermark": _literal(progress.watermark)}),
+            ASIDE,
+            this.once(),
+            accounts={
+                hour: Account(rows_in=rows, reasons={"first": counted.get(hour, 0)}) for hour, rows in arrived.items()
+            },
+            inputs=inputs,
+        )
+        readings = late_data_detector.readings_of(told, source=F.lit(_SOURCE))
+        after = progress.advance(readings, ALLOWED_LATENESS, STRATEGY)
+        batch.append(
+            told.where(first),
+            VISITS,
+            this.once(progress=after.as_json(), state_rows=held_rows),
+            accounts={hour: Account(rows_in=rows, reasons=_reasons(apart, hour)) for hour, rows in arrived.items()},
+            inputs=inputs,
+        )
+
+
+@contextmanager
+def _kept(frame: DataFrame) -> Iterator[None]:
+    frame.persist()
+    try:
+        yield
+    finally:
+        frame.unpersist()
+
+
+def _by_hour(rows: DataFrame) -> Sequence[Row]:
+    return rows.groupBy("event_hour").count().collect()
 
 
 def _finish_what_was_cut_off(batch: MicroBatch, this: _Batch) -> None:

@@ -62,7 +62,7 @@ class Writer:
         contract: Of the table it writes.
         write: Publishes rows as a batch into a table that has some already.
         after: What is in the table after a batch, in plain Python.
-        commutes: Batches of different partitions may come in any order.
+        commutes: Batches of different partitions may come in any order; what only adds need not be tried.
         adds: It only adds rows: two at once are not in each other's way, and a commit is about the rows it added.
     """
 
@@ -105,7 +105,7 @@ def _appended(state: State, batch: Batch) -> State:
 
 def _append(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     # Each batch is the first one of a stream of its own, so that they may come in any order.
-    once = Append(stream=f"from {batch.first} {'+'.join(batch.hours)}", batch=0)
+    once = Append(stream=f"{batch.rows} from {batch.first} in {'+'.join(batch.hours)}", batch=0)
     rows = frame.withColumn("click", frame["click"] + 1000 * batch.first)
     return publish(
         rows,
@@ -143,7 +143,7 @@ WRITERS = (
         contract=replace(CONTRACT, dataset="silver.appended"),
         write=_append,
         after=_appended,
-        commutes=True,
+        commutes=False,
         adds=True,
     ),
 )
