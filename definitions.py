@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets import bronze, gold, ops, serving, silver, sources
+from assets import bronze, gold, live, ops, serving, silver, sources
 from quality.data_docs import data_docs
 from resources import connections
 from sensors import JOBS, SCHEDULES, SENSORS
@@ -28,6 +28,7 @@ def build(settings: Settings) -> dg.Definitions:
             *bronze.ASSETS,
             *silver.ASSETS,
             *gold.ASSETS,
+            *live.ASSETS,
             *served,
             ops.lineage,
             ops.retired_copies,

@@ -9,7 +9,7 @@ from pathlib import Path
 from blogdata import contract_pages, lineage_picture, pattern_index
 from blogdata.output import console
 from patterns.core.errors import PlatformError
-from quality.contracts import CONTRACTS
+from quality.contracts import EVERY
 from services.config import PostgresSettings, Settings
 
 ROOT = Path(__file__).parent.parent
@@ -40,7 +40,7 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
     readme = root / "README.md"
     return {
         root / "docs" / "patterns.md": pattern_index.render(pattern_index.find(root, definitions)),
-        root / "docs" / "contracts.md": contract_pages.render(CONTRACTS.values()),
+        root / "docs" / "contracts.md": contract_pages.render(EVERY.values()),
         readme: _with_lineage(readme, lineage_picture.render(definitions)),
     }
 

@@ -15,7 +15,7 @@ from patterns.core import names
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.ledger import LedgerLine
-from quality.contracts import CONTRACTS
+from quality.contracts import EVERY
 from services.config import load
 
 
@@ -27,10 +27,10 @@ def ledger(
     as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
 ) -> None:
     """Show that nothing is lost: rows in = rows out + every row left out, with its reason."""
-    names.known([dataset] if dataset else [], CONTRACTS, where="ledger")
+    names.known([dataset] if dataset else [], EVERY, where="ledger")
     lake = Lake(root=str(load().lake))
     events = EventLog(lake)
-    chosen = [CONTRACTS[dataset]] if dataset else list(CONTRACTS.values())
+    chosen = [EVERY[dataset]] if dataset else list(EVERY.values())
     lines = {contract.dataset: core.audit(lake, events, contract) for contract in chosen}
     if as_json:
         say_json([_as_json(line) for found in lines.values() for line in found])

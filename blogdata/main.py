@@ -17,6 +17,7 @@ from blogdata import (
     run_command,
     services_commands,
     sql_command,
+    stream_command,
     ui_command,
     versions_command,
 )
@@ -36,6 +37,7 @@ app.command("plan")(plan_command.plan)
 app.command("ledger")(ledger_command.ledger)
 app.command("repair")(repair_command.repair)
 app.command("lineage")(lineage_command.lineage)
+app.command("stream")(stream_command.stream)
 app.command("sql")(sql_command.sql)
 app.command("versions")(versions_command.versions)
 app.command("ui")(ui_command.ui)

@@ -15,7 +15,7 @@ from pathlib import Path
 import dagster as dg
 
 from orchestration.dataset import slug
-from quality.contracts import CONTRACTS
+from quality.contracts import EVERY
 
 CARD = re.compile(r"^(?P<name>[A-Z][A-Za-z-]*(?: [A-Z][A-Za-z-]*)*): (?P<sentence>.+?)$", re.MULTILINE)
 SOURCE = re.compile(r'Source: "?Data Engineering Design Patterns"?, ch\. (\d+)')
@@ -34,7 +34,7 @@ MECHANICS = ("platform/patterns", "platform/orchestration")
 CODE = ("platform", "assets", "blogdata", "quality", "resources", "sensors", "definitions.py")
 BUILDING_BLOCK = "platform/orchestration/dataset.py"
 """Every dataset is made by it, so what it runs every dataset uses."""
-EVERY = "every dataset"
+EVERY_DATASET = "every dataset"
 TAG = "pattern/"
 
 
@@ -88,7 +88,7 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
             continue
         name, chapter, sentence = card
         module = str(file.relative_to(root))
-        named = datasets.get(slug(name), [EVERY] if module in everywhere else [])
+        named = datasets.get(slug(name), [EVERY_DATASET] if module in everywhere else [])
         found.append(
             Pattern(
                 name=name,
@@ -118,7 +118,9 @@ def render(patterns: Sequence[Pattern]) -> str:
         lines += ["", f"## {CHAPTERS[chapter]} (chapter {chapter})", ""]
         lines += ["| pattern | used by | called from | tests |", "|---|---|---|---|"]
         for pattern in (one for one in patterns if one.chapter == chapter):
-            used = [name if name == EVERY else f"`{name}`" for name in pattern.datasets] + list(pattern.starters)
+            used = [name if name == EVERY_DATASET else f"`{name}`" for name in pattern.datasets] + list(
+                pattern.starters
+            )
             cells = (
                 f"[**{pattern.name}**](../{pattern.module}): {pattern.sentence}",
                 ", ".join(used) or "–",
@@ -182,7 +184,7 @@ def _card(file: Path) -> tuple[str, int, str] | None:
 
 def _users(definitions: dg.Definitions) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     datasets: dict[str, list[str]] = {}
-    for name, contract in CONTRACTS.items():
+    for name, contract in EVERY.items():
         for pattern in contract.patterns:
             datasets.setdefault(slug(pattern), []).append(name)
     graph = definitions.resolve_asset_graph()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +17,9 @@ from patterns.core import companions, executions, store_faults
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EVENTS, EventLog
 from patterns.core.lake import Lake
-from quality.contracts import CONTRACTS
+from patterns.error_management import checkpointer
+from patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
+from quality.contracts import EVERY
 from services.config import load
 
 if TYPE_CHECKING:
@@ -127,9 +130,11 @@ def _table(
     if name == PUBLICATIONS:
         version = version_at(lake, EVENTS, moment) if moment else None
         return metadata_decorator.context_table(spark, lake, version)
-    if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in CONTRACTS:
+    if name == STREAM_OFFSETS:
+        return spark.createDataFrame(checkpointer.kept_rows(_checkpoints()), OFFSETS_DDL)
+    if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in EVERY:
         dataset = name.removesuffix(CONSUMERS)
-        return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment, versions), CONTRACTS[dataset])
+        return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment, versions), EVERY[dataset])
     if name not in versions:
         there = ", ".join(_datasets(lake)) or "none yet; run: blogdata run"
         raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}")
@@ -138,7 +143,7 @@ def _table(
 
 def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> DataFrame:
     rows = []
-    for dataset, contract in CONTRACTS.items():
+    for dataset, contract in EVERY.items():
         if contract.executed is None or lake.table(dataset) is None:
             continue
         newest = None if moment is None else version_at(lake, dataset, moment)
@@ -176,9 +181,13 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
     return max(versions)
 
 
+def _checkpoints() -> Path:
+    return load().home / "checkpoints"
+
+
 def _datasets(lake: Lake) -> list[str]:
-    there = sorted(name for name in (*CONTRACTS, EVENTS) if lake.table(name) is not None)
-    return [*there, *([PUBLICATIONS, VERSIONS] if EVENTS in there else [])]
+    there = sorted(name for name in (*EVERY, EVENTS) if lake.table(name) is not None)
+    return [*there, *([PUBLICATIONS, VERSIONS] if EVENTS in there else []), STREAM_OFFSETS]
 
 
 def _moment(text: str) -> datetime:

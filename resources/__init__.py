@@ -23,5 +23,7 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource]:
         "spark": SparkResource(home=str(settings.home)),
         "secrets": SecretsResource(home=str(settings.home)),
         "postgres": PostgresResource(home=str(settings.home)),
-        "lake": LakeResource(root=str(settings.lake), landing=str(settings.landing)),
+        "lake": LakeResource(
+            root=str(settings.lake), landing=str(settings.landing), checkpoints=str(settings.home / "checkpoints")
+        ),
     }

@@ -19,12 +19,14 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     Args:
         root: Absolute path or address of the lake.
         landing: Absolute path of the landing zone.
+        checkpoints: Absolute path of the streams' checkpoints; empty: beside the landing zone.
         writes: `transaction` audits inside Delta's transaction; `checkpoint` where Spark cannot load the engine's jar.
         probe: Folder through which a test steps writes; empty in real use.
     """
 
     root: str
     landing: str
+    checkpoints: str = ""
     writes: str = Engine.TRANSACTION.value
     probe_folder: str = ""
 
@@ -42,6 +44,11 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     def landing_path(self) -> Path:
         """The landing zone."""
         return Path(self.landing)
+
+    @property
+    def checkpoints_path(self) -> Path:
+        """The streams' checkpoints."""
+        return Path(self.checkpoints) if self.checkpoints else self.landing_path.parent / "checkpoints"
 
     @property
     def engine(self) -> Engine:

@@ -5,6 +5,7 @@ import dagster as dg
 from sensors import jobs
 from sensors.landing import access_logs_landed, devices_landed, hour_is_ready, users_landed
 from sensors.late_data import late_data, watermark_moved
+from sensors.live import visits_landed
 from sensors.replays import replay, replay_runs
 from sensors.schedules import SCHEDULES
 
@@ -18,6 +19,7 @@ JOBS = (*jobs.JOBS, replay)
 SENSORS = (
     access_logs_landed,
     hour_is_ready,
+    visits_landed,
     users_landed,
     devices_landed,
     late_data,

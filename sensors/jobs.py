@@ -6,6 +6,7 @@ import dagster as dg
 
 from orchestration import concurrent_runner
 from orchestration.dataset import key_of
+from quality.contracts import STREAMED
 
 
 def _selection(*datasets: str) -> dg.AssetSelection:
@@ -78,6 +79,12 @@ access_logs = dg.define_asset_job(
     selection=dg.AssetSelection.assets(["landing", "hourly_access_logs"]),
     description="Split landed access logs by hour of arrival",
 )
+live = dg.define_asset_job(
+    "live",
+    selection=_selection(*STREAMED),
+    description="A tick of the stream of visits: what has landed since the last one",
+    tags=concurrent_runner.ARRIVING,
+)
 data_docs = dg.define_asset_job(
     "data_docs",
     selection=dg.AssetSelection.assets(["ops", "data_docs"]),
@@ -107,6 +114,7 @@ JOBS = (
     users_of_a_day,
     devices,
     access_logs,
+    live,
     data_docs,
     lineage,
 )

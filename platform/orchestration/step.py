@@ -45,6 +45,10 @@ class LakeAccess(Protocol):
         """The landing zone."""
 
     @property
+    def checkpoints_path(self) -> Path:
+        """The streams' checkpoints."""
+
+    @property
     def engine(self) -> Engine:
         """How writes are audited."""
 

@@ -15,7 +15,8 @@ from blogdata.docs import generated
 from blogdata.main import app
 from blogdata.sql_command import CONSUMERS, PUBLICATIONS, READS, TABLE, VERSIONS
 from docs.pages import PAGES, ROOT, blocks, commands, text
-from quality.contracts import CONTRACTS
+from patterns.error_management.checkpointer import STREAM_OFFSETS
+from quality.contracts import EVERY
 from services import config
 
 COMMANDS = sorted({line for page in PAGES for line in commands(page)})
@@ -50,8 +51,8 @@ def test_a_query_of_the_pages_names_tables_that_exist(line: str) -> None:
     assert READS.match(query)
     names = {match.group(0) for match in TABLE.finditer(query)}
     assert names
-    views = {PUBLICATIONS, VERSIONS, *(name + CONSUMERS for name in CONTRACTS)}
-    assert names <= {*CONTRACTS, *views, "ops.events"}
+    views = {PUBLICATIONS, VERSIONS, *(name + CONSUMERS for name in EVERY)}
+    assert names <= {*EVERY, *views, "ops.events", STREAM_OFFSETS}
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("make ")])

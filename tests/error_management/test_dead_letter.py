@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from patterns.core.errors import ConfigurationError
 from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import Rule, TooManyDeadLetters
+from patterns.error_management.dead_letter import Rule, Tolerance, TooManyDeadLetters
 
 ROWS = [("a", 1, "5"), ("b", -1, "5"), (None, -1, "x"), ("c", None, "7"), ("d", 2, None)]
 
@@ -90,3 +90,12 @@ def test_a_share_at_the_bound_and_an_empty_input_are_accepted() -> None:
 def test_counts_that_make_no_sense_are_refused(rejected: int, rows: int, share: float) -> None:
     with pytest.raises(ConfigurationError, match="no sense"):
         dead_letter.exceeds(rejected_rows=rejected, rows=rows, max_share=share, where="x")
+
+
+def test_a_stream_is_judged_by_its_newest_rows_once_there_are_enough() -> None:
+    tolerance = Tolerance(max_share=0.5, over_rows=100)
+    assert tolerance.exceeded([(40, 40), (40, 59)], where="x") is None, "too few to judge"
+    assert tolerance.exceeded([(40, 40), (10, 60), (60, 60)], where="x") is None, "older ones do not count"
+    fault = tolerance.exceeded([(40, 40), (11, 60)], where="bronze.visits_live")
+    assert isinstance(fault, TooManyDeadLetters)
+    assert "51 of 100 rows" in fault.what

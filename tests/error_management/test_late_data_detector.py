@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from patterns.core.errors import ConfigurationError
 from patterns.core.partitions import Grain, between
 from patterns.error_management.late_data_detector import (
     PartitionReading,
     Strategy,
+    StreamProgress,
     counts,
+    is_late,
     late,
     progress,
+    readings_of,
     watermarks,
 )
 
@@ -50,6 +55,61 @@ def test_the_seeds_table_of_watermarks_is_reproduced_row_by_row() -> None:
     mark = found["2026-01-30"]
     assert mark is not None
     assert [time for time in batches["2026-01-30"] if time < mark] == [at("09:20"), at("09:31")]
+
+
+def test_the_seeds_table_3_1_is_reproduced_row_by_row_as_a_stream() -> None:
+    rows = [
+        (["10:00", "10:05", "10:06"], None, "09:36", []),
+        (["09:20", "09:31", "10:07"], "09:36", "09:37", ["09:20", "09:31"]),
+    ]
+    state = StreamProgress()
+    for times, mark, output, ignored in rows:
+        assert state.watermark == (at(mark) if mark else None)
+        behind = [time for time in times if state.watermark is not None and at(time) < state.watermark]
+        assert behind == ignored
+        state = state.advance([("", at(time)) for time in times], timedelta(minutes=30))
+        assert state.watermark == at(output)
+
+
+def test_the_seeds_table_3_2_is_reproduced_row_by_row() -> None:
+    """An hour is allowed; windows of ten minutes wait until the watermark has passed their end."""
+    rows: list[tuple[str, str | None, str, list[str], list[str]]] = [
+        ("03:15", None, "02:15", ["03:10"], []),
+        ("03:00", "02:15", "02:15", ["03:00", "03:10"], []),
+        ("01:50", "02:15", "02:15", ["03:00", "03:10"], []),
+        ("03:11", "02:15", "02:15", ["03:00", "03:10"], []),
+        ("04:31", "02:15", "03:31", ["04:30"], ["03:00", "03:10"]),
+    ]
+    state, buffered, ignored = StreamProgress(), set[datetime](), []
+    for time, current, new, waiting, emitted in rows:
+        assert state.watermark == (at(current) if current else None)
+        if state.watermark is not None and at(time) < state.watermark:
+            ignored.append(time)
+        else:
+            buffered.add(at(time).replace(minute=at(time).minute // 10 * 10))
+        state = state.advance([("", at(time))], timedelta(hours=1))
+        assert state.watermark == at(new)
+        closed = {window for window in buffered if window + timedelta(minutes=10) <= at(new)}
+        buffered -= closed
+        assert (sorted(buffered), sorted(closed)) == ([at(one) for one in waiting], [at(one) for one in emitted])
+    assert ignored == ["01:50"]
+
+
+def test_a_stream_that_is_restarted_goes_on_with_the_watermark_it_had() -> None:
+    state = StreamProgress().advance([("a", at("10:00")), ("b", None)], ALLOWED)
+    kept = StreamProgress.of_json(json.loads(json.dumps(state.as_json())))
+    assert kept == state
+    assert kept.advance([("a", at("09:00"))], ALLOWED).watermark == state.watermark
+
+
+def test_a_stream_under_min_waits_for_the_source_it_knows_and_never_goes_back() -> None:
+    state = StreamProgress(seen={"a": None, "b": None})
+    state = state.advance([("a", at("10:00"))], ALLOWED, Strategy.MIN)
+    assert state.watermark is None
+    state = state.advance([("b", at("09:00"))], ALLOWED, Strategy.MIN)
+    assert state.watermark == at("08:45")
+    # A source that nobody knew is behind: the watermark stays where it is.
+    assert state.advance([("c", at("05:00"))], ALLOWED, Strategy.MIN).watermark == at("08:45")
 
 
 def test_a_lower_candidate_does_not_move_the_watermark_back() -> None:
@@ -174,3 +234,18 @@ def test_nothing_is_late_without_watermarks(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("2026-01-31T05", at("00:00"))], "arrival_hour string, event_time timestamp")
     assert late(frame, {"2026-01-31T05": None}).collect() == []
     assert late(frame, {}).columns == ["arrival_hour", "event_time", "watermark", "lateness_seconds"]
+
+
+def test_a_batch_is_read_by_source_and_wild_times_are_not_believed(spark: SparkSession) -> None:
+    rows = [
+        ("p0", "2026-01-31T06", at("06:10")),
+        ("p0", "2026-01-31T06", at("06:10") + timedelta(days=36500)),
+        ("p0", "2026-01-31T06", at("07:05")),
+        ("p1", "2026-01-31T06", at("07:05") + timedelta(microseconds=1)),
+        ("p1", "2026-01-31T06", None),
+    ]
+    frame = spark.createDataFrame(rows, "partition string, arrival_hour string, event_time timestamp")
+    assert dict(readings_of(frame, source=F.col("partition"))) == {"p0": at("07:05"), "p1": None}
+    late_ones = frame.where(is_late(F.col("event_time"), at("07:00"))).collect()
+    assert [row["event_time"].astimezone(timezone.utc) for row in late_ones] == [at("06:10")]
+    assert frame.where(is_late(F.col("event_time"), None)).count() == 0

@@ -14,6 +14,7 @@ from patterns.error_management.windowed_deduplicator import (
     MissingKeyColumn,
     conflicting,
     deduplicate,
+    first_come,
 )
 
 SCHEMA = "visit_id string, page string, arrival_hour string, source_offset bigint, raw binary"
@@ -127,3 +128,24 @@ def test_one_shuffle_and_one_sort_are_enough(spark: SparkSession) -> None:
 def test_a_key_that_is_not_there_is_named(spark: SparkSession) -> None:
     with pytest.raises(MissingKeyColumn, match="event_time"):
         deduplicate(frame_of(spark, []), key=["event_time"], order=ORDER, payload=F.col("raw"))
+
+
+def test_batch_by_batch_the_first_to_come_wins_as_it_does_over_all(spark: SparkSession) -> None:
+    rows = sorted(random_rows(60), key=lambda row: (row[2], row[3]))
+    published: list[Row] = []
+    verdicts: dict[tuple[str, int], str] = {}
+    for batch in (rows[:25], rows[25:40], rows[40:]):
+        told = first_come(
+            frame_of(spark, batch), frame_of(spark, published), key=KEY, order=ORDER, payload=F.col("raw")
+        ).collect()
+        assert len(told) == len(batch), "every row, once"
+        verdicts.update({(row["arrival_hour"], row["source_offset"]): row["verdict"] for row in told})
+        published += [tuple(row)[:5] for row in told if row["verdict"] == "first"]
+    expected, winners = {}, dict[tuple[str | None, str], bytes | None]()
+    for visit, page, hour, offset, raw in rows:
+        known = (visit, page) in winners
+        same = known and winners[visit, page] == raw
+        winners.setdefault((visit, page), raw)
+        expected[hour, offset] = "first" if not known else "duplicate" if same else "conflict"
+    assert verdicts == expected
+    assert set(expected.values()) == {"first", "duplicate", "conflict"}

@@ -13,7 +13,7 @@ from patterns.core.contract import Contract
 from patterns.idempotency import fast_metadata_cleaner, proxy
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
+from patterns.quality.audit_write_audit_publish import Append, Engine, Provenance, Target, publish
 
 Row = tuple[str, int, int, str]
 """hour, click, stands_for, page"""
@@ -63,8 +63,9 @@ class Writer:
         contract: Of the table it writes.
         write: Publishes rows as a batch into a table that has some already.
         after: What is in the table after a batch, in plain Python.
-        commutes: Batches of different partitions may come in any order.
+        commutes: Batches of different partitions may come in any order; what only adds need not be tried.
         published_by: What makes a batch visible: the commit of the write itself, or a swap after it.
+        adds: It only adds rows: two at once are not in each other's way, and a commit is about the rows it added.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Writer:
     after: Callable[[State, Batch], State]
     commutes: bool
     published_by: Literal["commit", "swap"] = "commit"
+    adds: bool = False
 
     def target(self, root: Path, run: str, engine: Engine, probe: Path | None = None) -> Target:
         """Aim at its table."""
@@ -108,6 +110,24 @@ def _periods(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     return fast_metadata_cleaner.replace_periods(frame, aim, batch.hours, provenance)
 
 
+def _appended(state: State, batch: Batch) -> State:
+    """What is appended is there beside what was, so each batch brings clicks that no other one has."""
+    return state | {(row[0], row[1] + 1000 * batch.first, row[2], row[3]) for row in batch.model()}
+
+
+def _append(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
+    # Each batch is the first one of a stream of its own, so that they may come in any order.
+    once = Append(stream=f"{batch.rows} from {batch.first} in {'+'.join(batch.hours)}", batch=0)
+    rows = frame.withColumn("click", frame["click"] + 1000 * batch.first)
+    return publish(
+        rows,
+        aim,
+        change=once,
+        partitions=batch.hours,
+        provenance=Provenance(accounts=batch.accounts(batch.hours)),
+    )
+
+
 WRITERS = (
     Writer(
         name="overwrite_partitions",
@@ -129,6 +149,14 @@ WRITERS = (
         write=_merge,
         after=_merged,
         commutes=True,
+    ),
+    Writer(
+        name="append",
+        contract=replace(CONTRACT, dataset="silver.appended"),
+        write=_append,
+        after=_appended,
+        commutes=False,
+        adds=True,
     ),
 )
 SWAPPERS = (

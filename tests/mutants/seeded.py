@@ -69,8 +69,23 @@ MUTANTS = (
     _core(
         "a write is not told from its repetition",
         ONE_WAY,
-        '.option("txnAppId", commit_id).option("txnVersion", 1)',
+        '.option("txnAppId", writer_id).option("txnVersion", number)',
         "",
+        f"{LAWS}::test_run_twice_is_run_once",
+    ),
+    _core(
+        "two streams write under one identity",
+        ONE_WAY,
+        'return f"{dataset}/{self.stream}"',
+        'return f"{dataset}"',
+        f"{LAWS}::test_one_run_publishes_each_of_its_batches",
+    ),
+    _core(
+        "the ledger forgets what was appended before",
+        "platform/patterns/core/events.py",
+        "entry if earlier is None else entry.after(earlier)",
+        "entry",
+        f"{LAWS}::test_one_run_publishes_each_of_its_batches",
         f"{LAWS}::test_run_twice_is_run_once",
     ),
     _core(
@@ -256,8 +271,8 @@ MUTANTS = (
     _error(
         "a watermark goes back",
         "late_data_detector",
-        "seen[one.source] = _later(seen[one.source], one.max_event_time)",
-        "seen[one.source] = one.max_event_time",
+        "watermark=_later(self.watermark, candidate)",
+        "watermark=candidate",
     ),
     _error(
         "a row at the watermark is late",
@@ -268,8 +283,38 @@ MUTANTS = (
     _error(
         "a wild time in the future is believed",
         "late_data_detector",
-        "if one not in ignored:",
-        "if True:",
+        "for one in by_key[key] if one not in ignored",
+        "for one in by_key[key]",
+    ),
+    _error(
+        "a batch has the files of the one before it",
+        "checkpointer",
+        "if after < at <= ends[batch]",
+        "if after <= at <= ends[batch]",
+    ),
+    _error(
+        "a stream goes on with the checkpoint of another",
+        "checkpointer",
+        "    if changed:",
+        "    if False:",
+    ),
+    _error(
+        "a checkpoint's files are not held against their sums",
+        "checkpointer",
+        "if sums.exists() and not _sums_up(content, sums.read_bytes())",
+        "if False",
+    ),
+    _error(
+        "what comes again replaces what was published",
+        "windowed_deduplicator",
+        'orderBy(F.desc("_known"), *order)',
+        'orderBy(F.asc("_known"), *order)',
+    ),
+    _error(
+        "a stream is judged by all its rows, not by the newest",
+        "dead_letter",
+        "            if rows >= self.over_rows:",
+        "            if rows >= 2 * self.over_rows:",
     ),
     _error(
         "only the first reason of a dead letter is kept",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 WHOLE_TABLE = ""
 """Key of the one partition of a table that has no partition column."""
@@ -44,7 +44,8 @@ class Entry:
     """One line of the ledger: a partition of a dataset as one commit published it, in so many seconds for all of it.
 
     For a table that is executed by period, the partition is the period; `restored` is the version that a restoration
-    for it has taken the table back to.
+    for it has taken the table back to. An `appended` one is about the rows that the commit added, not about all that
+    are in the partition.
     """
 
     dataset: str
@@ -60,6 +61,23 @@ class Entry:
     landed: str | None = None
     seconds: float = 0.0
     restored: int | None = None
+    appended: bool = False
+
+    def after(self, earlier: Entry) -> Entry:
+        """Give the line of the partition when this one adds to what an earlier one left; measures stay this one's own.
+
+        Args:
+            earlier: The line of the same partition before.
+        """
+        return replace(
+            self,
+            rows_in=earlier.rows_in + self.rows_in,
+            rows_out=earlier.rows_out + self.rows_out,
+            reasons=_sum(earlier.reasons, self.reasons),
+            breakdowns={
+                name: _sum(earlier.breakdowns.get(name, {}), counts) for name, counts in self.breakdowns.items()
+            },
+        )
 
     @property
     def missing(self) -> int:
@@ -139,8 +157,16 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
             run_id=info["run"]["run_id"],
             landed=info.get("landed", {}).get(measured),
             restored=execution["restores"] if execution else None,
+            appended="appended" in info,
         )
     return entries
+
+
+_Key = TypeVar("_Key")
+
+
+def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
+    return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
 
 
 def parse(user_metadata: str | None) -> dict[str, Any] | None:

@@ -30,6 +30,9 @@ RESTORATION = "restoration"
 COMPACT_EVERY = 100
 """Appends after which the log's many small files become few; a compaction never conflicts with an append."""
 
+_APPENDED = '"appended": true'
+"""Told without parsing: of tables that are not appended to, only the newest line of a partition is parsed."""
+
 SCHEMA = pa.schema(
     [
         pa.field("event_id", pa.string(), nullable=False),
@@ -128,7 +131,7 @@ class EventLog:
         since: str | None = None,
         until: str | None = None,
     ) -> dict[str, Entry]:
-        """Give the newest ledger line of each partition of a dataset.
+        """Give the ledger line of each partition of a dataset: the newest one, and with it those it was appended to.
 
         Args:
             dataset: Name as `layer.table`.
@@ -150,12 +153,22 @@ class EventLog:
         if keys is not None:
             wanted = pc.and_(wanted, pc.is_in(table["partition"], pa.array(keys, pa.string())))
         newest: dict[str, dict[str, Any]] = {}
+        appended: dict[str, list[Entry]] = {}
         # Of one version, what was taken back comes after what was published.
         for row in sorted(table.filter(wanted).to_pylist(), key=lambda row: row["kind"]):
+            if row["payload"] and _APPENDED in row["payload"]:
+                appended.setdefault(row["partition"], []).append(_entry(row))
+                continue
             held = newest.get(row["partition"])
             if held is None or held["table_version"] <= row["table_version"]:
                 newest[row["partition"]] = row
-        return {partition: _entry(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
+        lines = {partition: _entry(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
+        for partition, entries in appended.items():
+            begins = newest[partition]["table_version"] if partition in newest else -1
+            for entry in sorted(entries, key=lambda entry: entry.version):
+                if entry.version > begins:
+                    lines[partition] = entry.after(lines[partition]) if partition in lines else entry
+        return lines
 
     def take_back(
         self, dataset: str, *, partitions: Iterable[str] | None = None, since: int | None = None
@@ -273,6 +286,7 @@ def _publication_events(dataset: str, version: int, committed_at: int, info: dic
                 "inputs": dict(entry.inputs),
                 "landed": entry.landed,
                 **({} if entry.restored is None else {"restored": entry.restored}),
+                **({"appended": True} if entry.appended else {}),
                 "run": info["run"],
             },
         )
@@ -294,6 +308,7 @@ def _entry(row: dict[str, Any]) -> Entry:
         inputs=payload["inputs"],
         run_id=row["run_id"] or "",
         landed=payload["landed"],
+        appended=payload.get("appended", False),
         seconds=row["seconds"] or 0.0,
         restored=payload.get("restored"),
     )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TECHNICAL = frozenset(
-    "raw source_file source_offset arrival_hour load_date format reasons occurrences conflicts".split()
+    "raw source_file source_offset arrival_hour load_date format reasons occurrences conflicts batch".split()
 )
 """Columns that say how a row came to be, not what happened."""
 

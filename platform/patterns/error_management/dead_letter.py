@@ -5,8 +5,8 @@ How it works: each rule is a Column that is true for a bad row. A row keeps the 
 breaks, in the rules' order; rejected rows are those with at least one. One pass, no Python worker.
 The trap: error-safe functions turn a failure into a null, which looks like a value that was never there
 (:func:`unreadable` tells the two apart), and a growing share of rejected rows hides a real failure
-(:func:`exceeds` stops it). A condition that is null is not true: write rules that stay definite when a column
-is null.
+(:func:`exceeds` stops it; in a stream :class:`Tolerance`, once the rows are kept). A condition that is null is
+not true: write rules that stay definite when a column is null.
 When not to use it: where a missing row is worse than a late job (balances, erasures), or where order matters,
 as a replayed row arrives after its successors.
 Source: "Data Engineering Design Patterns", ch. 3.
@@ -14,7 +14,7 @@ Source: "Data Engineering Design Patterns", ch. 3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -47,6 +47,36 @@ class Split:
 
 class TooManyDeadLetters(PlatformError):
     """So many rows were rejected that the input, not a few rows, must be at fault."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    """How many rejected rows a stream may have before it stops.
+
+    Args:
+        max_share: Largest share, 0 to 1, that is still accepted.
+        over_rows: Over how many of the newest rows it is taken; fewer are not judged.
+    """
+
+    max_share: float
+    over_rows: int
+
+    def exceeded(self, batches: Iterable[tuple[int, int]], where: str) -> TooManyDeadLetters | None:
+        """Say whether the newest rows of a stream have too many rejected ones among them to go on.
+
+        Args:
+            batches: Rejected rows and all rows of each batch, the newest first; no more are taken than are needed.
+            where: The stream, for the message.
+
+        Returns:
+            The error to raise when the rows have been kept, or None.
+        """
+        rejected_rows = rows = 0
+        for rejected, of in batches:
+            rejected_rows, rows = rejected_rows + rejected, rows + of
+            if rows >= self.over_rows:
+                return exceeds(rejected_rows=rejected_rows, rows=rows, max_share=self.max_share, where=where)
+        return None
 
 
 def reasons(rules: Sequence[Rule]) -> Column:

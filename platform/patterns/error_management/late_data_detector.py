@@ -6,6 +6,8 @@ How it works: every source partition reports the greatest event time it has seen
 is the greatest of all partitions *before* it, less the allowed lateness; it never goes back. With several
 sources, MIN follows the slowest of them and MAX the fastest. A row behind the watermark of the partition it
 arrives in is late: it is reported, never dropped here.
+In a stream the partitions are its micro-batches: :class:`StreamProgress` is kept with each of them, and the
+rows that Structured Streaming would drop in silence are told by :func:`is_late` before anything drops them.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
 its own partition and the tolerance is therefore ignored, and named. The opposite trap, taking MIN within a
 source, lets one straggler hold the watermark back for ever; only sources may be combined by MIN.
@@ -15,12 +17,13 @@ Source: "Data Engineering Design Patterns", ch. 3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from enum import Enum
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from patterns.core.errors import ConfigurationError
@@ -62,6 +65,54 @@ class Progress:
     ignored: tuple[PartitionReading, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class StreamProgress:
+    """How far a stream has come: kept with each batch, so that a restart goes on where the last one ended.
+
+    Args:
+        seen: Greatest event time of each source; None for one that is known and has not been heard of.
+        watermark: What the next batch is judged by; None while nothing can be late.
+    """
+
+    seen: Mapping[str, datetime | None] = field(default_factory=dict)
+    watermark: datetime | None = None
+
+    def advance(
+        self,
+        readings: Iterable[tuple[str, datetime | None]],
+        allowed: timedelta,
+        strategy: Strategy = Strategy.MAX,
+    ) -> StreamProgress:
+        """Take in what a batch has seen.
+
+        Args:
+            readings: Source and greatest event time that is to be believed, one or more per source.
+            allowed: Allowed lateness.
+            strategy: How sources are combined. Under MIN nothing is late until every known source has been seen.
+
+        Returns:
+            The progress after the batch; its watermark is never before this one's.
+        """
+        seen = dict(self.seen)
+        for source, time in readings:
+            seen[source] = _later(seen.get(source), time)
+        candidate = _behind(_combined(list(seen.values()), strategy), allowed)
+        return StreamProgress(seen=seen, watermark=_later(self.watermark, candidate))
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as plain values, for the commit of a batch."""
+        return {
+            "seen": {source: _text(time) for source, time in self.seen.items()},
+            "watermark": _text(self.watermark),
+        }
+
+    @classmethod
+    def of_json(cls, kept: Mapping[str, Any]) -> StreamProgress:
+        """Read what :meth:`as_json` gave."""
+        seen = {source: _time(text) for source, text in kept["seen"].items()}
+        return cls(seen=seen, watermark=_time(kept["watermark"]))
+
+
 def progress(
     readings: Sequence[PartitionReading],
     allowed: timedelta,
@@ -94,18 +145,15 @@ def progress(
             next_step="pass durations of zero or more",
         )
     ignored = tuple(one for one in readings if _implausible(one, grain, tolerance))
-    seen: dict[str, datetime | None] = {one.source: None for one in readings}
     by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
     for one in readings:
         by_key.setdefault(one.key, []).append(one)
     watermarks: dict[str, datetime | None] = {}
-    current: datetime | None = None
+    state = StreamProgress(seen={one.source: None for one in readings})
     for key in sorted(by_key):
-        current = _later(current, _behind(_combined(list(seen.values()), strategy), allowed))
-        watermarks[key] = current
-        for one in by_key[key]:
-            if one not in ignored:
-                seen[one.source] = _later(seen[one.source], one.max_event_time)
+        watermarks[key] = state.watermark
+        believed = [(one.source, one.max_event_time) for one in by_key[key] if one not in ignored]
+        state = state.advance(believed, allowed, strategy)
     return Progress(watermarks=watermarks, ignored=ignored)
 
 
@@ -148,6 +196,46 @@ def late(
     return joined.withColumn("lateness_seconds", lateness)
 
 
+def believable(
+    time: Column, partition: Column, *, grain: Grain = Grain.HOUR, tolerance: timedelta = timedelta(minutes=5)
+) -> Column:
+    """Tell whether a row's event time may move the watermark: not when it lies after its partition's end and more.
+
+    Args:
+        time: TIMESTAMP.
+        partition: Key of the partition the row arrived in, STRING.
+        grain: Length of a partition.
+        tolerance: How far after the end a time is still believed.
+    """
+    start = F.unix_micros(F.concat(partition, F.lit(_START[grain])).cast("timestamp"))
+    return F.unix_micros(time) <= start + F.lit(int((grain.length + tolerance) / timedelta(microseconds=1)))
+
+
+def readings_of(
+    frame: DataFrame, *, source: Column, partition: str = "arrival_hour", event_time: str = "event_time"
+) -> list[tuple[str, datetime | None]]:
+    """Read the greatest believable event time of each source of a batch (an action).
+
+    Args:
+        frame: The rows of the batch.
+        source: STRING: the source, or the partition of the source, a row came from.
+        partition: Name of the column with the hour of arrival.
+        event_time: Name of the time column.
+
+    Returns:
+        Source and time, for :meth:`StreamProgress.advance`; None for a source without a believable row.
+    """
+    time = F.col(event_time)
+    greatest = F.max(F.when(believable(time, F.col(partition)), F.unix_micros(time)))
+    found = frame.groupBy(source.alias("source")).agg(greatest.alias("micros")).collect()
+    return [(row["source"], None if row["micros"] is None else _instant(row["micros"])) for row in found]
+
+
+def is_late(time: Column, watermark: datetime | None) -> Column:
+    """Tell whether a row is behind the watermark; nothing is while there is none."""
+    return F.lit(False) if watermark is None else F.coalesce(time < F.lit(watermark), F.lit(False))
+
+
 def counts(late_rows: DataFrame, partition: str, keys: Sequence[str]) -> dict[str, int]:
     """Count the late rows of each partition (an action).
 
@@ -166,6 +254,21 @@ def counts(late_rows: DataFrame, partition: str, keys: Sequence[str]) -> dict[st
 def _implausible(one: PartitionReading, grain: Grain, tolerance: timedelta) -> bool:
     end = start_of(one.key, grain) + grain.length
     return one.max_event_time is not None and one.max_event_time > end + tolerance
+
+
+_START = {Grain.HOUR: ":00:00Z", Grain.DAY: "T00:00:00Z", Grain.WEEK: "T00:00:00Z"}
+
+
+def _instant(micros: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
+
+
+def _text(time: datetime | None) -> str | None:
+    return None if time is None else time.astimezone(timezone.utc).isoformat()
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _combined(seen: Sequence[datetime | None], strategy: Strategy) -> datetime | None:

@@ -4,9 +4,12 @@ Problem: producers retry, so a row arrives more than once; what arrives again ma
 How it works: within the window that the caller passes as one frame (an event hour over all its arrivals),
 rows are brought together by key, sorted once by key and order, and the first is kept. It carries how many
 rows it stands for (`occurrences`) and how many of those said something else (`conflicts`), so no second pass
-counts them: the sum of `occurrences` is the number of input rows. One shuffle, one sort.
-The trap: `dropDuplicates` keeps any of the rows, so a re-run may publish another one; and an order that does
-not end in something unique does the same. Nulls in the key are equal to each other here, as in GROUP BY.
+counts them: the sum of `occurrences` is the number of input rows. One shuffle, one sort. In a stream the window
+is what the watermark leaves open: :func:`first_come` holds a batch against the identities published since, read
+from the published table, so there is no second state that could disagree with it or outgrow the watermark.
+The trap: `dropDuplicates` (in streams: `dropDuplicatesWithinWatermark`) keeps any of the rows, so a re-run may
+publish another one; and an order that does not end in something unique does the same. Nulls in the key are equal to
+each other here, as in GROUP BY.
 When not to use it: across windows (a row that returns in another event hour is another row), or for
 exactly-once *delivery*, which is a matter of the writer.
 Source: "Data Engineering Design Patterns", ch. 3.
@@ -15,6 +18,7 @@ Source: "Data Engineering Design Patterns", ch. 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -74,6 +78,50 @@ def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     in_order = Window.partitionBy(*key).orderBy(*order)
     judged = frame.withColumn("_winner", F.first(payload).over(in_order))
     return judged.filter(~payload.eqNullSafe(F.col("_winner"))).drop("_winner")
+
+
+class Verdict(str, Enum):
+    """What a row of a batch is, held against all that came before it."""
+
+    FIRST = "first"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+
+
+def first_come(
+    batch: DataFrame, published: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column
+) -> DataFrame:
+    """Tell which rows of a batch are the first of their identity, and what the others are.
+
+    Args:
+        batch: The rows of one batch of a stream.
+        published: The first rows of earlier batches whose identity may come again; one per identity.
+        key: Columns of the identity.
+        order: Columns that decide who of the batch is first; together with the key unique.
+        payload: What two rows of one identity must agree on, as a Column of both frames.
+
+    Returns:
+        Every row of the batch, once, with verdict STRING: one of :class:`Verdict`. Of two rows that are not first,
+        each is held against the first one.
+
+    Raises:
+        MissingKeyColumn: A column of the key or order is not in the frame.
+    """
+    _require(batch, [*key, *order])
+    _require(published, key)
+    known = published.select(*key, payload.alias("_payload"), F.lit(True).alias("_known"))
+    rows = batch.select("*", payload.alias("_payload"), F.lit(False).alias("_known"))
+    in_order = Window.partitionBy(*key).orderBy(F.desc("_known"), *order)
+    held = rows.unionByName(known, allowMissingColumns=True).withColumns(
+        {"_rank": F.row_number().over(in_order), "_winner": F.first("_payload").over(in_order)}
+    )
+    same = F.col("_payload").eqNullSafe(F.col("_winner"))
+    verdict = (
+        F.when(F.col("_rank") == 1, F.lit(Verdict.FIRST.value))
+        .when(same, F.lit(Verdict.DUPLICATE.value))
+        .otherwise(F.lit(Verdict.CONFLICT.value))
+    )
+    return held.where(~F.col("_known")).select(*batch.columns, verdict.alias("verdict"))
 
 
 def _require(frame: DataFrame, names: Sequence[str]) -> None:

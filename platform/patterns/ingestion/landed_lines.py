@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 REPLAY_PREFIX = "replay-"
 """Files of corrected dead letters begin with this."""
@@ -67,9 +67,7 @@ def read(spark: SparkSession, root: Path, files: Sequence[Path], *, engine: bool
     if not files:
         return spark.createDataFrame([], "raw BINARY, source_offset BIGINT, source_file STRING")
     paths = [str(file) for file in files]
-    # Spark gives the path as an address, percent-encoded, in which a plus sign is a plus sign.
-    address = F.expr("url_decode(replace(_metadata.file_path, '+', '%2B'))")
-    source = F.regexp_replace(address, f"^(file:)?/*{_literal(root)}/", "")
+    source = relative_to(root)
     if engine:
         return spark.read.format("lines").load(paths).select("raw", "source_offset", source.alias("source_file"))
     text = (
@@ -84,6 +82,15 @@ def read(spark: SparkSession, root: Path, files: Sequence[Path], *, engine: bool
     before = Window.partitionBy("source_file").orderBy("order").rowsBetween(Window.unboundedPreceding, -1)
     offset = F.coalesce(F.sum(F.length("raw") + 1).over(before), F.lit(0)).cast("bigint")
     return text.withColumn("source_offset", offset).select("raw", "source_offset", "source_file")
+
+
+def relative_to(root: Path) -> Column:
+    """Give the name of the file a row is read from, relative to a folder, as a Column of a file source."""
+    from pyspark.sql import functions as F
+
+    # Spark gives the path as an address, percent-encoded, in which a plus sign is a plus sign.
+    address = F.expr("url_decode(replace(_metadata.file_path, '+', '%2B'))")
+    return F.regexp_replace(address, f"^(file:)?/*{_literal(root)}/", "")
 
 
 def _literal(root: Path) -> str:

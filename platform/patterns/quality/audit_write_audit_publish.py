@@ -123,7 +123,34 @@ class Statement:
         return told if self.at is None else {**told, "at": str(self.at)}
 
 
-Change = Overwrite | Upsert | Statement
+@dataclass(frozen=True, kw_only=True)
+class Append:
+    """Add rows to those that are there: one batch of a stream, once, whichever run brings it.
+
+    Args:
+        stream: Name of the stream and of its progress; its batches come in order.
+        batch: Number of the batch, 0 or more.
+        notes: What else the commit shall say of the batch, as plain JSON values.
+    """
+
+    stream: str
+    batch: int
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def options(self) -> dict[str, str]:
+        """Give what the writer is told."""
+        return {}
+
+    def writer_id(self, dataset: str) -> str:
+        """Give what the batches of the stream have in common."""
+        return f"{dataset}/{self.stream}"
+
+    def commit_id(self, dataset: str) -> str:
+        """Give what tells this batch from all others of the dataset."""
+        return f"{self.writer_id(dataset)}/{self.batch}"
+
+
+Change = Overwrite | Upsert | Statement | Append
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,12 +195,12 @@ def publish(
     frame: DataFrame,
     target: Target,
     *,
-    change: Overwrite | Upsert,
+    change: Overwrite | Upsert | Append,
     partitions: Sequence[str],
     provenance: Provenance,
     companions: Sequence[Companion] = (),
 ) -> Commit:
-    """Change a table by a frame, audited, in one commit, once per run.
+    """Change a table by a frame, audited, in one commit, once per run; of a stream, once per batch.
 
     Args:
         frame: The rows, with the columns of the contract, and for an upsert its mark of removed rows.
@@ -184,7 +211,7 @@ def publish(
         companions: Tables that appear with this one; the same commit replaces their partitions.
 
     Returns:
-        The commit; ``repeated`` when this run had already published the batch.
+        The commit; ``repeated`` when the batch had already been published.
 
     Raises:
         AuditFailed: Rows broke the contract or the account; nothing was published.
@@ -263,7 +290,11 @@ def _publish(
     companions: Sequence[Companion] = (),
 ) -> Commit:
     contract, lake = target.contract, target.lake
-    commit_id = commit_id_of(target, partitions, provenance.execution)
+    commit_id = (
+        change.commit_id(contract.dataset)
+        if isinstance(change, Append)
+        else commit_id_of(target, partitions, provenance.execution)
+    )
     info = _info(target, commit_id, change, provenance, time.time())
     spec = specify(contract, partitions, provenance.accounts, info, expected=provenance.expected)
     before = lake.version(contract.dataset)
@@ -273,7 +304,7 @@ def _publish(
             _write(rows, target, spec, change, commit_id, beside)
     except ConstraintViolated as refused:
         # Delta names the first bad row it meets; a person wants everything that is wrong with the batch.
-        found = judge(rows, spec).violations if isinstance(change, Overwrite) else ()
+        found = judge(rows, spec).violations if isinstance(change, Overwrite | Append) else ()
         if not found:
             raise
         raise AuditFailed(contract.dataset, found) from refused
@@ -310,6 +341,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
     return {
         "commit_id": commit_id,
         "change": change.options(),
+        **({"appended": asdict(change)} if isinstance(change, Append) else {}),
         "started_at": started,
         "inputs": dict(provenance.inputs),
         "landed": dict(provenance.landed),
@@ -327,12 +359,14 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
 def _write(
     rows: DataFrame, target: Target, spec: AuditSpec, change: Change, commit_id: str, beside: Sequence[Beside]
 ) -> None:
-    path = target.lake.path(target.contract.dataset)
+    dataset = target.contract.dataset
+    path = target.lake.path(dataset)
+    mode = "append" if isinstance(change, Append) else "overwrite"
     if target.engine is Engine.CHECKPOINT:
         kept = rows.localCheckpoint()
         judgement = judge(kept, spec)
         if judgement.violations:
-            raise AuditFailed(target.contract.dataset, judgement.violations)
+            raise AuditFailed(dataset, judgement.violations)
         info = {
             **spec.info,
             "measures": judgement.measures,
@@ -342,12 +376,14 @@ def _write(
             "bytes": 0,
             "companions": {each.dataset: companion_files.held(each, judgement.measures) for each in beside},
         }
-        writer = kept.write.format("delta").mode("overwrite").option("userMetadata", json.dumps(info, default=str))
+        writer = kept.write.format("delta").mode(mode).option("userMetadata", json.dumps(info, default=str))
     else:
-        writer = rows.write.format("audited-delta").mode("overwrite").option("audit", json.dumps(spec.as_json()))
+        writer = rows.write.format("audited-delta").mode(mode).option("audit", json.dumps(spec.as_json()))
         if target.probe:
             writer = writer.option("probe", target.probe)
-    writer = writer.options(**change.options()).option("txnAppId", commit_id).option("txnVersion", 1)
+    # All batches of a stream are one writer to Delta, which so keeps one line for the stream, not one for each batch.
+    writer_id, number = (commit_id, 1) if not isinstance(change, Append) else (change.writer_id(dataset), change.batch)
+    writer = writer.options(**change.options()).option("txnAppId", writer_id).option("txnVersion", number)
     if target.engine is Engine.CHECKPOINT:
         writer.save(path)
         return

@@ -1,0 +1,239 @@
+"""What a micro-batch of visits becomes: lines, judged as ever; events, each once; and what of these is set aside.
+
+Everything here may be done again for the same batch, after any part of it: each table takes a batch in once, the
+figures come from the commits, and nothing rests on the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from assets.transforms import visit_events
+from orchestration.stream import MicroBatch, Stream
+from patterns.core.commit import Account, Commit
+from patterns.core.partitions import Grain, key_of
+from patterns.error_management import late_data_detector, windowed_deduplicator
+from patterns.error_management.checkpointer import appended
+from patterns.error_management.late_data_detector import Strategy, StreamProgress
+from patterns.error_management.windowed_deduplicator import Verdict
+from patterns.ingestion.streamed_files import SCHEMA, StreamedFiles, by_hour, without
+from patterns.quality.audit_write_audit_publish import Append
+from quality.contracts import STREAMED
+from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
+
+IDENTITY = ("visit_id", "event_time", "page")
+ARRIVAL_ORDER = ("arrival_hour", "source_file", "source_offset")
+ALLOWED_LATENESS = timedelta(minutes=15)
+STRATEGY = Strategy.MAX
+DEAD_LETTERS = "dead_letters"
+"""Name of the guard against too many dead letters."""
+_SOURCE = "landing"
+"""The landing zone is one source; a topic has one for each of its partitions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Batch:
+    """Which batch a commit is of: that of the query at work, or an earlier one that was cut off."""
+
+    writer: str
+    number: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.writer}/{self.number}"
+
+    def once(self, **notes: object) -> Append:
+        return Append(stream=self.writer, batch=self.number, notes=notes)
+
+    @classmethod
+    def of(cls, commit: Commit) -> _Batch:
+        once = commit.info["appended"]
+        return cls(writer=once["stream"], number=once["batch"])
+
+
+def take_in(batch: MicroBatch) -> None:
+    """Publish a micro-batch: its lines, then what is set aside of them, then the events.
+
+    Raises:
+        TooManyDeadLetters: The newest lines are mostly rejected; they have been kept all the same.
+        PlatformError: As `publish`.
+    """
+    this = _Batch(writer=batch.writer, number=batch.number)
+    _finish_what_was_cut_off(batch, this)
+    _refine(batch, this, _land(batch, this))
+    if DEAD_LETTERS in batch.place.accepted:
+        return
+    measured = (_figures(commit) for commit in appended(batch.place.lake, BRONZE.dataset))
+    fault = TOLERANCE.exceeded(measured, where=f"{BRONZE.dataset}, the newest {TOLERANCE.over_rows} lines")
+    if fault is not None:
+        raise fault
+
+
+def _land(batch: MicroBatch, this: _Batch) -> Commit:
+    """Publish every line of the batch; of files that an earlier checkpoint has taken in already, none."""
+    earlier = _newest(batch, BRONZE.dataset, not_of=this)
+    if earlier is None:
+        # A first batch; or one of a table whose history has been cleaned up meanwhile.
+        renewed = batch.place.lake.table(BRONZE.dataset) is not None
+    else:
+        renewed = _Batch.of(earlier).writer != this.writer or bool(earlier.info["appended"]["notes"]["renewed"])
+    sizes = by_hour(batch.files)
+    known = _taken_in_before(batch, this, sizes) if renewed else frozenset()
+    old = by_hour([file for file in batch.files if file.name in known])
+    misnamed = {file.name for file in batch.files if file.hour is None}
+    hour = F.concat_ws(
+        "T",
+        F.regexp_extract("source_file", r"date=(\d{4}-\d{2}-\d{2})/", 1),
+        F.regexp_extract("source_file", r"hour=(\d{2})/", 1),
+    )
+    lines = without(batch.lines, known | misnamed).withColumns(
+        {"arrival_hour": hour, "format": F.lit(visit_events.JSON)}
+    )
+    judged = visit_events.judge(lines, formats=frozenset({visit_events.JSON}))
+    accounts, expected = {}, {}
+    for key, size in sizes.items():
+        left_out = {"taken_in_before": old[key].lines} if key in old else {}
+        accounts[key] = Account(rows_in=size.lines, reasons=left_out)
+        expected[key] = {"bytes": size.bytes - (old[key].bytes if key in old else 0)}
+    notes = {"renewed": renewed, "files": len(batch.files), "misnamed": sorted(misnamed)}
+    rows = judged.withColumn("batch", F.lit(this.label))
+    return batch.append(rows, BRONZE, this.once(**notes), accounts=accounts, expected=expected)
+
+
+def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
+    """Publish what is set aside of a batch's events, then those that are the first of their identity."""
+    before = _newest(batch, VISITS.dataset, not_of=this)
+    progress = StreamProgress.of_json(before.info["appended"]["notes"]["progress"]) if before else StreamProgress()
+    arrived = _usable(landed)
+    lines = batch.place.lake.read(batch.spark, BRONZE.dataset, landed.version).where(
+        F.col("arrival_hour").isin(*landed.entries) & (F.col("batch") == this.label)
+    )
+    events = visit_events.parse(lines, frozenset({visit_events.JSON})).withColumn("batch", F.lit(this.label))
+    late = late_data_detector.is_late(F.col("event_time"), progress.watermark)
+    published, held_rows = _still_open(batch, progress.watermark)
+    held = windowed_deduplicator.first_come(
+        events.where(~late), published, key=IDENTITY, order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
+    )
+    told = held.unionByName(events.where(late).withColumn("verdict", F.lit(LATE)))
+    first = F.col("verdict") == Verdict.FIRST.value
+    inputs = {BRONZE.dataset: landed.version}
+    # Four looks at one small batch: it is computed once.
+    with _kept(told):
+        counted = {row["event_hour"]: int(row["count"]) for row in _by_hour(told.where(first))}
+        # Counted the other way round, by the rows that stay, so that the account is not its own proof.
+        apart = batch.append(
+            told.where(~first).withColumns({"reason": F.col("verdict"), "watermark": _literal(progress.watermark)}),
+            ASIDE,
+            this.once(),
+            accounts={
+                hour: Account(rows_in=rows, reasons={"first": counted.get(hour, 0)}) for hour, rows in arrived.items()
+            },
+            inputs=inputs,
+        )
+        readings = late_data_detector.readings_of(told, source=F.lit(_SOURCE))
+        after = progress.advance(readings, ALLOWED_LATENESS, STRATEGY)
+        batch.append(
+            told.where(first),
+            VISITS,
+            this.once(progress=after.as_json(), state_rows=held_rows),
+            accounts={hour: Account(rows_in=rows, reasons=_reasons(apart, hour)) for hour, rows in arrived.items()},
+            inputs=inputs,
+        )
+
+
+@contextmanager
+def _kept(frame: DataFrame) -> Iterator[None]:
+    frame.persist()
+    try:
+        yield
+    finally:
+        frame.unpersist()
+
+
+def _by_hour(rows: DataFrame) -> Sequence[Row]:
+    return rows.groupBy("event_hour").count().collect()
+
+
+def _finish_what_was_cut_off(batch: MicroBatch, this: _Batch) -> None:
+    """Refine lines whose batch ended before it came to that, under a checkpoint that is not gone on with."""
+    landed = _newest(batch, BRONZE.dataset, not_of=this)
+    if landed is None:
+        return
+    last = _Batch.of(landed)
+    refined = _newest(batch, VISITS.dataset, not_of=this)
+    if refined is None or _Batch.of(refined) != last:
+        _refine(batch, last, landed)
+
+
+def _newest(batch: MicroBatch, dataset: str, *, not_of: _Batch) -> Commit | None:
+    commits: Iterable[Commit] = appended(batch.place.lake, dataset)
+    return next((commit for commit in commits if _Batch.of(commit) != not_of), None)
+
+
+def _taken_in_before(batch: MicroBatch, this: _Batch, hours: Iterable[str]) -> frozenset[str]:
+    """Give the files of the batch that another batch has published: the table knows, whatever checkpoint is lost."""
+    table = batch.place.lake.table(BRONZE.dataset)
+    if table is None:
+        return frozenset()
+    of_others = ds.field("arrival_hour").isin(sorted(hours)) & (ds.field("batch") != this.label)
+    rows = table.to_pyarrow_dataset().to_table(columns=["source_file"], filter=of_others)
+    return frozenset(rows["source_file"].unique().to_pylist()) & {file.name for file in batch.files}
+
+
+def _still_open(batch: MicroBatch, watermark: datetime | None) -> tuple[DataFrame, int]:
+    """Give the published events that may still come again, and their number: all that the stream has to remember."""
+    table = batch.place.lake.table(VISITS.dataset)
+    if table is None:
+        empty = ", ".join(f"`{column.name}` {column.type}" for column in VISITS.columns)
+        return batch.spark.createDataFrame([], empty), 0
+    rows = batch.place.lake.read(batch.spark, VISITS.dataset, table.version())
+    held = table.to_pyarrow_dataset()
+    if watermark is None:
+        return rows, int(held.count_rows())
+    hour = key_of(watermark, Grain.HOUR)
+    open_rows = rows.where((F.col("event_hour") >= hour) & (F.col("event_time") >= F.lit(watermark)))
+    counted = (ds.field("event_hour") >= hour) & (ds.field("event_time") >= ds.scalar(watermark))
+    return open_rows, int(held.count_rows(filter=counted))
+
+
+def _usable(landed: Commit) -> dict[str, int]:
+    """Count the usable events of a batch by the hour they happened in, from the commit of its lines."""
+    rows: dict[str, int] = {}
+    for entry in landed.entries.values():
+        for (hour, filtered_by, _), count in entry.breakdowns["event_hours"].items():
+            if hour is not None and filtered_by is None:
+                rows[hour] = rows.get(hour, 0) + count
+    return rows
+
+
+def _reasons(apart: Commit, hour: str) -> Mapping[str, int]:
+    return {str(reason): rows for (reason,), rows in apart.entries[hour].breakdowns["reasons"].items()}
+
+
+def _figures(landed: Commit) -> tuple[int, int]:
+    entries = landed.entries.values()
+    return sum(int(entry.measures["dead"]) for entry in entries), sum(entry.rows_out for entry in entries)
+
+
+def _literal(time: datetime | None) -> F.Column:
+    return F.lit(time).cast("timestamp")
+
+
+STREAM = Stream(
+    name="visits",
+    # Access logs come in bulk, and a line's visit depends on lines around it: they are the batch's.
+    source=StreamedFiles(table="visits", suffixes=(".json", ".json.gz")),
+    schema=SCHEMA,
+    key=IDENTITY,
+    watermark=f"{STRATEGY.value} of sources less {ALLOWED_LATENESS}",
+    datasets=tuple(STREAMED),
+    process=take_in,
+)
+"""The stream of visits, from the landing zone; a broker is another source of the same stream."""

@@ -1,0 +1,103 @@
+"""`blogdata stream`: takes in visits seconds after they landed, until it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+import uuid
+from typing import Annotated
+
+import typer
+
+from blogdata.output import console, say_json
+from patterns.core.errors import ConfigurationError, PlatformError
+from patterns.core.lake import Lake
+from patterns.core.run import RunContext, code_version
+from services.config import load
+
+_RESTARTS = 5
+_HEALTHY_SECONDS = 60.0
+
+
+def stream(
+    dataset: Annotated[str, typer.Argument(help="The stream, or one of its datasets, like silver.visits_live")] = (
+        "visits"
+    ),
+    once: Annotated[bool, typer.Option("--once", help="Take in what is there and end")] = False,
+    every: Annotated[float, typer.Option(help="Seconds from one look at the landing zone to the next")] = 5.0,
+    new_checkpoint: Annotated[
+        bool,
+        typer.Option("--new-checkpoint", help="Begin a new checkpoint; what is published is not published again"),
+    ] = False,
+    accept: Annotated[
+        str | None,
+        typer.Option(help="Lift a guard: dead_letters (go on although too many of the newest lines are rejected)"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print at the end what was published, as JSON")] = False,
+) -> None:
+    """Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two."""
+    from assets.policy import SOURCES
+    from assets.transforms.live_visits import DEAD_LETTERS, STREAM
+    from orchestration import stream as streams
+    from orchestration.stream import Place
+    from patterns.error_management.checkpointer import appended
+    from resources.spark import SparkResource
+
+    if dataset not in (STREAM.name, *STREAM.datasets):
+        raise ConfigurationError(
+            what=f"no stream is called '{dataset}'", where="stream", next_step=f"choose {STREAM.name}"
+        )
+    if accept not in (None, DEAD_LETTERS):
+        raise ConfigurationError(
+            what=f"no guard of streams is called '{accept}'", where="--accept", next_step=f"write {DEAD_LETTERS}"
+        )
+    settings = load()
+    lake = Lake(root=str(settings.lake))
+    run_id = f"stream-{uuid.uuid4()}"
+    place = Place(
+        lake=lake,
+        landing=settings.landing,
+        run=RunContext(
+            run_id=run_id, job="stream", code_version=code_version(*SOURCES), trigger="command:blogdata stream"
+        ),
+        accepted=frozenset([accept] if accept else []),
+    )
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    if not once and not as_json:
+        console.print(f"taking in {STREAM.source.table} from {settings.landing}; Ctrl-C ends it", markup=False)
+    failures, renew = 0, new_checkpoint
+    while True:
+        began = time.monotonic()
+        try:
+            with SparkResource(home=str(settings.home)).guard() as spark:
+                streams.run(
+                    spark,
+                    STREAM,
+                    place,
+                    checkpoints=settings.home / "checkpoints",
+                    every_seconds=None if once else every,
+                    new_checkpoint=renew,
+                    stop=stop,
+                )
+            break
+        except PlatformError as error:
+            failures = 1 if time.monotonic() - began > _HEALTHY_SECONDS else failures + 1
+            if not error.transient or failures > _RESTARTS or stop.is_set():
+                raise
+            # A batch that was cut off is done again; the checkpoint has it.
+            console.print(f"{error.what}; going on", markup=False)
+            renew = False
+            stop.wait(min(2.0**failures, 30.0))
+    published = dict.fromkeys(STREAM.datasets, 0)
+    for name in STREAM.datasets:
+        for commit in appended(lake, name):
+            if commit.info["run"]["run_id"] != run_id:
+                break
+            published[name] += commit.rows_out
+    if as_json:
+        say_json(published)
+    else:
+        console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()), markup=False)

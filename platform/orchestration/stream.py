@@ -1,0 +1,337 @@
+"""Runs streams: each micro-batch is published like every batch, once, wherever it is cut off.
+
+A micro-batch is worked on beside the server, in a Python process that Spark starts there; the project has to be
+installed where the server runs. What it raises comes back as what it was.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from orchestration import owners
+from patterns.core.audit import Violation
+from patterns.core.claims import Claims
+from patterns.core.commit import Account, Commit
+from patterns.core.contract import Contract
+from patterns.core.errors import ConfigurationError, PlatformError
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.run import RunContext
+from patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
+from patterns.ingestion.streamed_files import LandedFile, StreamedFiles
+from patterns.quality.audit_write_audit_publish import Append, Engine, Provenance, Target, publish
+from patterns.quality.write_faults import AuditFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FAULT = "[BLOGDATA_FAULT]"
+_GRACE_SECONDS = 60.0
+
+
+class StreamFailed(PlatformError):
+    """A stream ended by an error that nobody foresaw."""
+
+
+class StreamBusy(PlatformError):
+    """Somebody else is running the stream."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a stream publishes, and as whom; it travels to the process that works on the batches.
+
+    Args:
+        lake: The tables' root.
+        landing: The landing zone.
+        run: Who runs it.
+        engine: How writes are audited.
+        probe: Folder with a folder `dataset/number` for each publication that a test steps through; None in real use.
+        accepted: The guards a person has lifted.
+    """
+
+    lake: Lake
+    landing: Path
+    run: RunContext
+    engine: Engine = Engine.TRANSACTION
+    probe: str | None = None
+    accepted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MicroBatch:
+    """One micro-batch at work.
+
+    Args:
+        lines: Its rows, as the source gives them.
+        number: Its number in the checkpoint.
+        checkpoint: Of the stream.
+        source: What it is read from.
+        place: Where it is published.
+    """
+
+    lines: DataFrame
+    number: int
+    checkpoint: Checkpoint
+    source: StreamedFiles
+    place: Place
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the batch."""
+        return self.lines.sparkSession
+
+    @cached_property
+    def writer(self) -> str:
+        """Under which name the checkpoint's batches are published."""
+        return self.checkpoint.writer
+
+    @cached_property
+    def files(self) -> Sequence[LandedFile]:
+        """What it is made of, by the checkpoint's own notes."""
+        return self.source.taken(self.checkpoint, self.number, self.place.landing)
+
+    def append(
+        self,
+        frame: DataFrame,
+        contract: Contract,
+        once: Append,
+        *,
+        accounts: Mapping[str, Account],
+        expected: Mapping[str, Mapping[str, int]] | None = None,
+        inputs: Mapping[str, int] | None = None,
+    ) -> Commit:
+        """Publish rows of a batch, audited and accounted for, and record it.
+
+        Args:
+            frame: The rows.
+            contract: Of the dataset they are added to.
+            once: Which batch it is.
+            accounts: Partition to what the layer above has of the batch; these partitions are written.
+            expected: Further figures a partition must have.
+            inputs: Dataset to the table version that was read.
+
+        Raises:
+            PlatformError: As `publish`.
+        """
+        place = self.place
+        probe = Path(place.probe, contract.dataset, str(once.batch)) if place.probe else None
+        target = Target(
+            lake=place.lake,
+            contract=contract,
+            run=place.run,
+            engine=place.engine,
+            probe=str(probe) if probe and probe.is_dir() else None,
+        )
+        provenance = Provenance(inputs=inputs or {}, accounts=accounts, expected=expected or {})
+        commit = publish(frame, target, change=once, partitions=sorted(accounts), provenance=provenance)
+        EventLog(place.lake).record(commit)
+        return commit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A stream, declared.
+
+    Args:
+        name: What people call it.
+        source: What it reads.
+        schema: What the source gives.
+        key: Columns of the identity it deduplicates by.
+        watermark: How event time advances, in words that change when it does.
+        datasets: What it publishes, in order.
+        process: Works on a micro-batch, as often as it is asked to: what is published already must not change.
+    """
+
+    name: str
+    source: StreamedFiles
+    schema: str
+    key: tuple[str, ...]
+    watermark: str
+    datasets: tuple[str, ...]
+    process: Callable[[MicroBatch], None]
+
+    def spec(self, landing: Path) -> StreamSpec:
+        """Give what its checkpoints rest on."""
+        return StreamSpec(
+            name=self.name,
+            source=self.source.facts(landing),
+            schema=self.schema,
+            key=self.key,
+            watermark=self.watermark,
+        )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the process beside the server is handed."""
+
+    stream: Stream
+    checkpoint: Checkpoint
+    place: Place
+
+    def __call__(self, lines: DataFrame, number: int) -> None:
+        batch = MicroBatch(
+            lines=lines,
+            number=number,
+            checkpoint=self.checkpoint,
+            source=self.stream.source,
+            place=self.place,
+        )
+        try:
+            self.stream.process(batch)
+        except PlatformError as error:
+            raise RuntimeError(_told(error)) from error
+        except Exception as error:
+            raise RuntimeError(_told(_unforeseen(self.stream.name, f"batch {number}: {error}"))) from error
+
+
+def run(
+    spark: SparkSession,
+    stream: Stream,
+    place: Place,
+    *,
+    checkpoints: Path,
+    every_seconds: float | None = None,
+    new_checkpoint: bool = False,
+    stop: threading.Event | None = None,
+) -> None:
+    """Take in what is there and end, or go on until asked to stop.
+
+    Args:
+        spark: The session.
+        stream: The stream.
+        place: Where it publishes.
+        checkpoints: Folder of all checkpoints.
+        every_seconds: How often to look for more; None: take in what is there and end.
+        new_checkpoint: Begin a new checkpoint.
+        stop: Ends it when set: a batch under way is finished first, for a minute at most.
+
+    Raises:
+        StreamBusy: Somebody else is running it.
+        IncompatibleCheckpoint: It has changed since its checkpoint was made.
+        CheckpointDamaged: Its checkpoint cannot be gone on with.
+        PlatformError: What its batches raise.
+    """
+    if place.engine is not Engine.TRANSACTION:
+        raise ConfigurationError(
+            what="without the engine's jar landed lines cannot be streamed",
+            where=stream.name,
+            next_step="run it where Spark may load the jar; the batch datasets have the same rows",
+        )
+    with _alone(place.lake, stream.name), _translated(stream.name):
+        checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
+        lines = stream.source.lines(spark, place.landing)
+        writer = lines.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
+        writer = writer.foreachBatch(_Work(stream, checkpoint, place))
+        if every_seconds is None:
+            query = writer.trigger(availableNow=True).start()
+        else:
+            query = writer.trigger(processingTime=f"{every_seconds:g} seconds").start()
+        try:
+            while not query.awaitTermination(1):
+                if stop is not None and stop.is_set():
+                    _let_finish(query)
+                    return
+        finally:
+            # Also when this process is interrupted: the query lives in the server, not here.
+            if query.isActive:
+                query.stop()
+
+
+def _let_finish(query: Any) -> None:
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
+@contextmanager
+def _alone(lake: Lake, name: str) -> Iterator[None]:
+    """Two queries on one checkpoint would end each other."""
+    claims = Claims(lake, f"stream {name}", alive=owners.alive)
+    owner = owners.this_run()
+    if not claims.take([name], owner):
+        held = claims.held().get(name)
+        raise StreamBusy(
+            what=f"the stream '{name}' is being run already",
+            where=f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else name,
+            next_step="nothing has to be done: what has landed is taken in there; or end that process first",
+        )
+    try:
+        yield
+    finally:
+        claims.release([name], owner)
+
+
+def is_running(lake: Lake, name: str) -> bool:
+    """Tell whether somebody is running a stream."""
+    return name in Claims(lake, f"stream {name}", alive=owners.alive).held()
+
+
+def _told(error: PlatformError) -> str:
+    violations = [vars(item) for item in error.violations] if isinstance(error, AuditFailed) else []
+    told = {
+        "type": type(error).__qualname__,
+        "what": error.what,
+        "where": error.where,
+        "next_step": error.next_step,
+        "violations": violations,
+    }
+    return f"{_FAULT} {json.dumps(told, default=str)}"
+
+
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    """Give a batch's error as what it was where it was raised."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        heard = _heard(text)
+        if heard is not None:
+            raise heard from error
+        if "STREAM_FAILED" not in text:
+            raise
+        raise _unforeseen(name, text) from error
+
+
+def _unforeseen(name: str, text: str) -> StreamFailed:
+    said = " ".join(line.strip() for line in text.split("JVM stacktrace:")[0].splitlines() if line.strip())
+    return StreamFailed(
+        what=f"the stream '{name}' ended: {said[:500]}",
+        where=name,
+        next_step="run it again: a batch that was cut off is done again and published once; when it repeats, the "
+        "server's log, in services/spark of the deployment's folder, has more",
+    )
+
+
+def _heard(text: str) -> PlatformError | None:
+    _, _, after = text.partition(_FAULT)
+    try:
+        told, _ = json.JSONDecoder().raw_decode(after.lstrip())
+    except json.JSONDecodeError:
+        # No marker, or a message so long that it was cut on its way.
+        return None
+    kinds = {kind.__qualname__: kind for kind in _subclasses(PlatformError)}
+    kind = kinds.get(told["type"], StreamFailed)
+    if kind is AuditFailed:
+        return AuditFailed(told["where"], [Violation(**item) for item in told["violations"]])
+    error = kind.__new__(kind)
+    PlatformError.__init__(error, what=told["what"], where=told["where"], next_step=told["next_step"])
+    return error
+
+
+def _subclasses(kind: type[PlatformError]) -> Iterator[type[PlatformError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _subclasses(below)

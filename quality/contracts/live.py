@@ -1,0 +1,84 @@
+"""Live: what the stream of visits has taken in, seconds after it landed; batch by batch, and never replaced."""
+
+from patterns.core.contract import Column, Contract, Rule
+from patterns.error_management.dead_letter import Tolerance
+from patterns.error_management.windowed_deduplicator import Verdict
+from quality.contracts import bronze, silver
+from quality.contracts import columns as c
+
+BATCH = Column(
+    name="batch",
+    type="STRING",
+    nullable=False,
+    description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
+)
+LATE = "late"
+REASONS = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
+COUNTED = ("occurrences", "conflicts")
+"""Columns of silver.visits that a stream cannot have: what comes again does not change a row that is published."""
+
+BRONZE = Contract(
+    dataset="bronze.visits_live",
+    description="Every landed line of visit events, as received and judged, within seconds of its landing",
+    owner="team:platform",
+    columns=(*bronze.VISITS.columns, BATCH),
+    partitioning=bronze.ARRIVAL,
+    rules=bronze.VISITS.rules,
+    measures=bronze.VISITS.measures,
+    breakdowns=bronze.VISITS.breakdowns,
+    statistics=("source_offset", "event_hour", "batch"),
+    patterns=("Checkpointer", "Dead-Letter", "Audit-Write-Audit-Publish"),
+)
+VISITS = Contract(
+    dataset="silver.visits_live",
+    description="Visit events of the stream: each once, as far as the watermark lets it be told",
+    owner="team:analytics",
+    columns=(*(column for column in silver.VISITS.columns if column.name not in COUNTED), BATCH),
+    key=silver.VISITS.key,
+    partitioning=silver.EVENT,
+    rules=tuple(rule for rule in silver.VISITS.rules if rule.name != "stands_for_itself"),
+    statistics=("event_time", "user_id", "page", "batch"),
+    patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector", "Audit-Write-Audit-Publish"),
+)
+ASIDE = Contract(
+    dataset="silver.visits_live_aside",
+    description="Visit events that the stream set aside: late ones, repeated ones, and repeated ones that differ",
+    owner="team:analytics",
+    columns=(
+        c.EVENT_HOUR,
+        *c.VISIT[:2],
+        c.VISIT[4],
+        Column(
+            name="reason",
+            type="STRING",
+            nullable=False,
+            description="late (behind the watermark), duplicate, or conflict (same identity, another payload)",
+        ),
+        Column(name="watermark", type="TIMESTAMP", description="Watermark the row was judged by; null: none yet"),
+        c.RAW,
+        silver.ARRIVED,
+        *c.SOURCE,
+        BATCH,
+    ),
+    key=("source_file", "source_offset"),
+    partitioning=silver.EVENT,
+    rules=(
+        silver.IN_ITS_HOUR,
+        Rule(
+            name="known_reason",
+            expression="reason IN ({})".format(", ".join(f"'{reason}'" for reason in REASONS)),
+            description="It is said why the row was set aside",
+        ),
+        Rule(
+            name="late_is_behind",
+            expression=f"(reason = '{LATE}') = coalesce(event_time < watermark, false)",
+            description="Late rows, and only those, are behind the watermark",
+        ),
+    ),
+    breakdowns={"reasons": ("reason",)},
+    statistics=("event_time", "batch"),
+    patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector"),
+)
+TOLERANCE = Tolerance(max_share=bronze.DEAD_LETTERS.max_share or 1.0, over_rows=1000)
+"""The share of dead letters is what an hour may have, taken over the newest thousand lines."""
+CONTRACTS = (BRONZE, VISITS, ASIDE)

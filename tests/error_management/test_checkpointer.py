@@ -1,0 +1,164 @@
+"""Checkpointer: what a checkpoint says is read as Spark wrote it, or refused with advice; without Spark."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from patterns.error_management.checkpointer import (
+    Checkpoint,
+    CheckpointDamaged,
+    IncompatibleCheckpoint,
+    StreamSpec,
+    checkpoints,
+    kept_rows,
+    open_checkpoint,
+)
+
+SPEC = StreamSpec(
+    name="visits",
+    source={"kind": "files", "place": "/landing/visits"},
+    schema="raw BINARY",
+    key=("visit_id", "page"),
+    watermark="max less 0:15:00",
+)
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file and its sums, as Hadoop does."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    content = text.encode()
+    file.write_bytes(content)
+    chunks = [content[at : at + 512] for at in range(0, len(content), 512)]
+    sums = b"".join(struct.pack(">I", zlib.crc32(chunk)) for chunk in chunks)
+    file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + struct.pack(">i", 512) + sums)
+
+
+def entry(number: int) -> str:
+    """A line of the file source's log."""
+    path = f"file:///landing/visits/date=2026-01-05/hour=00/a%20{number}.json"
+    return json.dumps({"path": path, "timestamp": 0, "batchId": number})
+
+
+def used(
+    checkpoint: Checkpoint, batches: int, *, committed: int, log: dict[str, list[int]] | None = None
+) -> Checkpoint:
+    """Fill a checkpoint as Spark does; batch n reads up to entry n of the source's log."""
+    root = Path(checkpoint.location)
+    write(root / "metadata", '{"id":"0a1b2c3d-0000-0000-0000-000000000000"}')
+    for number in range(batches):
+        head = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1_767_571_200_000 + number, "conf": {}})
+        write(root / "offsets" / str(number), f'v1\n{head}\n{{"logOffset":{number}}}')
+    for number in range(committed):
+        write(root / "commits" / str(number), 'v1\n{"nextBatchWatermarkMs":0}')
+    for name, entries in (log or {str(number): [number] for number in range(batches)}).items():
+        write(root / "sources" / "0" / name, "\n".join(["v1", *map(entry, entries)]))
+    return checkpoint
+
+
+def path(number: int) -> str:
+    return f"/landing/visits/date=2026-01-05/hour=00/a {number}.json"
+
+
+def test_a_stream_goes_on_with_its_own_checkpoint(tmp_path: Path) -> None:
+    first = open_checkpoint(tmp_path, SPEC)
+    assert (first.number, first.identity) == (1, None)
+    used(first, 2, committed=1)
+    again = open_checkpoint(tmp_path, SPEC)
+    assert again == first
+    assert again.writer == "visits-0a1b2c3d"
+    assert [(batch.number, batch.committed) for batch in again.batches()] == [(0, True), (1, False)]
+    assert again.files(1) == (path(1),)
+
+
+def test_a_batch_is_all_that_came_since_the_one_before_it(tmp_path: Path) -> None:
+    checkpoint = used(open_checkpoint(tmp_path, SPEC), 2, committed=2, log={"0": [0], "1": [1], "2": [2], "3": [3]})
+    write(Path(checkpoint.location) / "offsets" / "2", 'v1\n{"batchTimestampMs":0}\n{"logOffset":3}')
+    assert checkpoint.files(2) == (path(2), path(3))
+
+
+def test_a_compacted_log_is_read_once(tmp_path: Path) -> None:
+    log = {"8": [8], "9.compact": list(range(10)), "10": [10]}
+    checkpoint = used(open_checkpoint(tmp_path, SPEC), 11, committed=11, log=log)
+    assert [checkpoint.files(number) for number in (0, 8, 9, 10)] == [(path(n),) for n in (0, 8, 9, 10)]
+    assert checkpoint.every_file() == {path(number) for number in range(11)}
+
+
+def test_the_offsets_are_a_table(tmp_path: Path) -> None:
+    used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
+    open_checkpoint(tmp_path, replace(SPEC, name="unused"))
+    rows = [(*row[:5], list(row[5]), row[6]) for row in kept_rows(tmp_path)]
+    assert rows == [
+        ("visits", 1, 0, 0, '{"logOffset":0}', [path(0)], True),
+        ("visits", 1, 1, 0, '{"logOffset":1}', [path(1)], False),
+    ]
+
+
+def test_the_oldest_batch_that_is_remembered_has_its_own_files_only(tmp_path: Path) -> None:
+    checkpoint = used(open_checkpoint(tmp_path, SPEC), 3, committed=3)
+    for kind in ("offsets", "commits"):
+        (Path(checkpoint.location) / kind / "0").unlink()
+    assert [list(row[5]) for row in kept_rows(tmp_path)] == [[path(1)], [path(2)]]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"key": ("visit_id",)}, "key"),
+        ({"watermark": "max less 0:30:00"}, "watermark"),
+        ({"schema": "raw STRING"}, "schema"),
+        ({"source": {"kind": "files", "place": "/elsewhere"}}, "source"),
+    ],
+)
+def test_a_changed_stream_is_refused_with_what_changed_and_both_ways_out(
+    tmp_path: Path, change: dict[str, object], named: str
+) -> None:
+    used(open_checkpoint(tmp_path, SPEC), 1, committed=1)
+    with pytest.raises(IncompatibleCheckpoint) as refused:
+        open_checkpoint(tmp_path, replace(SPEC, **change))  # type: ignore[arg-type]
+    assert f"{named} was" in refused.value.what
+    assert "undo the change" in refused.value.next_step
+    assert "--new-checkpoint" in refused.value.next_step
+
+
+def test_a_new_checkpoint_is_made_on_demand_and_the_old_one_is_kept(tmp_path: Path) -> None:
+    used(open_checkpoint(tmp_path, SPEC), 1, committed=1)
+    changed = replace(SPEC, key=("visit_id",))
+    made = open_checkpoint(tmp_path, changed, renew=True)
+    assert (made.number, made.identity) == (2, None)
+    assert open_checkpoint(tmp_path, changed) == made
+    assert [checkpoint.number for checkpoint in checkpoints(tmp_path, "visits")] == [1, 2]
+
+
+DAMAGE = {
+    "cut off": lambda content: content[:-4],
+    "empty": lambda content: b"",
+    "one byte": lambda content: content[:-3] + b"?" + content[-2:],
+    "no text": lambda content: b"\xff" * len(content),
+}
+
+
+@pytest.mark.parametrize("sums", [True, False])
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("name", ["metadata", "offsets/1", "commits/0", "sources/0/1"])
+def test_a_damaged_file_is_named_before_spark_reads_it(tmp_path: Path, name: str, damage: str, sums: bool) -> None:
+    checkpoint = used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
+    file = Path(checkpoint.location) / name
+    file.write_bytes(DAMAGE[damage](file.read_bytes()))
+    if not sums:
+        file.with_name(f".{file.name}.crc").unlink()
+    with pytest.raises(CheckpointDamaged) as refused:
+        open_checkpoint(tmp_path, SPEC)
+    assert refused.value.where == str(file)
+    assert "blogdata stream visits --new-checkpoint" in refused.value.next_step
+
+
+def test_a_batch_that_is_not_remembered_is_no_empty_batch(tmp_path: Path) -> None:
+    checkpoint = used(open_checkpoint(tmp_path, SPEC), 1, committed=1)
+    with pytest.raises(CheckpointDamaged, match="is not there"):
+        checkpoint.files(7)
