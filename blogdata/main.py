@@ -9,6 +9,7 @@ import click
 import typer
 
 from blogdata import (
+    break_command,
     land_commands,
     ledger_command,
     lineage_command,
@@ -35,6 +36,7 @@ app.command("ledger")(ledger_command.ledger)
 app.command("lineage")(lineage_command.lineage)
 app.command("sql")(sql_command.sql)
 app.command("ui")(ui_command.ui)
+app.command("break")(break_command.break_)
 for command in services_commands.app.registered_commands:
     app.registered_commands.append(command)
 
