@@ -110,6 +110,8 @@ class Round:
             hold = self._arm(following[0]) if following else None
             self._let_go(kill, held, hit)
             if not run.working and (following or hit is not None):
+                if hit is None:
+                    self._done.problems += run.problems()
                 run = self._start()
         self._done.problems += run.problems()
         self._free()
@@ -231,13 +233,13 @@ class Round:
     def _leave_files(self, kill: Kill) -> list[Path]:
         """Leave files as old as those of runs that were killed last week."""
         root = Path(self.deployment.lake.path(kill.writer))
-        samples = sorted(root.rglob("*.parquet"))
-        data = next(file for file in samples if "_delta_log" not in file.parts)
+        samples = [file for file in sorted(root.rglob("*.parquet")) if "_delta_log" not in file.parts]
+        data, content = (samples[0], samples[0].read_bytes()) if samples else (root / "none", b"")
         old = time.time() - _EIGHT_DAYS_SECONDS
         left = []
         for number in range(_LEFTOVERS):
             file = data.with_name(f"part-{90000 + number}-left.c000.snappy.parquet")
-            file.write_bytes(data.read_bytes())
+            file.write_bytes(content)
             os.utime(file, (old, old))
             left.append(file)
         return left

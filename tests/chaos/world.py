@@ -64,7 +64,7 @@ class World:
     def create(cls, folder: Path, seed: int) -> World:
         """Simulate a world into a new folder."""
         everything = Deployment.create(folder / "simulated")
-        everything.simulate(SimulationSpec(days=2, visits_per_day=600, seed=seed, faults=FAULTS, part_lines=15))
+        everything.simulate(SimulationSpec(days=2, visits_per_day=2400, seed=seed, faults=FAULTS, part_lines=15))
         first, then = Deployment.create(folder / "first"), Deployment.create(folder / "then")
         first.copy_hours(everything, FIRST)
         for table in ("users", "devices"):
