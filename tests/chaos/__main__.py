@@ -18,7 +18,7 @@ from chaos import certificates
 from chaos.bench import Bench
 from chaos.certificates import ROOT, Kept
 from chaos.draws import draw
-from chaos.round import Done, Round, is_empty
+from chaos.round import Done, Hit, Round, is_empty
 from quality.contracts import CONTRACTS
 
 RESULTS = ROOT / "var" / "chaos"
@@ -64,7 +64,7 @@ def _campaign(kept: Kept, seed: int, kills: int, writers: Sequence[str]) -> bool
         number = kept.next_round
         folder = Path(tempfile.mkdtemp(prefix="chaos-"))
         print(f"world {number // WORLDS_EVERY}: {folder}, {sum(left.values())} kills to go", flush=True)
-        bench = Bench.create(folder / "bench", _world(seed, number), archive=_archive(), spares=True)
+        bench = Bench.create(folder / "bench", _world(seed, number), archive=RESULTS, spares=True)
         whole = True
         try:
             while left and _world(seed, kept.next_round) == _world(seed, number):
@@ -82,7 +82,7 @@ def _one(bench: Bench, kept: Kept, seed: int, writers: Sequence[str]) -> bool:
     number = kept.next_round
     began = time.monotonic()
     kills = [draw(seed, number, writer) for writer in writers]
-    done = Round(bench, number, kills, empty=is_empty(seed, number)).run()
+    done = Round(bench, number, kills, empty=is_empty(seed, number), tell=_tell).run()
     kept.keep(number, done)
     kept.certify(writers)
     _say(number, done, time.monotonic() - began)
@@ -94,21 +94,23 @@ def _one(bench: Bench, kept: Kept, seed: int, writers: Sequence[str]) -> bool:
 def _repeat(seed: int, number: int, writers: Sequence[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     print(f"round {number} in {folder}", flush=True)
-    bench = Bench.create(folder / "bench", _world(seed, number), archive=_archive())
+    bench = Bench.create(folder / "bench", _world(seed, number), archive=RESULTS)
     try:
         kills = [draw(seed, number, writer) for writer in writers]
         began = time.monotonic()
-        done = Round(bench, number, kills, empty=is_empty(seed, number)).run()
+        done = Round(bench, number, kills, empty=is_empty(seed, number), tell=_tell).run()
     finally:
         bench.servers.stop()
     _say(number, done, time.monotonic() - began)
     return 1 if done.problems else 0
 
 
+def _tell(hit: Hit) -> None:
+    more = "" if hit.checkpoint in ("none", "not yet") else f", checkpoint {hit.checkpoint}"
+    print(f"  {hit.kill.text:<60} {hit.seconds:>5.1f} s  it was {hit.reached}{more}", flush=True)
+
+
 def _say(number: int, done: Done, seconds: float) -> None:
-    for hit in done.hits:
-        more = "" if hit.checkpoint in ("none", "not yet") else f", checkpoint {hit.checkpoint}"
-        print(f"  {hit.kill.text:<60} it was {hit.reached}{more}")
     for kill in done.missed:
         print(f"  {kill.text:<60} too late, it had ended")
     assert done.verdict is not None
@@ -131,10 +133,6 @@ def _left(kept: Kept, kills: int, writers: Sequence[str]) -> dict[str, int]:
 
 def _world(seed: int, number: int) -> int:
     return seed * 1000 + number // WORLDS_EVERY
-
-
-def _archive() -> Path:
-    return RESULTS / f"classes-{certificates.code_version()}.jsa"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,13 +71,22 @@ class Round:
         number: Which.
         kills: What is killed in it, each writer at most once.
         empty: Whether it begins with an empty lake.
+        tell: Told each kill as it happens.
     """
 
-    def __init__(self, bench: Bench, number: int, kills: Sequence[Kill], *, empty: bool) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        number: int,
+        kills: Sequence[Kill],
+        *,
+        empty: bool,
+        tell: Callable[[Hit], None] = lambda hit: None,
+    ) -> None:
         self._bench = bench
+        self._tell = tell
         self._folder = bench.folder / "rounds" / str(number)
-        publications = [kill for kill in kills if not kill.is_maintenance]
-        self._publications = sorted(publications, key=lambda kill: bench.order.index(kill.writer))
+        self._publications = [kill for kill in kills if not kill.is_maintenance]
         self._maintenance = [kill for kill in kills if kill.is_maintenance]
         self.deployment: Deployment = bench.deployment(self._folder / "home", empty=empty)
         self._before = self.deployment.versions()
@@ -99,22 +108,39 @@ class Round:
         return self._done
 
     def _publish(self) -> None:
-        hold = self._arm(self._publications[0]) if self._publications else None
+        holds = {kill: self._arm(kill) for kill in self._publications}
         run = self._start()
-        for number, kill in enumerate(self._publications):
-            assert hold is not None
+        while (kill := self._first_reached(holds, run)) is not None:
+            hold = holds.pop(kill)
             hit = self._strike(kill, hold, run)
-            (self._done.missed.append(kill) if hit is None else self._done.hits.append(hit))
-            held = hold
-            following = self._publications[number + 1 : number + 2]
-            hold = self._arm(following[0]) if following else None
-            self._let_go(kill, held, hit)
-            if not run.working and (following or hit is not None):
+            self._note(kill, hit)
+            for other, touched in holds.items():
+                # The run was faster than the kill, which has cut off this publication as well.
+                if touched.touched:
+                    holds[other] = self._arm(other)
+                    self._raced.add(other.writer)
+            self._let_go(kill, hold, hit)
+            if not run.working:
                 if hit is None:
                     self._done.problems += run.problems()
                 run = self._start()
+        for kill in holds:
+            self._note(kill, None)
         self._done.problems += run.problems()
         self._free()
+
+    def _first_reached(self, holds: Mapping[Kill, Hold], run: Worker) -> Kill | None:
+        """Wait until any publication is where it will be killed; None when the run has ended without."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            working = run.working
+            for kill, hold in holds.items():
+                if hold.was(_phase(kill)):
+                    return kill
+            if not working:
+                return None
+            assert time.monotonic() < deadline, f"none of these was ever published: {[kill.text for kill in holds]}"
+            time.sleep(0.002)
 
     def _start(self) -> Worker:
         self._runs += 1
@@ -130,12 +156,13 @@ class Round:
         aside = self._folder / "aside" / kill.writer
         Hold(aside, kill.writer, *phases).prepare()
         (self._folder / "armed").mkdir(exist_ok=True)
-        aside.rename(self._folder / "armed" / kill.writer)
+        armed = self._folder / "armed" / kill.writer
+        if armed.exists():
+            armed.rename(self._folder / f"cut-off-{kill.writer}-{self._runs}-{len(self._done.hits)}")
+        aside.rename(armed)
         return Hold(self._folder / "armed" / kill.writer, kill.writer, *phases)
 
     def _strike(self, kill: Kill, hold: Hold, run: Worker) -> Hit | None:
-        if not hold.comes_to(_phase(kill), lambda: run.working):
-            return None
         noted = self._version(kill.writer)
         if kill.delay is not None:
             hold.release()
@@ -155,9 +182,19 @@ class Round:
         reached = next(phase for phase in reversed(PHASES) if hold.was(phase))
         if reached == "audited" and self._version(kill.writer) > noted:
             reached = LOGGED
+        return self._hit(kill, reached, self._checkpoint(kill.writer, reached))
+
+    def _hit(self, kill: Kill, reached: str, checkpoint: str) -> Hit:
         now = time.monotonic()
         seconds, self._last = now - self._last, now
-        return Hit(kill=kill, reached=reached, checkpoint=self._checkpoint(kill.writer, reached), seconds=seconds)
+        return Hit(kill=kill, reached=reached, checkpoint=checkpoint, seconds=round(seconds, 2))
+
+    def _note(self, kill: Kill, hit: Hit | None) -> None:
+        if hit is None:
+            self._done.missed.append(kill)
+        else:
+            self._done.hits.append(hit)
+            self._tell(hit)
 
     def _look(self, kill: Kill, noted: int) -> None:
         """See that whoever reads now sees the version before, or the whole one after."""
@@ -190,19 +227,14 @@ class Round:
             _until(lambda done=folder / "killed" / "begun", at_work=work: done.exists() or not at_work.working)  # type: ignore[misc]
             time.sleep((kill.delay or 0) / 1000)
             if (folder / "killed" / "done").exists() or not work.working:
-                self._done.missed.append(kill)
+                self._note(kill, None)
                 work.wait()
                 continue
             if kill.victim == SERVER:
                 self._bench.servers.kill(self.deployment)
             happened = work.kill()
             left = f", {sum(file.exists() for file in leftovers)} of {_LEFTOVERS} files left" if leftovers else ""
-            if happened:
-                now = time.monotonic()
-                seconds, self._last = now - self._last, now
-                self._done.hits.append(Hit(kill=kill, reached=f"under way{left}", checkpoint="none", seconds=seconds))
-            else:
-                self._done.missed.append(kill)
+            self._note(kill, self._hit(kill, f"under way{left}", "none") if happened else None)
             self._again(folder, statement)
             there = [file for file in leftovers if file.exists()]
             if there:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import time
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +43,21 @@ class Servers:
     Args:
         folder: Where logs and properties go.
         fixed: Settings that all deployments of the campaign share, as TOML.
-        archive: File of classes that servers are started from; None: there is none.
+        archive: Folder with archives of classes that servers are started from; None: they are started without.
         spares: Whether a spare one boots all the time.
     """
 
     def __init__(self, folder: Path, fixed: str, *, archive: Path | None, spares: bool) -> None:
         self._folder = folder
-        self._archive = archive
+        self._archive: Path | None = None
         self._spares = spares
         self._number = 0
         self._read_platforms_command(fixed)
         self._spare: Server | None = None
         if archive is not None:
+            # An archive fits one Java and one class path.
+            fits = sha256(" ".join([self._command[0], *self._command[self._command.index("-cp") :][:2]]).encode())
+            self._archive = archive / f"classes-{fits.hexdigest()[:12]}.jsa"
             processes.stop(self.current.process)
             self.current = self._start(self._training())
 

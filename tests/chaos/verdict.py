@@ -20,7 +20,7 @@ from patterns.core.commit import entries_of, parse
 from patterns.core.events import PUBLICATION
 from quality.contracts import CONTRACTS
 
-ROWS_KEPT = ("OPTIMIZE", "CREATE TABLE", "SET TBLPROPERTIES", "CHANGE COLUMN", "ADD CONSTRAINT", "ADD COLUMNS")
+ROWS_KEPT = ("CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END")
 """Operations that change no row."""
 
 
@@ -84,7 +84,7 @@ def _versions(deployment: Deployment, dataset: str, before: int, raced: Set[str]
         info = parse(entry.get("userMetadata"))
         if info is not None:
             commits[info["commit_id"]] += 1
-            partitions.update(entries_of(dataset, version, info))
+            partitions.update(list(entries_of(dataset, version, info)))
         elif entry["operation"] not in ROWS_KEPT:
             found.problems.append(f"{dataset} version {version} was not audited: {entry['operation']}")
     found.problems += [f"{commit} was published {times} times" for commit, times in commits.items() if times > 1]
@@ -105,7 +105,7 @@ def unreadable(deployment: Deployment, dataset: str, version: int) -> list[str]:
     logged = sum(int(file["num_records"]) for file in pa.table(table.get_add_actions(flatten=True)).to_pylist())
     if rows != logged:
         return [f"{dataset} version {version}: {rows} rows can be read, {logged} are in its log"]
-    (entry,) = table.history(1)
+    entry = next(entry for entry in DeltaTable(path).history() if int(entry["version"]) == version)
     info = parse(entry.get("userMetadata"))
     if info is None:
         return []

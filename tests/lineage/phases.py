@@ -23,9 +23,17 @@ PATIENCE_SECONDS = 400
 
 
 class Hold:
-    """Holds the first publication of a dataset at some phases; whoever publishes it after that is not held."""
+    """Holds the first publication of a dataset at some phases; whoever publishes it after that is not held.
 
-    def __init__(self, folder: Path, dataset: str, *phases: str) -> None:
+    Args:
+        folder: What both processes look at.
+        dataset: Whose publication.
+        phases: Where it is held.
+        again: Whether a publication that was cut off before the first phase lets the next one be held.
+    """
+
+    def __init__(self, folder: Path, dataset: str, *phases: str, again: bool = False) -> None:
+        self._again = again
         self._folder = folder
         self._dataset = dataset
         self._phases = phases
@@ -56,9 +64,9 @@ class Hold:
         return (self._folder / f"{phase}.reached").exists()
 
     @property
-    def taken(self) -> bool:
-        """Whether somebody has begun the publication."""
-        return (self._folder / "write.taken").exists()
+    def touched(self) -> bool:
+        """Whether the publication has come anywhere."""
+        return any(self._folder.glob("*.reached"))
 
     def release(self) -> None:
         """Let it go on to its end."""
@@ -71,6 +79,9 @@ class Hold:
 
     def probe(self) -> str | None:
         """Give the folder the engine looks at, to the first who writes; None to all others."""
+        if self._again:
+            # The engine holds nobody at a phase that somebody has reached.
+            return str(self._folder)
         return str(self._folder) if self._is_first("write") else None
 
     def recorded(self) -> None:
@@ -112,7 +123,7 @@ def watch(patch: pytest.MonkeyPatch, holds: Callable[[str], Hold | None]) -> Non
 
 def armed(folder: Path) -> Callable[[str], Hold | None]:
     """Give the holds that somebody lays out in a folder while a run is under way: one folder a dataset."""
-    return lambda dataset: Hold(folder / dataset, dataset) if (folder / dataset).is_dir() else None
+    return lambda dataset: Hold(folder / dataset, dataset, again=True) if (folder / dataset).is_dir() else None
 
 
 def _until(condition: Callable[[], bool], complaint: str) -> None:
