@@ -118,7 +118,8 @@ class Round:
                 # The run was faster than the kill, which has cut off this publication as well.
                 if touched.touched:
                     holds[other] = self._arm(other)
-                    self._raced.add(other.writer)
+                    if kill.victim == RUN:
+                        self._raced.add(other.writer)
             self._let_go(kill, hold, hit)
             if not run.working:
                 if hit is None:
