@@ -9,6 +9,7 @@ import click
 import typer
 
 from blogdata import (
+    break_command,
     land_commands,
     ledger_command,
     lineage_command,
@@ -41,6 +42,7 @@ app.command("stream")(stream_command.stream)
 app.command("sql")(sql_command.sql)
 app.command("versions")(versions_command.versions)
 app.command("ui")(ui_command.ui)
+app.command("break")(break_command.break_)
 for command in services_commands.app.registered_commands:
     app.registered_commands.append(command)
 

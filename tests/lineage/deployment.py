@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -67,6 +68,12 @@ class Deployment:
     def events(self) -> EventLog:
         """The event log."""
         return EventLog(self.lake)
+
+    @contextmanager
+    def session(self) -> Iterator[Any]:
+        """Give a Spark session as a step has it: a server that goes away meanwhile is named for what it is."""
+        with SparkResource(home=str(self.settings.home)).guard() as spark:
+            yield spark
 
     def close(self) -> None:
         """Let go of the Spark session."""
@@ -140,12 +147,11 @@ class Deployment:
 
     def contents(self) -> dict[str, list[str]]:
         """Give every row of every table, in an order that does not depend on files."""
-        held = {}
-        for name, contract in CONTRACTS.items():
-            if self.lake.table(name) is not None:
-                columns = [column.name for column in contract.columns]
-                held[name] = sorted(repr(row) for row in self.rows(name, *columns))
-        return held
+        return {name: self.contents_of(name) for name in CONTRACTS if self.lake.table(name) is not None}
+
+    def contents_of(self, dataset: str) -> list[str]:
+        """Give every row of a table, in an order that does not depend on files."""
+        return sorted(repr(row) for row in self.rows(dataset, *[column.name for column in CONTRACTS[dataset].columns]))
 
     def ledger(self) -> list[LedgerLine]:
         """Audit every account, as `blogdata ledger` does."""

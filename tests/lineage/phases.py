@@ -23,9 +23,17 @@ PATIENCE_SECONDS = 400
 
 
 class Hold:
-    """Holds the first publication of a dataset at some phases; whoever publishes it after that is not held."""
+    """Holds the first publication of a dataset at some phases; whoever publishes it after that is not held.
 
-    def __init__(self, folder: Path, dataset: str, *phases: str) -> None:
+    Args:
+        folder: What both processes look at.
+        dataset: Whose publication.
+        phases: Where it is held.
+        again: Whether a publication that was cut off before the first phase lets the next one be held.
+    """
+
+    def __init__(self, folder: Path, dataset: str, *phases: str, again: bool = False) -> None:
+        self._again = again
         self._folder = folder
         self._dataset = dataset
         self._phases = phases
@@ -39,27 +47,26 @@ class Hold:
 
     def install(self, patch: pytest.MonkeyPatch) -> Hold:
         """Have the publications of this process look whether they are held."""
-        record = EventLog.record
-
-        def target(**values: Any) -> Target:
-            held = self._is_first(values["contract"].dataset, "write")
-            return Target(**{**values, "probe": str(self._folder) if held else None})
-
-        def recorded(log: EventLog, commit: Commit) -> None:
-            if self._is_first(commit.dataset, RECORDED):
-                (self._folder / f"{RECORDED}.reached").touch()
-                _until(lambda: not (self._folder / f"{RECORDED}.hold").exists(), "nobody let it go on")
-            record(log, commit)
-
-        patch.setattr(steps, "Target", target)
-        patch.setattr(EventLog, "record", recorded)
+        watch(patch, lambda dataset: self if dataset == self._dataset else None)
         return self
 
     def reached(self, phase: str, working: Callable[[], bool] = lambda: True) -> None:
         """Wait until the publication is held at a phase, as long as whoever publishes it works."""
-        marker = self._folder / f"{phase}.reached"
-        _until(lambda: marker.exists() or not working(), f"{self._dataset} was never {phase}")
-        assert marker.exists(), f"the run ended before {self._dataset} was {phase}"
+        assert self.comes_to(phase, working), f"the run ended before {self._dataset} was {phase}"
+
+    def comes_to(self, phase: str, working: Callable[[], bool]) -> bool:
+        """Wait until the publication is at a phase; False when whoever publishes it ended before."""
+        _until(lambda: self.was(phase) or not working(), f"{self._dataset} was never {phase}")
+        return self.was(phase)
+
+    def was(self, phase: str) -> bool:
+        """Tell whether the publication has been at a phase."""
+        return (self._folder / f"{phase}.reached").exists()
+
+    @property
+    def touched(self) -> bool:
+        """Whether the publication has come anywhere."""
+        return any(self._folder.glob("*.reached"))
 
     def release(self) -> None:
         """Let it go on to its end."""
@@ -70,9 +77,20 @@ class Hold:
         """Let it go on to the next phase it is held at."""
         (self._folder / f"{phase}.hold").unlink(missing_ok=True)
 
-    def _is_first(self, dataset: str, what: str) -> bool:
-        if dataset != self._dataset:
-            return False
+    def probe(self) -> str | None:
+        """Give the folder the engine looks at, to the first who writes; None to all others."""
+        if self._again:
+            # The engine holds nobody at a phase that somebody has reached.
+            return str(self._folder)
+        return str(self._folder) if self._is_first("write") else None
+
+    def recorded(self) -> None:
+        """Wait, the first time, before the event log is told."""
+        if self._is_first(RECORDED):
+            (self._folder / f"{RECORDED}.reached").touch()
+            _until(lambda: not (self._folder / f"{RECORDED}.hold").exists(), "nobody let it go on")
+
+    def _is_first(self, what: str) -> bool:
         try:
             (self._folder / f"{what}.taken").touch(exist_ok=False)
         except FileExistsError:
@@ -80,8 +98,36 @@ class Hold:
         return True
 
 
+def watch(patch: pytest.MonkeyPatch, holds: Callable[[str], Hold | None]) -> None:
+    """Have the publications of this process look whether they are held.
+
+    Args:
+        patch: What is undone at the end.
+        holds: Dataset to its hold, if there is one when it is published.
+    """
+    record = EventLog.record
+
+    def target(**values: Any) -> Target:
+        hold = holds(values["contract"].dataset)
+        return Target(**{**values, "probe": hold.probe() if hold else None})
+
+    def recorded(log: EventLog, commit: Commit) -> None:
+        hold = holds(commit.dataset)
+        if hold:
+            hold.recorded()
+        record(log, commit)
+
+    patch.setattr(steps, "Target", target)
+    patch.setattr(EventLog, "record", recorded)
+
+
+def armed(folder: Path) -> Callable[[str], Hold | None]:
+    """Give the holds that somebody lays out in a folder while a run is under way: one folder a dataset."""
+    return lambda dataset: Hold(folder / dataset, dataset, again=True) if (folder / dataset).is_dir() else None
+
+
 def _until(condition: Callable[[], bool], complaint: str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, complaint
-        time.sleep(0.02)
+        time.sleep(0.005)

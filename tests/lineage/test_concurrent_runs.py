@@ -38,7 +38,7 @@ def two_at_once(deployment: Deployment, folder: Path, day: str = "") -> list[str
     for each in folders:
         each.mkdir()
     started = [worker.start(deployment, each, day=day) for each in folders]
-    return [found for run, each in zip(started, folders, strict=True) for found in worker.problems(run, each)]
+    return [found for run in started for found in run.problems()]
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +78,11 @@ def test_the_run_that_comes_second_is_retried_and_both_end_well(
     known = retries(deployment, dataset)
     slow = worker.start(deployment, tmp_path / "hold", dataset, phase, DAY)
     try:
-        hold.reached(phase, lambda: slow.poll() is None)
+        hold.reached(phase, lambda: slow.working)
         assert deployment.run(select=[dataset], hours=(DAY, DAY)).problems == []
     finally:
         hold.release()
-    assert worker.problems(slow, tmp_path / "hold") == []
+    assert slow.problems() == []
     assert retries(deployment, dataset)[len(known) :] == ["ConcurrentWrite"]
     # Each of them has published once, one after the other.
     assert deployment.versions()[dataset] == version + 2
@@ -97,11 +97,11 @@ def test_a_run_that_loses_again_and_again_fails_with_one_clear_error_and_the_win
     hold = Hold(tmp_path / "hold", "silver.visits", "audited").prepare()
     slow = worker.start(deployment, tmp_path / "hold", "silver.visits", "audited", DAY, patient=False)
     try:
-        hold.reached("audited", lambda: slow.poll() is None)
+        hold.reached("audited", lambda: slow.working)
         assert deployment.run(select=["silver.visits"], hours=(DAY, DAY)).problems == []
     finally:
         hold.release()
-    (problem,) = worker.problems(slow, tmp_path / "hold")
+    (problem,) = slow.problems()
     assert "another run published the same partitions" in problem
     assert "nothing of this run was published" in problem
     assert deployment.versions()["silver.visits"] == version + 1

@@ -1,0 +1,96 @@
+"""A copy of a deployment to break: own home, landing zone, lake and Spark server, so that nobody's data is harmed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from services import config, spark_connect
+from services.config import Settings
+from simulator import landing as simulator
+from simulator.faults import FaultRates
+from simulator.spec import SimulationSpec
+
+LOCAL = "local"
+_OWN = ("visits", "users", "devices", "access_logs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """A copied deployment.
+
+    Args:
+        settings: Of the copy.
+        simulated: Whether nothing had landed in the original, and a small blog was simulated instead.
+    """
+
+    settings: Settings
+    simulated: bool
+
+    def close(self) -> None:
+        """End the Spark server that was started for the copy; the folder stays, to be looked at."""
+        from resources import spark as spark_resources
+        from resources.spark import SparkResource
+
+        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
+        if self.settings.spark.mode == LOCAL:
+            spark_connect.stop(self.settings)
+
+
+def copy(original: Settings, name: str, *, seed: int) -> Copy:
+    """Copy a deployment below its own home; an earlier copy of the same name is replaced.
+
+    Files that nobody ever changes are linked, so that a copy costs little room: data files, and what has landed. The
+    log of a table is copied.
+
+    Args:
+        original: The deployment; without anything landed, a small blog is simulated in the copy.
+        name: Of the copy's folder.
+        seed: Of the simulation.
+
+    Returns:
+        The copy.
+    """
+    home = original.home / "break" / name
+    if home.is_dir():
+        spark_connect.stop(_settings(home))
+        shutil.rmtree(home)
+    home.mkdir(parents=True)
+    for kept in ("blogdata.toml", "secrets"):
+        source = original.home / kept
+        if source.is_dir():
+            shutil.copytree(source, home / kept)
+        elif source.is_file():
+            shutil.copy2(source, home / kept)
+    settings = _settings(home)
+    if original.lake.is_dir():
+        shutil.copytree(original.lake, settings.lake, copy_function=_link_data)
+    landed = [name for name in _OWN if (original.landing / name).is_dir()]
+    for name in landed:
+        shutil.copytree(original.landing / name, settings.landing / name, copy_function=_link)
+    if not landed:
+        faults = FaultRates.none(duplicate=0.02, conflict=0.005, not_json=0.01, late=0.05)
+        simulator.simulate(SimulationSpec(days=1, visits_per_day=600, seed=seed, faults=faults), settings.landing)
+    return Copy(settings=settings, simulated=not landed)
+
+
+def _settings(home: Path) -> Settings:
+    places = {"BLOGDATA_LANDING": str(home / "landing"), "BLOGDATA_LAKE": str(home / "lake")}
+    return config.load(overrides={"BLOGDATA_HOME": str(home), **places})
+
+
+def _link_data(source: str, target: str) -> str:
+    # Spark writes the pointer to the newest checkpoint in place: through a link it would change the original.
+    if "_delta_log" in Path(source).parts or not source.endswith(".parquet"):
+        return str(shutil.copy2(source, target))
+    return _link(source, target)
+
+
+def _link(source: str, target: str) -> str:
+    try:
+        os.link(source, target)
+    except OSError:
+        return str(shutil.copy2(source, target))
+    return target

@@ -1,0 +1,131 @@
+"""What a deployment holds, counted from outside the ledger as well: landed lines against rows, keys against rows."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assets import plan
+from patterns.core import ledger
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from quality.contracts import CONTRACTS
+from services.config import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What was seen of a deployment at one moment.
+
+    Args:
+        accounts: Dataset to rows in, rows out, and rows left out by reason.
+        letters: Dead letters by reason.
+        landed: Lines of the hours of arrival that are complete.
+        waiting: Lines of hours whose flag is not there.
+        lost: Landed lines that bronze does not have, and rows that are missing from an account.
+        doubled: Lines that bronze has more than once, keys that a table has more than once, and rows too many in an
+            account.
+        problems: Accounts that do not add up.
+    """
+
+    accounts: Mapping[str, Mapping[str, int]]
+    letters: Mapping[str, int]
+    landed: int
+    waiting: int
+    lost: int
+    doubled: int
+    problems: tuple[str, ...]
+
+
+def take(settings: Settings, *, published: bool = True) -> Figures:
+    """Count.
+
+    Args:
+        settings: Of the deployment.
+        published: Whether everything that is complete should be in bronze by now.
+    """
+    lake = Lake(root=str(settings.lake))
+    events = EventLog(lake)
+    ready = {part.key for part in plan.landed(settings.landing, "visits", Grain.HOUR)}
+    if not published:
+        ready &= set(events.publications("bronze.visits"))
+    lines, waiting = _landed(settings.landing, ready)
+    rows, again = _places(lake)
+    accounts: dict[str, dict[str, int]] = {}
+    problems: list[str] = []
+    missing = surplus = 0
+    for name, contract in CONTRACTS.items():
+        found = ledger.audit(lake, events, contract)
+        if not found:
+            continue
+        reasons: Counter[str] = Counter()
+        for line in found:
+            reasons.update(line.entry.reasons)
+            gone = line.entry.missing + max(0, line.entry.rows_out - line.rows_there)
+            missing, surplus = missing + max(0, gone), surplus + max(0, -line.entry.missing)
+            if line.problem:
+                problems.append(f"{name} {line.entry.partition}: {line.problem}".replace(" :", ":"))
+        entries = [line.entry for line in found]
+        figures = {"rows_in": sum(each.rows_in for each in entries), "rows_out": sum(each.rows_out for each in entries)}
+        accounts[name] = {**figures, **{reason: count for reason, count in sorted(reasons.items()) if count}}
+    return Figures(
+        accounts=accounts,
+        letters=_letters(lake),
+        landed=lines.total(),
+        waiting=waiting,
+        lost=(lines - rows).total() + missing,
+        doubled=again + _twice(lake) + surplus,
+        problems=tuple(problems),
+    )
+
+
+def _landed(landing: Path, ready: set[str]) -> tuple[Counter[str], int]:
+    lines: Counter[str] = Counter()
+    waiting = 0
+    for folder in sorted((landing / "visits").glob("date=*/hour=*")):
+        is_ready = f"{folder.parent.name[5:]}T{folder.name[5:]}" in ready
+        for file in sorted(folder.iterdir()):
+            if file.name[0] in "_.":
+                continue
+            content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+            count = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
+            if is_ready:
+                lines[str(file.relative_to(landing))] += count
+            else:
+                waiting += count
+    return lines, waiting
+
+
+def _places(lake: Lake) -> tuple[Counter[str], int]:
+    """Count the different lines that bronze has of each file, and the rows that are there more than once."""
+    found = _column_groups(lake, "bronze.visits", ("source_file", "source_offset"))
+    lines = Counter(file for file, _ in found)
+    return lines, sum(times - 1 for times in found.values())
+
+
+def _letters(lake: Lake) -> dict[str, int]:
+    reasons: Counter[str] = Counter()
+    for (found,), times in _column_groups(lake, "bronze.dead_letters", ("reasons",)).items():
+        for reason in found:
+            reasons[reason] += times
+    return dict(sorted(reasons.items()))
+
+
+def _twice(lake: Lake) -> int:
+    """Count the rows whose key another row of the table has as well."""
+    keyed = {name: contract.key for name, contract in CONTRACTS.items() if contract.key}
+    return sum(times - 1 for name, key in keyed.items() for times in _column_groups(lake, name, key).values())
+
+
+def _column_groups(lake: Lake, dataset: str, columns: Sequence[str]) -> Counter[tuple[Any, ...]]:
+    table = lake.table(dataset)
+    if table is None:
+        return Counter()
+    values = table.to_pyarrow_table(columns=list(columns)).to_pydict()
+    cells = [[tuple(cell) if isinstance(cell, list) else cell for cell in values[name]] for name in columns]
+    return Counter(zip(*cells, strict=True))

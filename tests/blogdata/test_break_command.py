@@ -1,0 +1,156 @@
+"""`blogdata break` breaks a copy, says what happened, and counts what is lost; the deployment itself stays as it is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blogdata import break_copy
+from blogdata.break_command import play
+from blogdata.break_scenes import SCENES
+from blogdata.main import main
+from lineage.deployment import Deployment, event
+from patterns.core.errors import ConfigurationError
+from resources import spark as spark_resources
+from services.spark_connect import SparkServer
+
+HOURS = ("2026-01-05T10", "2026-01-05T11")
+
+
+class Terminal:
+    """Runs a command as a person types it; gives its exit code, and what it said."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._patch, self._capsys = patch, capsys
+
+    def __call__(self, *arguments: str, answers: str | None = None) -> tuple[int, str, str]:
+        self._patch.setattr(sys, "argv", ["blogdata", *arguments])
+        if answers is not None:
+            self._patch.setattr(sys, "stdin", Answers(answers))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = self._capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
+
+
+class Answers:
+    """A person at a terminal, who answers line by line."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = iter(text.splitlines(keepends=True))
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, size: int = -1) -> str:
+        return next(self._lines, "")
+
+
+@pytest.fixture
+def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path / "home"))
+    for variable in ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "SPARK_REMOTE", "BLOGDATA_SPARK_MODE"):
+        monkeypatch.delenv(variable, raising=False)
+    return Terminal(monkeypatch, capsys)
+
+
+def test_every_way_to_break_it_is_listed(typed: Terminal) -> None:
+    code, out, err = typed("break", "--list")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()[:-1]] == [scene.name for scene in SCENES]
+    code, out, _ = typed("break", "--list", "--json")
+    assert [each["name"] for each in json.loads(out)] == [scene.name for scene in SCENES]
+
+
+def test_an_unknown_way_is_refused_with_those_there_are(typed: Terminal) -> None:
+    code, out, err = typed("break", "everything")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[0] == "error: no way to break it is called everything"
+    assert "kill-writer" in err
+
+
+def test_without_a_terminal_nothing_is_broken_unasked(typed: Terminal, tmp_path: Path) -> None:
+    code, out, _ = typed("break", "bad-rows")
+    assert (code, out.splitlines()) == (0, ["nothing was broken; to break the copy: --yes"])
+    assert not (tmp_path / "home" / "break").exists()
+
+
+def test_the_menu_breaks_nothing_when_the_person_does_not_want_it(typed: Terminal, tmp_path: Path) -> None:
+    code, out, _ = typed("break", answers="0\n")
+    assert code == 0
+    assert "1  kill the Spark server" in out
+    typed("break", answers="2\nn\n")
+    assert not (tmp_path / "home" / "break").exists()
+
+
+def test_what_is_changed_in_a_copy_does_not_change_the_original(tmp_path: Path) -> None:
+    original = Deployment.create(tmp_path / "home")
+    landed = original.land(HOURS[0], [event("10:05", "/a")])
+    log = original.settings.lake / "silver" / "visits" / "_delta_log" / "_last_checkpoint"
+    log.parent.mkdir(parents=True)
+    log.write_text("{}")
+    copied = break_copy.copy(original.settings, "bad-rows", seed=1)
+    assert not copied.simulated
+    there = copied.settings.landing / landed.relative_to(original.landing)
+    assert there.samefile(landed)
+    in_the_copy = copied.settings.lake / log.relative_to(original.settings.lake)
+    in_the_copy.write_text("changed in place")
+    assert log.read_text() == "{}"
+    again = break_copy.copy(original.settings, "bad-rows", seed=1)
+    assert (again.settings.lake / log.relative_to(original.settings.lake)).read_text() == "{}"
+
+
+@pytest.fixture(scope="module")
+def blog(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """Two hours that landed and were never run, on the tests' Spark server."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
+            patch.delenv(variable, raising=False)
+        made = Deployment.create(tmp_path_factory.mktemp("breaks") / "blog", spark_server.url)
+        made.land(HOURS[0], [event("10:05", "/a"), event("10:20", "/b"), event("10:20", "/b")])
+        made.land(HOURS[1], [event("11:10", "/a"), event("11:55", "/b")])
+        yield made
+        spark_resources.drop(made.settings)
+
+
+def scene(blog: Deployment, name: str) -> dict[str, Any]:
+    (chosen,) = [each for each in SCENES if each.name == name]
+    found = play(blog.settings, chosen, seed=3, quiet=True)
+    assert found["verdict"] == {"fine": True, "rows_lost": 0, "rows_doubled": 0, "problems": []}
+    assert not blog.settings.lake.exists()
+    assert len(list(blog.landing.rglob("*.json"))) == 2
+    return found
+
+
+def test_bad_rows_become_dead_letters_with_their_reasons(blog: Deployment) -> None:
+    found = scene(blog, "bad-rows")
+    assert found["before"]["letters"] == {}
+    reasons = {
+        "truncated", "not_json", "wrong_type:user_id", "missing_field:page", "invalid_time:event_time",
+        "impossible_time", "not_utf8", "several_objects",
+    }  # fmt: skip
+    assert set(found["after"]["letters"]) == reasons
+    assert found["after"]["landed"] == found["before"]["landed"] + 20
+    assert found["after"]["accounts"]["silver.visits"] == found["before"]["accounts"]["silver.visits"]
+
+
+def test_a_stopped_clock_and_a_missing_flag_delay_rows_and_lose_none(blog: Deployment) -> None:
+    found = scene(blog, "stopped-clock")
+    waiting, taken = found["runs"][1:]
+    assert waiting["planned"] == []
+    assert "past its deadline of 1 h: 2026-01-05T12" in found["happened"]
+    assert taken["planned"][0]["partitions"] == ["2026-01-05T12"]
+    # Their events belong to the hour in which the clock stopped, and that is what runs again.
+    assert taken["published_again"]["silver.visits"] == ["2026-01-05T11"]
+    before, after = (found[when]["accounts"]["silver.visits"]["rows_out"] for when in ("before", "after"))
+    assert after == before + 20
+
+
+def test_a_server_of_others_is_not_killed(blog: Deployment) -> None:
+    with pytest.raises(ConfigurationError, match="only a Spark server of this deployment's own"):
+        play(blog.settings, SCENES[0], seed=1, quiet=True)

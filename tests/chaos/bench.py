@@ -1,0 +1,107 @@
+"""What all rounds of a campaign share: a world, what an undisturbed run makes of it, and the Spark server."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from assets.plan import STAGES
+from chaos import world as worlds
+from chaos.servers import Servers
+from chaos.world import CHECKPOINT_INTERVAL, World
+from lineage.deployment import Deployment
+from lineage.expected import Row
+from lineage.worker import Job, Worker
+from quality.contracts import CONTRACTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Where rounds happen.
+
+    Args:
+        folder: Of the campaign.
+        fixed: Settings that all deployments share, as TOML.
+        servers: What they run on.
+        world: What lands.
+        first: A deployment that has published what lands first.
+        order: Writers in the order in which they publish.
+        contents: Every row that an undisturbed run of everything has published.
+    """
+
+    folder: Path
+    fixed: str
+    servers: Servers
+    world: World
+    first: Deployment
+    order: Sequence[str]
+    contents: Mapping[str, Counter[Row]]
+
+    @classmethod
+    def create(cls, folder: Path, seed: int, *, archive: Path | None = None, spares: bool = False) -> Bench:
+        """Prepare a campaign: simulate, start a server, run twice undisturbed, and see that the rules agree.
+
+        Args:
+            folder: A new one.
+            seed: Of the simulated world.
+            archive: As :class:`Servers` takes it.
+            spares: As :class:`Servers` takes it.
+        """
+        folder.mkdir(parents=True)
+        fixed = (
+            f'[spark]\nheap = "1g"\nstart_seconds = 240\n[spark.conf]\n'
+            f'"spark.sql.warehouse.dir" = {json.dumps(str(folder / "warehouse"))}\n'
+            f'"spark.databricks.delta.properties.defaults.checkpointInterval" = "{CHECKPOINT_INTERVAL}"\n'
+        )
+        world = World.create(folder / "world", seed)
+        servers = Servers(folder / "servers", fixed, archive=archive, spares=spares)
+        try:
+            whole = world.deployment(folder / "whole", fixed)
+            world.arrive(whole)
+            order = undisturbed(whole, servers, folder / "runs" / "whole")
+            first = world.deployment(folder / "published", fixed)
+            undisturbed(first, servers, folder / "runs" / "first")
+            never = sorted(set(CONTRACTS) - set(order))
+            assert not never, f"nothing lands in this world that {', '.join(never)} would publish"
+            for dataset, rule in world.rules.items():
+                found = worlds.difference(worlds.rows(whole, dataset, rule.columns), rule.rows)
+                assert found.none, f"an undisturbed run of world {seed} and the rules disagree on {dataset}: {found}"
+            servers.trained()
+        except BaseException:
+            servers.stop()
+            raise
+        contents = worlds.everything(whole)
+        return cls(
+            folder=folder, fixed=fixed, servers=servers, world=world, first=first, order=order, contents=contents
+        )
+
+    def deployment(self, home: Path, *, empty: bool) -> Deployment:
+        """Make the deployment of a round: everything has landed.
+
+        Args:
+            home: Its home, a new folder.
+            empty: Nothing is published yet; otherwise what landed first is.
+        """
+        made = self.world.deployment(home, self.fixed)
+        if not empty:
+            shutil.copytree(self.first.settings.lake, made.settings.lake)
+        self.world.arrive(made)
+        self.servers.serve(made)
+        return made
+
+
+def undisturbed(deployment: Deployment, servers: Servers, folder: Path) -> list[str]:
+    """Run everything; gives the datasets in the order in which they were published first."""
+    servers.serve(deployment)
+    run = Worker(Job(home=str(deployment.settings.home), folder=str(folder)))
+    assert run.problems() == []
+    return list(dict.fromkeys(run.outcome()["order"]))
+
+
+def often(dataset: str) -> bool:
+    """Tell whether one run may publish partitions of a dataset twice: it occurs in two stages."""
+    return sum(dataset in stage.datasets for stage in STAGES) > 1

@@ -1,0 +1,318 @@
+"""One round: a pipeline in which every writer is killed once, on its way to the end; then everything is compared.
+
+The next run, or the next attempt, does what is left and is killed at the next writer: each kill costs little more than
+what it cut off. A round depends on its seed only, so it can be repeated, with all of its kills or with one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chaos import verdict
+from chaos.bench import Bench
+from chaos.draws import LOGGED, OPTIMIZE, RUN, SERVER, VACUUM, Kill
+from chaos.verdict import Verdict
+from lineage.deployment import Deployment
+from lineage.phases import PATIENCE_SECONDS, PHASES, Hold
+from lineage.worker import Job, Worker
+from quality.contracts import CONTRACTS
+
+UNPUBLISHED = ("opened", "written", "audited")
+EMPTY_SHARE = 0.25
+"""Share of rounds that begin with an empty lake."""
+_LEFTOVERS = 40
+_EIGHT_DAYS_SECONDS = 8 * 24 * 3600
+_TRIES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """A kill that happened.
+
+    Args:
+        kill: Which.
+        reached: Newest phase the publication had been at, or what was left of the maintenance.
+        checkpoint: Of the version that was being published: `whole`, `cut off`, `none` (none was due), or `not yet`.
+        seconds: From the moment the one before had happened.
+    """
+
+    kill: Kill
+    reached: str
+    checkpoint: str
+    seconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as plain values."""
+        return asdict(self)
+
+
+@dataclass(kw_only=True)
+class Done:
+    """A round that was done."""
+
+    hits: list[Hit] = field(default_factory=list)
+    missed: list[Kill] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    verdict: Verdict | None = None
+    seconds: float = 0.0
+
+
+class Round:
+    """A round.
+
+    Args:
+        bench: Where.
+        number: Which.
+        kills: What is killed in it, each writer at most once.
+        empty: Whether it begins with an empty lake.
+        tell: Told each kill as it happens.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        number: int,
+        kills: Sequence[Kill],
+        *,
+        empty: bool,
+        tell: Callable[[Hit], None] = lambda hit: None,
+    ) -> None:
+        self._bench = bench
+        self._tell = tell
+        self._folder = bench.folder / "rounds" / str(number)
+        self._publications = [kill for kill in kills if not kill.is_maintenance]
+        self._maintenance = [kill for kill in kills if kill.is_maintenance]
+        self.deployment: Deployment = bench.deployment(self._folder / "home", empty=empty)
+        self._before = self.deployment.versions()
+        self._done = Done()
+        self._outliving: list[Hold] = []
+        self._raced: set[str] = set()
+        self._runs = 0
+        self._last = time.monotonic()
+
+    def run(self) -> Done:
+        """Do it."""
+        began = time.monotonic()
+        self._publish()
+        self._maintain()
+        self._settle()
+        self._done.verdict = verdict.of(self._bench, self.deployment, before=self._before, raced=self._raced)
+        self._done.problems += self._done.verdict.problems
+        self._done.seconds = time.monotonic() - began
+        return self._done
+
+    def _publish(self) -> None:
+        holds = {kill: self._arm(kill) for kill in self._publications}
+        run = self._start()
+        while (kill := self._first_reached(holds, run)) is not None:
+            hold = holds.pop(kill)
+            hit = self._strike(kill, hold, run)
+            self._note(kill, hit)
+            for other, touched in holds.items():
+                # The run was faster than the kill, which has cut off this publication as well.
+                if touched.touched:
+                    holds[other] = self._arm(other)
+                    if kill.victim == RUN:
+                        self._raced.add(other.writer)
+            self._let_go(kill, hold, hit)
+            if not run.working:
+                if hit is None:
+                    self._done.problems += run.problems()
+                run = self._start()
+        for kill in holds:
+            self._note(kill, None)
+        self._done.problems += run.problems()
+        self._free()
+
+    def _first_reached(self, holds: Mapping[Kill, Hold], run: Worker) -> Kill | None:
+        """Wait until any publication is where it will be killed; None when the run has ended without."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            working = run.working
+            for kill, hold in holds.items():
+                if hold.was(_phase(kill)):
+                    return kill
+            if not working:
+                return None
+            assert time.monotonic() < deadline, f"none of these was ever published: {[kill.text for kill in holds]}"
+            time.sleep(0.002)
+
+    def _start(self) -> Worker:
+        self._runs += 1
+        folder = self._folder / "runs" / str(self._runs)
+        return Worker(
+            Job(home=str(self.deployment.settings.home), folder=str(folder), armed=str(self._folder / "armed"))
+        )
+
+    def _arm(self, kill: Kill) -> Hold:
+        is_held = kill.delay is None or kill.moment in ("audited", LOGGED)
+        phases = [_phase(kill)] if is_held else []
+        # Laid out elsewhere first: whoever finds the folder finds all of it.
+        aside = self._folder / "aside" / kill.writer
+        Hold(aside, kill.writer, *phases).prepare()
+        (self._folder / "armed").mkdir(exist_ok=True)
+        armed = self._folder / "armed" / kill.writer
+        if armed.exists():
+            armed.rename(self._folder / f"cut-off-{kill.writer}-{self._runs}-{len(self._done.hits)}")
+        aside.rename(armed)
+        return Hold(self._folder / "armed" / kill.writer, kill.writer, *phases)
+
+    def _strike(self, kill: Kill, hold: Hold, run: Worker) -> Hit | None:
+        noted = self._version(kill.writer)
+        if kill.delay is not None:
+            hold.release()
+            if kill.moment == LOGGED:
+                _until(lambda: self._version(kill.writer) > noted or not run.working)
+            time.sleep(kill.delay / 1000)
+        if kill.victim == RUN:
+            happened = run.kill()
+        else:
+            happened = run.working
+            if happened:
+                self._bench.servers.kill(self.deployment)
+        if not happened:
+            return None
+        if kill.delay is None:
+            self._look(kill, noted)
+        reached = next(phase for phase in reversed(PHASES) if hold.was(phase))
+        if reached == "audited" and self._version(kill.writer) > noted:
+            reached = LOGGED
+        return self._hit(kill, reached, self._checkpoint(kill.writer, reached))
+
+    def _hit(self, kill: Kill, reached: str, checkpoint: str) -> Hit:
+        now = time.monotonic()
+        seconds, self._last = now - self._last, now
+        return Hit(kill=kill, reached=reached, checkpoint=checkpoint, seconds=round(seconds, 2))
+
+    def _note(self, kill: Kill, hit: Hit | None) -> None:
+        if hit is None:
+            self._done.missed.append(kill)
+        else:
+            self._done.hits.append(hit)
+            self._tell(hit)
+
+    def _look(self, kill: Kill, noted: int) -> None:
+        """See that whoever reads now sees the version before, or the whole one after."""
+        newest = self._version(kill.writer)
+        if newest != noted:
+            self._done.problems.append(f"{kill.text}: version {newest} appeared")
+        self._done.problems += verdict.unreadable(self.deployment, kill.writer, newest)
+
+    def _let_go(self, kill: Kill, hold: Hold, hit: Hit | None) -> None:
+        if kill.victim == RUN and hit is not None and hit.reached in UNPUBLISHED:
+            if kill.delay is None and kill.outlived:
+                self._outliving.append(hold)
+                return
+            self._raced.add(kill.writer)
+        hold.release()
+
+    def _free(self) -> None:
+        for hold in self._outliving:
+            hold.release()
+        if self._outliving:
+            # They end by being refused, which leaves no trace to wait for.
+            time.sleep(1)
+
+    def _maintain(self) -> None:
+        for number, kill in enumerate(self._maintenance):
+            statement = self._statement(kill)
+            leftovers = self._leave_files(kill) if kill.moment == VACUUM else []
+            folder = self._folder / "maintenance" / str(number)
+            work = self._do(folder / "killed", statement)
+            _until(lambda done=folder / "killed" / "begun", at_work=work: done.exists() or not at_work.working)  # type: ignore[misc]
+            time.sleep((kill.delay or 0) / 1000)
+            if (folder / "killed" / "done").exists() or not work.working:
+                self._note(kill, None)
+                work.wait()
+                continue
+            if kill.victim == SERVER:
+                self._bench.servers.kill(self.deployment)
+            happened = work.kill()
+            left = f", {sum(file.exists() for file in leftovers)} of {_LEFTOVERS} files left" if leftovers else ""
+            self._note(kill, self._hit(kill, f"under way{left}", "none") if happened else None)
+            self._again(folder, statement)
+            there = [file for file in leftovers if file.exists()]
+            if there:
+                self._done.problems.append(f"{kill.text}: run again, it left {len(there)} old files")
+
+    def _do(self, folder: Path, statement: str) -> Worker:
+        return Worker(Job(home=str(self.deployment.settings.home), folder=str(folder), statement=statement))
+
+    def _again(self, folder: Path, statement: str) -> None:
+        # The one that was killed may go on in the server, and only one of them can win.
+        for attempt in range(_TRIES):
+            work = self._do(folder / f"again-{attempt}", statement)
+            _until(lambda at_work=work: not at_work.working)  # type: ignore[misc]
+            if (work.folder / "done").exists():
+                return
+            time.sleep(0.5)
+        self._done.problems.append(f"{statement} failed {_TRIES} times: {work.said[-500:]}")
+
+    def _statement(self, kill: Kill) -> str:
+        table = f"delta.`{self.deployment.lake.path(kill.writer)}`"
+        if kill.moment != OPTIMIZE:
+            return f"VACUUM {table}"
+        contract = CONTRACTS[kill.writer]
+        columns = [name for name in contract.statistics if name != contract.partition_column]
+        # Files are rewritten by this one also when they are few and large.
+        return f"OPTIMIZE {table}" + (f" ZORDER BY ({', '.join(columns[:2])})" if columns else "")
+
+    def _leave_files(self, kill: Kill) -> list[Path]:
+        """Leave files as old as those of runs that were killed last week."""
+        root = Path(self.deployment.lake.path(kill.writer))
+        samples = [file for file in sorted(root.rglob("*.parquet")) if "_delta_log" not in file.parts]
+        data, content = (samples[0], samples[0].read_bytes()) if samples else (root / "none", b"")
+        old = time.time() - _EIGHT_DAYS_SECONDS
+        left = []
+        for number in range(_LEFTOVERS):
+            file = data.with_name(f"part-{90000 + number}-left.c000.snappy.parquet")
+            file.write_bytes(content)
+            os.utime(file, (old, old))
+            left.append(file)
+        return left
+
+    def _settle(self) -> None:
+        """Run once more: nothing is left to do."""
+        run = self._start()
+        self._done.problems += run.problems()
+        if run.outcome()["runs"] != ["0"]:
+            self._done.problems.append(f"there was something left to do: {run.outcome()['order']}")
+
+    def _version(self, dataset: str) -> int:
+        return verdict.newest(Path(self.deployment.lake.path(dataset)))
+
+    def _checkpoint(self, dataset: str, reached: str) -> str:
+        if reached in UNPUBLISHED:
+            return "not yet"
+        log = Path(self.deployment.lake.path(dataset)) / "_delta_log"
+        version = self._version(dataset)
+        table = self.deployment.lake.table(dataset)
+        interval = int(table.metadata().configuration.get("delta.checkpointInterval") or 10) if table else 10
+        if version % interval:
+            return "none"
+        whole = any(log.glob(f"{version:020}.checkpoint*.parquet"))
+        pointer = log / "_last_checkpoint"
+        pointed = pointer.exists() and f'"version":{version}' in pointer.read_text().replace(" ", "")
+        return "whole" if whole and pointed else "cut off"
+
+
+def is_empty(seed: int, number: int) -> bool:
+    """Tell whether a round begins with an empty lake."""
+    return random.Random(f"{seed}/{number}").random() < EMPTY_SHARE
+
+
+def _phase(kill: Kill) -> str:
+    return "audited" if kill.moment == LOGGED else kill.moment
+
+
+def _until(condition: Any) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)

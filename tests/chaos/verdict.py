@@ -1,0 +1,128 @@
+"""Whether everything is as it must be after a round: rows, accounts, publications, every version one can ask for."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from chaos import world as worlds
+from chaos.bench import Bench, often
+from chaos.world import Difference
+from lineage.deployment import Deployment
+from lineage.runs import under_way
+from patterns.core.commit import entries_of, parse
+from patterns.core.events import PUBLICATION
+from quality.contracts import CONTRACTS
+
+ROWS_KEPT = ("CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END")
+"""Operations that change no row."""
+
+
+@dataclass(kw_only=True)
+class Verdict:
+    """What a round left.
+
+    Args:
+        differences: Dataset to what is wrong with its rows, all columns, against an undisturbed run.
+        counted: The same against the rules in plain Python, for the columns these tell.
+        versions: Versions that were read, of all tables.
+        twice: Dataset to partitions that were published more than once by what a killed run had left in the server.
+        problems: Everything that is not as it must be.
+    """
+
+    differences: dict[str, Difference] = field(default_factory=dict)
+    counted: dict[str, Difference] = field(default_factory=dict)
+    versions: int = 0
+    twice: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def of(bench: Bench, deployment: Deployment, *, before: Mapping[str, int], raced: Set[str]) -> Verdict:
+    """Look at everything.
+
+    Args:
+        bench: What must be there.
+        deployment: What is.
+        before: Versions of the tables when the round began.
+        raced: Datasets of which a killed run's write went on in the server beside the next run.
+    """
+    found = Verdict()
+    for dataset, contents in worlds.everything(deployment).items():
+        found.differences[dataset] = worlds.difference(contents, bench.contents[dataset])
+    for dataset, rule in bench.world.rules.items():
+        found.counted[dataset] = worlds.difference(worlds.rows(deployment, dataset, rule.columns), rule.rows)
+    for name, each in (("an undisturbed run", found.differences), ("the count in plain Python", found.counted)):
+        found.problems += [f"{dataset} is not as {name}: {it}" for dataset, it in each.items() if not it.none]
+    missing = sorted(set(bench.contents) - set(found.differences))
+    found.problems += [f"{dataset} is not there" for dataset in missing]
+    found.problems += deployment.problems()
+    found.problems += [f"run {run} counts as under way" for run in under_way(deployment)]
+    for dataset in found.differences:
+        _versions(deployment, dataset, before.get(dataset, -1), raced, found)
+    events = deployment.rows("ops.events", "kind", "event_id")
+    doubled = [event for (kind, event), times in Counter(events).items() if kind == PUBLICATION and times > 1]
+    found.problems += [f"publication {event} is in the event log more than once" for event in doubled]
+    return found
+
+
+def _versions(deployment: Deployment, dataset: str, before: int, raced: Set[str], found: Verdict) -> None:
+    table = DeltaTable(deployment.lake.path(dataset))
+    commits: Counter[str] = Counter()
+    partitions: Counter[str] = Counter()
+    for entry in table.history():
+        version = int(entry["version"])
+        if version <= before:
+            continue
+        found.versions += 1
+        found.problems += unreadable(deployment, dataset, version)
+        info = parse(entry.get("userMetadata"))
+        if info is not None:
+            commits[info["commit_id"]] += 1
+            partitions.update(list(entries_of(dataset, version, info)))
+        elif entry["operation"] not in ROWS_KEPT:
+            found.problems.append(f"{dataset} version {version} was not audited: {entry['operation']}")
+    found.problems += [f"{commit} was published {times} times" for commit, times in commits.items() if times > 1]
+    again = {key: times for key, times in partitions.items() if times > 1}
+    if dataset in raced:
+        found.twice[dataset] = len(again)
+    elif again and not often(dataset):
+        found.problems.append(f"{dataset} published again although it was published: {again}")
+
+
+def unreadable(deployment: Deployment, dataset: str, version: int) -> list[str]:
+    """Read a version, and hold its rows against what its own commit has counted; gives what is wrong."""
+    if version < 0:
+        return []
+    path, column = deployment.lake.path(dataset), CONTRACTS[dataset].partition_column
+    table = DeltaTable(path, version=version)
+    rows = table.to_pyarrow_table().num_rows
+    logged = sum(int(file["num_records"]) for file in pa.table(table.get_add_actions(flatten=True)).to_pylist())
+    if rows != logged:
+        return [f"{dataset} version {version}: {rows} rows can be read, {logged} are in its log"]
+    entry = next(entry for entry in DeltaTable(path).history() if int(entry["version"]) == version)
+    info = parse(entry.get("userMetadata"))
+    if info is None:
+        return []
+    there = deployment.lake.rows(dataset, column, version)
+    return [
+        f"{dataset} version {version} {key}: {there.get(key, 0)} rows, {line.rows_out} were audited"
+        for key, line in entries_of(dataset, version, info).items()
+        if there.get(key, 0) != line.rows_out
+    ]
+
+
+def newest(table: Path) -> int:
+    """Give the newest version of a table from the names in its log; -1: there is none."""
+    names = [file.stem for file in (table / "_delta_log").glob("*.json")]
+    return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def as_json(found: Mapping[str, Difference]) -> str:
+    """Give differences as one line."""
+    return json.dumps({dataset: vars(each) for dataset, each in found.items() if not each.none})

@@ -1,0 +1,132 @@
+"""What the campaign's pipelines work on: a small seeded landing zone with faults, as it is first and as it is then."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lineage import expected
+from lineage.deployment import Deployment
+from lineage.expected import Expected, Row
+from quality.contracts import CONTRACTS
+from services import config
+from simulator.faults import FaultRates
+from simulator.spec import SimulationSpec
+
+FIRST, THEN = ("2026-01-05T00", "2026-01-05T01"), "2026-01-05T02"
+FAULTS = FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
+CHECKPOINT_INTERVAL = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What a table holds, against what it must hold.
+
+    Args:
+        compared: Rows that must be there.
+        lost: Of these, how many are not.
+        doubled: Rows that are there more often than they must be.
+        foreign: Rows that must not be there at all.
+    """
+
+    compared: int
+    lost: int
+    doubled: int
+    foreign: int
+
+    @property
+    def none(self) -> bool:
+        """Whether the table is right."""
+        return not (self.lost or self.doubled or self.foreign)
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Landing zones of one seed, and what they must become.
+
+    Args:
+        seed: Of the simulation.
+        first: Landing zone of two hours of arrival, and the first deliveries of users and devices.
+        then: The same and more: a new hour, a file that came late into one of the two, and the next deliveries.
+        rules: What every dataset must hold of `then`, counted in plain Python.
+    """
+
+    seed: int
+    first: Path
+    then: Path
+    rules: Mapping[str, Expected]
+
+    @classmethod
+    def create(cls, folder: Path, seed: int) -> World:
+        """Simulate a world into a new folder."""
+        everything = Deployment.create(folder / "simulated")
+        everything.simulate(SimulationSpec(days=2, visits_per_day=2400, seed=seed, faults=FAULTS, part_lines=15))
+        first, then = Deployment.create(folder / "first"), Deployment.create(folder / "then")
+        first.copy_hours(everything, FIRST)
+        for table in ("users", "devices"):
+            shutil.rmtree(first.landing / table / "date=2026-01-06")
+        then.copy_hours(everything, [*FIRST, THEN])
+        _another_device(then.landing)
+        _late_file(then)
+        return cls(seed=seed, first=first.landing, then=then.landing, rules=expected.of(then.landing))
+
+    def deployment(self, home: Path, fixed: str) -> Deployment:
+        """Make a deployment whose landing zone is as it is first.
+
+        Args:
+            home: Its home.
+            fixed: Settings that all deployments of the campaign share, as TOML.
+        """
+        home.mkdir(parents=True)
+        (home / "blogdata.toml").write_text(fixed)
+        shutil.copytree(self.first, home / "landing")
+        return Deployment(settings=config.load(overrides={"BLOGDATA_HOME": str(home)}))
+
+    def arrive(self, deployment: Deployment) -> None:
+        """Have everything else land."""
+        shutil.copytree(self.then, deployment.landing, dirs_exist_ok=True)
+
+
+def _another_device(landing: Path) -> None:
+    (file,) = (landing / "devices" / "date=2026-01-06").glob("*.csv")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    kept = [*lines[:-1], "Toaster;The one in the kitchen;1"] if lines[0] == "type;full_name;version" else None
+    assert kept is not None, f"the devices have other columns now: {lines[0]}"
+    file.write_text("\n".join(kept) + "\n", encoding="utf-8")
+
+
+def _late_file(deployment: Deployment) -> None:
+    # Into both hours that are published already come events, one of them twice, and something that is none.
+    lines = []
+    for hour in FIRST:
+        (file, *_) = sorted(deployment.folder(hour).glob("*.json"))
+        given = next(line for line in file.read_bytes().splitlines() if b'"page"' in line and line.endswith(b"}"))
+        lines += [given.replace(b'"page": "', b'"page": "/late').replace(b'"page":"', b'"page":"/late')] * 2
+    deployment.land(FIRST[1], [*lines, b"{"], name="visits-late.json")
+
+
+def rows(deployment: Deployment, dataset: str, columns: Sequence[str]) -> Counter[Row]:
+    """Read a table without Spark; lists become sorted tuples."""
+    found: list[Any] = deployment.rows(dataset, *columns)
+    return Counter(tuple(tuple(sorted(cell)) if isinstance(cell, list) else cell for cell in row) for row in found)
+
+
+def everything(deployment: Deployment) -> dict[str, Counter[Row]]:
+    """Read every row of every table, as text."""
+    names = [name for name in CONTRACTS if deployment.lake.table(name) is not None]
+    return {name: Counter((text,) for text in deployment.contents_of(name)) for name in names}
+
+
+def difference(found: Counter[Row], wanted: Counter[Row]) -> Difference:
+    """Compare rows."""
+    more = found - wanted
+    return Difference(
+        compared=wanted.total(),
+        lost=(wanted - found).total(),
+        doubled=sum(times for row, times in more.items() if row in wanted),
+        foreign=sum(times for row, times in more.items() if row not in wanted),
+    )

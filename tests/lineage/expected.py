@@ -1,0 +1,203 @@
+"""The rows every dataset must hold, each by what tells it from others, in plain Python from the landed files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import oracle
+from lineage import brute_force
+from lineage.brute_force import Line, Lines
+
+Row = tuple[Any, ...]
+COUNTS = ("events", "visits", "users")
+CUBE = ("device_type", "browser", "referral_host")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """Rows of a dataset by some of its columns, each as often as it must be there."""
+
+    columns: tuple[str, ...]
+    rows: Counter[Row]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """A user as some deliveries in a row have it."""
+
+    user: str
+    valid_from: datetime
+    valid_to: datetime | None
+    snapshots: int
+
+    def holds(self, time: datetime) -> bool:
+        """Tell whether it held at a time."""
+        return self.valid_from <= time and (self.valid_to is None or time < self.valid_to)
+
+
+def of(landing: Path) -> dict[str, Expected]:
+    """Compute what must be there, by dataset; those whose rules are not told here again are not in it.
+
+    Args:
+        landing: A landing zone of plain JSON files, with users and devices.
+    """
+    lines = brute_force.read(landing)
+    return {name: Expected(columns=columns, rows=Counter(rows(landing, lines))) for name, (columns, rows) in RULES}
+
+
+def _bronze_users(landing: Path, lines: Lines) -> Iterator[Row]:
+    for folder in sorted((landing / "users").glob("date=*")):
+        for file in folder.glob("*.json"):
+            yield from ((folder.name[5:], raw) for raw in file.read_bytes().splitlines())
+
+
+def _versions(landing: Path) -> dict[str, list[Version]]:
+    days = brute_force.users(landing)
+    following = dict(zip(days, [*list(days)[1:], None], strict=True))
+    found: dict[str, list[Version]] = {}
+    for user in {user for rows in days.values() for user in rows}:
+        runs: list[list[str]] = []
+        for day, rows in days.items():
+            if user not in rows:
+                continue
+            last = runs[-1][-1] if runs else None
+            if last is None or following[last] != day or _tracked(days[last][user]) != _tracked(rows[user]):
+                runs.append([])
+            runs[-1].append(day)
+        found[user] = [_version(user, run, days, following, is_first=run is runs[0]) for run in runs]
+    return found
+
+
+def _tracked(row: dict[str, Any]) -> tuple[Any, Any]:
+    return row.get("login"), row.get("email")
+
+
+def _version(
+    user: str, run: list[str], days: dict[str, Any], following: dict[str, str | None], *, is_first: bool
+) -> Version:
+    since = brute_force.midnight(run[0])
+    registered = oracle.iso_time(days[run[0]][user].get("registered_datetime") or "") if is_first else None
+    until = following[run[-1]]
+    return Version(
+        user=user,
+        valid_from=min(since, registered or since),
+        valid_to=brute_force.midnight(until) if until else None,
+        snapshots=len(run),
+    )
+
+
+def _silver_users(landing: Path, lines: Lines) -> Iterator[Row]:
+    for versions in _versions(landing).values():
+        yield from ((each.user, each.valid_from, each.valid_to, each.snapshots) for each in versions)
+
+
+def _bronze_devices(landing: Path, lines: Lines) -> Iterator[Row]:
+    # The header is a line as well, rejected.
+    yield None, None
+    yield from brute_force.devices(landing).elements()
+
+
+def _silver_devices(landing: Path, lines: Lines) -> Iterator[Row]:
+    yield from ((*device, times) for device, times in brute_force.devices(landing).items())
+
+
+def _late(landing: Path, lines: Lines) -> Iterator[Row]:
+    newest: datetime | None = None
+    for hour, _ in oracle.arrival_folders(landing):
+        events = [line for line in lines.all if line.arrival_hour == hour and line.verdict.time is not None]
+        times = [line.verdict.time for line in events if line.verdict.time is not None]
+        for line, time in zip(events, times, strict=True):
+            if newest is not None and time < newest - timedelta(minutes=15):
+                yield hour, *line.place
+        newest = max([*times, newest] if newest else times, default=newest)
+
+
+def _enriched(landing: Path, lines: Lines) -> Iterator[Row]:
+    versions, devices = _versions(landing), brute_force.devices(landing)
+    for line in lines.winners.values():
+        event, time = json.loads(line.raw), line.verdict.time
+        assert time is not None
+        user = any(version.holds(time) for version in versions.get(event["user_id"], ()))
+        device = tuple(brute_force.text(event, "technical", name) for name in ("device_type", "device_version"))
+        yield event["visit_id"], time, event["page"], user, device in devices
+
+
+def _silver_visits(landing: Path, lines: Lines) -> Iterator[Row]:
+    for identity, line in lines.winners.items():
+        yield *line.place, line.raw, 1 + len(lines.losers.get(identity, ()))
+
+
+Key = Callable[[datetime, dict[str, Any]], Row]
+
+
+def _counted(key: Key) -> Callable[[Path, Lines], Iterator[Row]]:
+    def rows(landing: Path, lines: Lines) -> Iterator[Row]:
+        yield from ((*group, *counts) for group, counts in brute_force.groups(lines, key).items())
+
+    return rows
+
+
+def _day(time: datetime) -> str:
+    return time.date().isoformat()
+
+
+def _week(time: datetime) -> str:
+    return (time.date() - timedelta(days=time.weekday())).isoformat()
+
+
+def _reasons(line: Line) -> tuple[str, ...]:
+    return tuple(sorted(line.verdict.reasons))
+
+
+RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = [
+    ("bronze.users", (("load_date", "raw"), _bronze_users)),
+    ("bronze.devices", (("type", "version"), _bronze_devices)),
+    ("silver.users", (("user_id", "valid_from", "valid_to", "snapshots"), _silver_users)),
+    ("silver.devices", (("device_type", "device_version", "occurrences"), _silver_devices)),
+    (
+        "bronze.visits",
+        (
+            ("arrival_hour", "source_file", "source_offset", "raw"),
+            lambda landing, lines: ((line.arrival_hour, *line.place, line.raw) for line in lines.all),
+        ),
+    ),
+    (
+        "bronze.dead_letters",
+        (
+            ("source_file", "source_offset", "raw", "reasons"),
+            lambda landing, lines: ((*line.place, line.raw, _reasons(line)) for line in lines.dead),
+        ),
+    ),
+    ("silver.late_visits", (("arrival_hour", "source_file", "source_offset"), _late)),
+    ("silver.visits", (("source_file", "source_offset", "raw", "occurrences"), _silver_visits)),
+    (
+        "silver.visit_conflicts",
+        (
+            ("source_file", "source_offset", "raw"),
+            lambda landing, lines: ((*line.place, line.raw) for line in lines.conflicts),
+        ),
+    ),
+    ("silver.visits_enriched", (("visit_id", "event_time", "page", "user_known", "device_known"), _enriched)),
+    (
+        "gold.visits_cube_daily",
+        (("event_date", *CUBE, *COUNTS), _counted(lambda time, event: (_day(time), *brute_force.cube(event)))),
+    ),
+    (
+        "gold.visits_cube_weekly",
+        (("event_week", *CUBE, *COUNTS), _counted(lambda time, event: (_week(time), *brute_force.cube(event)))),
+    ),
+    (
+        "gold.page_stats",
+        (("event_date", "page", *COUNTS), _counted(lambda time, event: (_day(time), event["page"]))),
+    ),
+    (
+        "gold.referral_stats",
+        (("event_date", "referral_host", *COUNTS), _counted(lambda time, event: (_day(time), brute_force.host(event)))),
+    ),
+]
