@@ -133,7 +133,7 @@ class Deployment:
 
     def rows(self, dataset: str, *columns: str) -> list[Any]:
         """Read a table without Spark: tuples of the columns asked for, bare values when it is one."""
-        column = CONTRACTS[dataset].partition_column
+        column = CONTRACTS[dataset].partition_column if dataset in CONTRACTS else None
         parts = [
             part.table.to_pyarrow_table(
                 columns=list(columns),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from deltalake import DeltaTable
 
 from assets.ops import LineageConfig, lineage
 from assets.plan import DAILY, WEEKLY
@@ -189,3 +190,30 @@ def test_a_replay_of_what_is_not_there_is_refused(said: Said, arguments: tuple[s
     code, _, err = said("plan", *arguments)
     assert (code, err.splitlines()[0]) == (2, f"error: {message}")
     assert "next:" in err
+
+
+def test_a_damaged_table_is_found_named_and_computed_again(said: Said, deployment: Deployment) -> None:
+    assert deployment.run().problems == []
+    before = deployment.contents()
+    assert said("repair")[1].endswith("all files are there and whole\n")
+    (lost,) = DeltaTable(deployment.lake.path("silver.visits_enriched")).file_uris()
+    Path(lost).unlink()
+    commit = max(Path(deployment.lake.path("gold.page_stats"), "_delta_log").glob("*.json"))
+    commit.write_bytes(commit.read_bytes()[:100])
+    code, _, err = said("sql", "SELECT * FROM silver.visits_enriched")
+    assert (code, err.splitlines()[0]) == (1, f"error: a data file is gone or cut off: {lost}")
+    assert "blogdata repair" in err
+    code, out, _ = said("repair", "--json")
+    found = {(one["dataset"], one["kind"], one["partition"]) for one in json.loads(out)}
+    assert (code, found) == (
+        1,
+        {("silver.visits_enriched", "data file", "2026-01-05T10"), ("gold.page_stats", "commit", None)},
+    )
+    assert "blogdata repair" in said("ledger")[2], "the log cannot be read"
+    code, out, _ = said("repair", "--yes")
+    assert code == 0
+    assert "now run: blogdata run" in out
+    assert deployment.run().problems == []
+    assert deployment.contents() == before
+    assert deployment.problems() == []
+    assert json.loads(said("repair", "--json")[1]) == []

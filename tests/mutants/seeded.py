@@ -83,7 +83,7 @@ MUTANTS = (
     _core(
         "the ledger forgets what was appended before",
         "platform/patterns/core/events.py",
-        "entry if earlier is None else entry.after(earlier)",
+        "entry.after(lines[partition]) if partition in lines else entry",
         "entry",
         f"{LAWS}::test_one_run_publishes_each_of_its_batches",
         f"{LAWS}::test_run_twice_is_run_once",
