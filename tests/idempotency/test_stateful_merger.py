@@ -213,6 +213,15 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
 
 
+@pytest.mark.parametrize("day", [DAYS[0], DAYS[2]])
+def test_a_merge_that_is_refused_leaves_the_table_as_it_was_before_the_restoration(daily: Table, day: str) -> None:
+    before, versions = daily.rows(), daily.versions()
+    with pytest.raises(AuditFailed, match="account"):
+        daily.execute(day, rows=99)
+    assert (daily.rows(), daily.versions(), daily.gone()) == (before, versions, [])
+    assert daily.problems() == []
+
+
 def test_figure_4_7_a_compaction_between_two_runs_is_not_lost(daily: Table) -> None:
     daily.deliveries.update({"2024-10-09": [("F", "9th", False)], "2024-10-10": [("G", "10th", False)]})
     daily.compact()

@@ -9,7 +9,8 @@ execution time -> table version, the pattern's state table, is derived from thes
 other one begins by a restoration to the version before the first merge that must not be seen: its own earlier one, or
 that of the next later execution. It is a commit of its own, audited: the table must have the rows again that it had.
 Then the execution is merged, and after it the later ones, in their order (:func:`due`); a crash at any moment leaves
-them known as not contained, and the next run goes on.
+them known as not contained, and the next run goes on. A merge that its audit refuses is not the end of what was there:
+the table is taken back to what it was before the restoration.
 
 The trap: to restore the version that the previous execution has made. What was done in between, a compaction for
 instance, is lost then; the version to restore is that of the execution's own merge, less one. And a
@@ -41,7 +42,7 @@ from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.idempotency.merger import DELETED, merge
 from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, restate
-from patterns.quality.write_faults import ConcurrentWrite
+from patterns.quality.write_faults import AuditFailed, ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,6 +115,7 @@ def execute(
     Raises:
         ConfigurationError: The contract says nothing of executions.
         VersionVacuumed: The version to restore is not there any more.
+        AuditFailed: The merge was refused; a table that had been restored for it is as it was before that.
         ConcurrentWrite: Another run changed the table meanwhile; transient.
         PlatformError: As :func:`merge`.
     """
@@ -131,12 +133,11 @@ def execute(
         return _published(lake, own)
     kept = [entry for entry in there if entry.partition < period]
     # An empty table is restored to nothing without a commit.
-    if seen is None or len(kept) == len(there) or _restore(spark, target, period, there, seen) is None:
-        kept = list(there)
+    restored = seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
     constraints_enforcer.enforce(spark, lake, contract, engine=target.engine is Engine.TRANSACTION)
     onto = lake.version(contract.dataset)
     assert onto is not None
-    if list(applied(events.executions(contract.dataset))) != kept:
+    if list(applied(events.executions(contract.dataset))) != (kept if restored else list(there)):
         raise ConcurrentWrite(
             what=f"another run merged or restored something while {period} was about to be merged",
             where=contract.dataset,
@@ -144,7 +145,12 @@ def execute(
         )
     before = lake.read(spark, contract.dataset, onto)
     said = replace(provenance, execution=Execution(period=period, onto=onto))
-    return merge(changes(before), target, said, deleted=deleted, at=onto)
+    try:
+        return merge(changes(before), target, said, deleted=deleted, at=onto)
+    except AuditFailed:
+        if restored and seen is not None:
+            _take_back(spark, target, Execution(period=period, onto=onto, restores=seen), there[-1].rows_out)
+        raise
 
 
 def restorable(lake: Lake, dataset: str, version: int) -> bool:
@@ -163,21 +169,25 @@ def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[E
     later = [entry for entry in there if entry.partition > period]
     if not restorable(lake, contract.dataset, version):
         raise _vacuumed(target, period, version, later)
-    provenance = Provenance(
-        execution=Execution(period=period, onto=onto, restores=version),
-        expected={WHOLE_TABLE: {"rows": kept[-1].rows_out if kept else 0}},
-    )
     try:
-        if target.engine is Engine.CHECKPOINT:
-            rows = lake.read(spark, contract.dataset, None if version == EMPTY else version)
-            return overwrite_table(rows.limit(0) if version == EMPTY else rows, target, provenance)
-        sql = "DELETE FROM {table}" if version == EMPTY else f"RESTORE TABLE {{table}} TO VERSION AS OF {version}"
-        return restate(spark, target, sql, provenance, at=onto)
+        back = Execution(period=period, onto=onto, restores=version)
+        return _take_back(spark, target, back, kept[-1].rows_out if kept else 0)
     except PySparkException as error:
         # Delta restores nothing that a vacuum would be allowed to take, whether it has or not.
         if "BEYOND_DELETED_FILE_RETENTION" not in str(error):
             raise
         raise _vacuumed(target, period, version, later) from error
+
+
+def _take_back(spark: SparkSession, target: Target, back: Execution, rows: int) -> Commit | None:
+    """Restore a version, or nothing, in an audited commit of its own: the table has the rows again that it had."""
+    dataset, version = target.contract.dataset, back.restores
+    provenance = Provenance(execution=back, expected={WHOLE_TABLE: {"rows": rows}})
+    if target.engine is Engine.CHECKPOINT:
+        then = target.lake.read(spark, dataset, None if version == EMPTY else version)
+        return overwrite_table(then.limit(0) if version == EMPTY else then, target, provenance)
+    sql = "DELETE FROM {table}" if version == EMPTY else f"RESTORE TABLE {{table}} TO VERSION AS OF {version}"
+    return restate(spark, target, sql, provenance, at=back.onto)
 
 
 def _vacuumed(target: Target, period: str, version: int, later: Sequence[Entry]) -> VersionVacuumed:
