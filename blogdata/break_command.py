@@ -75,6 +75,7 @@ def play(settings: Settings, scene: Scene, *, seed: int, quiet: bool) -> dict[st
     from blogdata import break_copy, break_figures
     from blogdata.break_scenes import Story
 
+    scene.require(settings)
     copied = break_copy.copy(settings, scene.name, seed=seed)
 
     def say(text: str) -> None:

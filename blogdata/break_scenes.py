@@ -121,21 +121,33 @@ class Scene:
         name: As it is typed.
         title: For the menu.
         play: Does it.
+        own_server: Whether it needs a Spark server of the deployment's own.
     """
 
     name: str
     title: str
     play: Callable[[Story], None]
+    own_server: bool = False
+
+    def require(self, settings: Settings) -> None:
+        """Refuse what cannot be done to a deployment, before anything is copied.
+
+        Args:
+            settings: Of the deployment.
+
+        Raises:
+            ConfigurationError: Its Spark server is not its own.
+        """
+        if self.own_server and settings.spark.mode != "local":
+            raise ConfigurationError(
+                what="only a Spark server of this deployment's own can be killed",
+                where=f"spark mode {settings.spark.mode}",
+                next_step="unset SPARK_REMOTE and spark.mode, or choose another way: blogdata break --list",
+            )
 
 
 def kill_writer(story: Story) -> None:
     """Kill -9 the Spark server when files of a publication are written and its log entry is not."""
-    if story.settings.spark.mode != "local":
-        raise ConfigurationError(
-            what="only a Spark server of this deployment's own can be killed",
-            where=f"spark mode {story.settings.spark.mode}",
-            next_step="unset SPARK_REMOTE and spark.mode, or choose another way: blogdata break --list",
-        )
     dataset = story.draw.choice(["silver.visits", "bronze.visits", "gold.page_stats", "silver.visits_enriched"])
     key = story.draw.choice(sorted(story.events.publications(dataset)))
     table = Path(Lake(root=str(story.settings.lake)).path(dataset))
@@ -224,7 +236,12 @@ def stopped_clock(story: Story) -> None:
 
 
 SCENES = (
-    Scene(name="kill-writer", title="kill the Spark server in the middle of a publication", play=kill_writer),
+    Scene(
+        name="kill-writer",
+        title="kill the Spark server in the middle of a publication",
+        play=kill_writer,
+        own_server=True,
+    ),
     Scene(name="bad-rows", title="send lines that are no events", play=bad_rows),
     Scene(name="late-rows", title="send events of hours that are published already", play=late_rows),
     Scene(name="dropped-column", title="a producer stops sending a field", play=dropped_column),

@@ -16,7 +16,6 @@ from blogdata.break_scenes import SCENES
 from blogdata.main import main
 from lineage.deployment import Deployment, event
 from patterns.core.errors import ConfigurationError
-from resources import spark as spark_resources
 from services.spark_connect import SparkServer
 
 HOURS = ("2026-01-05T10", "2026-01-05T11")
@@ -107,22 +106,25 @@ def test_what_is_changed_in_a_copy_does_not_change_the_original(tmp_path: Path) 
 
 @pytest.fixture(scope="module")
 def blog(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Two hours that landed and were never run, on the tests' Spark server."""
+    """Two published hours, on the tests' Spark server."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
         made = Deployment.create(tmp_path_factory.mktemp("breaks") / "blog", spark_server.url)
         made.land(HOURS[0], [event("10:05", "/a"), event("10:20", "/b"), event("10:20", "/b")])
         made.land(HOURS[1], [event("11:10", "/a"), event("11:55", "/b")])
+        assert made.run().problems == []
         yield made
-        spark_resources.drop(made.settings)
+        made.close()
 
 
 def scene(blog: Deployment, name: str) -> dict[str, Any]:
     (chosen,) = [each for each in SCENES if each.name == name]
+    versions = blog.versions()
     found = play(blog.settings, chosen, seed=3, quiet=True)
     assert found["verdict"] == {"fine": True, "rows_lost": 0, "rows_doubled": 0, "problems": []}
-    assert not blog.settings.lake.exists()
+    assert found["runs"][0]["planned"] == []
+    assert blog.versions() == versions
     assert len(list(blog.landing.rglob("*.json"))) == 2
     return found
 
