@@ -1,4 +1,4 @@
-"""`python -m benchmarks [a|b|c|d|e|f|all]`: measures, prints tables, keeps the figures, writes docs/benchmarks.md."""
+"""`python -m benchmarks [a|…|h|all]`: measures, prints tables, keeps the figures, writes docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ MODULES = {
     "d": "one_more_hour",
     "e": "duckdb_peer",
     "f": "replaced_week",
+    "g": "late_hours",
+    "h": "merged_rows",
 }
 STANDARD_DAYS = (1, 10, 100)
 RESULTS = Path(__file__).parent / "results"

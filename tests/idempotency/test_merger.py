@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.toy import target
-from patterns.core.commit import Account
+from patterns.core.commit import Account, Commit
 from patterns.core.contract import Column, Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
@@ -161,3 +162,35 @@ def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
     frame = spark.createDataFrame([("A", "new", False)], "letter STRING, says STRING, is_deleted BOOLEAN")
     with pytest.raises(ConfigurationError, match="key"):
         merge(frame, target(lake_root, contract=keyless), Provenance())
+
+
+def test_a_changed_row_of_a_table_that_is_merged_costs_no_copy_of_its_file(spark: Any, lake_root: Path) -> None:
+    contract = replace(CONTRACT, merged=True)
+    lake = Lake(root=str(lake_root))
+    many = [(f"{number:05}", "new", False) for number in range(3000)]
+
+    def merged(run: str, changes: list[Change], rows: int) -> Commit:
+        frame = spark.createDataFrame(changes, "letter STRING, says STRING, is_deleted BOOLEAN")
+        provenance = Provenance(accounts={"": Account(rows_in=rows)})
+        return merge(frame, target(lake_root, run, contract=contract), provenance)
+
+    merged("first", many, 3000)
+    for run, says in (("second", "changed"), ("third", "changed again")):
+        changed: list[Change] = [(f"{number:05}", says, False) for number in range(0, 3000, 1000)]
+        commit = merged(run, [*changed, ("00001", None, True)], 2999)
+        assert commit.rows_out == 2999, "the audit sees what is marked as removed, and what is not"
+    # The row that was removed by the second run is not there any more for the third.
+    history = (
+        spark.sql(f"DESCRIBE HISTORY delta.`{lake.path(contract.dataset)}`").where("operation = 'MERGE'").collect()
+    )
+    assert [
+        (row["operationMetrics"]["numTargetRowsCopied"], row["operationMetrics"]["numTargetRowsUpdated"])
+        for row in history
+    ] == [("0", "3"), ("0", "3"), ("0", "0")]
+    rows = {row["letter"]: row["says"] for row in lake.read(spark, contract.dataset).collect()}
+    assert len(rows) == 2999 == lake.rows(contract.dataset, None)[""]
+    assert {letter for letter, says in rows.items() if says != "new"} == {"00000", "01000", "02000"}
+    assert set(rows.values()) == {"new", "changed again"}
+    with pytest.raises(AuditFailed, match="account"):
+        merged("wrong", [("00002", None, True)], 2999)
+    assert len(lake.read(spark, contract.dataset).collect()) == 2999

@@ -88,6 +88,7 @@ class Contract:
             blocking check, when the rows have been kept.
         statistics: Columns with file statistics for skipping; chosen, because each costs on every write.
         patterns: Names of the patterns the dataset uses, as in the pattern index.
+        merged: Rows of it change one by one (Merger): a changed row is marked where it is, and its file is not copied.
         appears_with: Dataset whose commits publish this one, too (Transactional Writer); None for one of its own.
         freshness_hours: Hours after the end of a partition by which it is published; None when nothing is promised.
         retention_days: How long rows are kept.
@@ -112,6 +113,7 @@ class Contract:
     max_share: float | None = None
     statistics: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
+    merged: bool = False
     appears_with: str | None = None
     freshness_hours: float | None = None
     retention_days: int = 730

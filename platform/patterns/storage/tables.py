@@ -77,6 +77,7 @@ def _properties(contract: Contract) -> dict[str, str]:
         "delta.setTransactionRetentionDuration": "interval 7 days",
         **_togetherness(contract),
         **_retention(contract),
+        **({"delta.enableDeletionVectors": "true"} if contract.merged else {}),
         **metadata_enhancer.properties(contract),
     }
 
