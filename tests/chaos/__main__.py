@@ -17,9 +17,8 @@ from pathlib import Path
 from chaos import certificates
 from chaos.bench import Bench
 from chaos.certificates import ROOT, Kept
-from chaos.draws import draw
+from chaos.draws import WRITERS, draw
 from chaos.round import Done, Hit, Round, is_empty
-from quality.contracts import CONTRACTS
 
 RESULTS = ROOT / "var" / "chaos"
 WORLDS_EVERY = 25
@@ -32,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     for variable in [name for name in os.environ if name.startswith(("BLOGDATA_", "SPARK_", "DAGSTER_"))]:
         if variable not in ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR"):
             del os.environ[variable]
-    writers = given.writers or list(CONTRACTS)
+    writers = given.writers or list(WRITERS)
     kept = Kept(RESULTS, given.seed)
     if given.round is not None:
         return _repeat(given.seed, given.round, writers)
@@ -49,7 +48,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="what everything is drawn from")
     parser.add_argument("--round", type=int, help="repeat the kills of this round only, and leave everything there")
     given = parser.parse_args(arguments)
-    unknown = sorted(set(given.writers) - set(CONTRACTS))
+    unknown = sorted(set(given.writers) - set(WRITERS))
     if unknown:
         parser.error(f"no dataset is called {', '.join(unknown)}")
     if given.kills < 1 or given.seed < 0:

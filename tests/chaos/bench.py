@@ -11,12 +11,12 @@ from pathlib import Path
 
 from assets.plan import STAGES
 from chaos import world as worlds
+from chaos.draws import WRITERS
 from chaos.servers import Servers
 from chaos.world import CHECKPOINT_INTERVAL, World
 from lineage.deployment import Deployment
 from lineage.expected import Row
 from lineage.worker import Job, Worker
-from quality.contracts import CONTRACTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Bench:
             order = undisturbed(whole, servers, folder / "runs" / "whole")
             first = world.deployment(folder / "published", fixed)
             undisturbed(first, servers, folder / "runs" / "first")
-            never = sorted(set(CONTRACTS) - set(order))
+            never = sorted(set(WRITERS) - set(order))
             assert not never, f"nothing lands in this world that {', '.join(never)} would publish"
             for dataset, rule in world.rules.items():
                 found = worlds.difference(worlds.rows(whole, dataset, rule.columns), rule.rows)

@@ -6,12 +6,15 @@ import random
 from dataclasses import dataclass
 
 from lineage.phases import PHASES, RECORDED
+from quality.contracts import CONTRACTS
 
 LOGGED = "logged"
 """The log entry is there: what Delta does after that is its checkpoint."""
 OPTIMIZE, VACUUM = "optimize", "vacuum"
 MAINTENANCE = (OPTIMIZE, VACUUM)
 RUN, SERVER = "run", "server"
+WRITERS = tuple(name for name, contract in CONTRACTS.items() if contract.appears_with is None)
+"""Datasets that a run publishes; what appears with one of them is published by its commit."""
 LONGEST_MILLISECONDS = 300
 # A checkpoint of a small table takes a tenth of this.
 AFTER_THE_ENTRY_MILLISECONDS = 60

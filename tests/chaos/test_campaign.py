@@ -10,7 +10,7 @@ import pytest
 
 from chaos.bench import Bench
 from chaos.certificates import Kept
-from chaos.draws import LOGGED, MAINTENANCE, OPTIMIZE, RUN, SERVER, Kill, draw
+from chaos.draws import LOGGED, MAINTENANCE, OPTIMIZE, RUN, SERVER, WRITERS, Kill, draw
 from chaos.round import Done, Round
 from chaos.world import difference
 from lineage.phases import PHASES
@@ -50,8 +50,8 @@ def assert_nothing_was_lost(done: Done) -> None:
 def test_a_first_run_killed_at_every_writer_is_completed_by_the_next_ones(bench: Bench, tmp_path: Path) -> None:
     done = Round(bench, 0, kills_of_runs(bench.order, 0), empty=True).run()
     assert_nothing_was_lost(done)
-    assert len(done.hits) + len(done.missed) == len(CONTRACTS)
-    assert len(done.hits) >= len(CONTRACTS) - 3
+    assert len(done.hits) + len(done.missed) == len(WRITERS)
+    assert len(done.hits) >= len(WRITERS) - 3
     kept = Kept(tmp_path, SEED)
     kept.keep(0, done)
     assert kept.hits == Counter(hit.kill.writer for hit in done.hits)
@@ -81,9 +81,9 @@ def test_what_came_later_is_published_once_though_runs_and_servers_are_killed(be
 
 
 def test_the_same_seed_draws_the_same_kills_and_every_moment_is_drawn() -> None:
-    kills = [draw(SEED, number, writer) for number in range(30) for writer in CONTRACTS]
-    assert kills == [draw(SEED, number, writer) for number in range(30) for writer in CONTRACTS]
-    assert kills != [draw(SEED + 1, number, writer) for number in range(30) for writer in CONTRACTS]
+    kills = [draw(SEED, number, writer) for number in range(30) for writer in WRITERS]
+    assert kills == [draw(SEED, number, writer) for number in range(30) for writer in WRITERS]
+    assert kills != [draw(SEED + 1, number, writer) for number in range(30) for writer in WRITERS]
     for victim in (RUN, SERVER):
         assert {kill.moment for kill in kills if kill.victim == victim} == {*PHASES, LOGGED, *MAINTENANCE}
 
