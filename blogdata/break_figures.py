@@ -123,9 +123,6 @@ def _twice(lake: Lake) -> int:
 
 
 def _column_groups(lake: Lake, dataset: str, columns: Sequence[str]) -> Counter[tuple[Any, ...]]:
-    table = lake.table(dataset)
-    if table is None:
-        return Counter()
-    values = table.to_pyarrow_table(columns=list(columns)).to_pydict()
+    values = lake.columns(dataset, columns).to_pydict()
     cells = [[tuple(cell) if isinstance(cell, list) else cell for cell in values[name]] for name in columns]
     return Counter(zip(*cells, strict=True))

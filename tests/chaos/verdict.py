@@ -110,6 +110,9 @@ def unreadable(deployment: Deployment, dataset: str, version: int) -> list[str]:
     if info is None:
         return []
     there = deployment.lake.rows(dataset, column, version)
+    if CONTRACTS[dataset].executed is not None:
+        # The line is about the execution; the table has no partitions.
+        there = dict.fromkeys(entries_of(dataset, version, info), sum(there.values()))
     return [
         f"{dataset} version {version} {key}: {there.get(key, 0)} rows, {line.rows_out} were audited"
         for key, line in entries_of(dataset, version, info).items()

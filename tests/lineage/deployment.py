@@ -12,8 +12,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pyarrow as pa
-
 from assets import plan
 from blogdata.pipeline import Pipeline, Window
 from blogdata.progress import Outcome
@@ -133,15 +131,7 @@ class Deployment:
 
     def rows(self, dataset: str, *columns: str) -> list[Any]:
         """Read a table without Spark: tuples of the columns asked for, bare values when it is one."""
-        column = CONTRACTS[dataset].partition_column if dataset in CONTRACTS else None
-        parts = [
-            part.table.to_pyarrow_table(
-                columns=list(columns),
-                filters=None if part.partitions is None else [(column, "in", sorted(part.partitions))],
-            )
-            for part in self.lake.parts(dataset)
-        ]
-        table = pa.concat_tables(parts).to_pydict()
+        table = self.lake.columns(dataset, columns).to_pydict()
         found = list(zip(*(table[name] for name in columns), strict=True))
         return [row[0] for row in found] if len(columns) == 1 else found
 

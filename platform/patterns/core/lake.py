@@ -148,6 +148,16 @@ class Lake:
             table.load_as_version(version)
         return [Part(table=table, partitions=None)]
 
+    def columns(self, dataset: str, names: Sequence[str]) -> pa.Table:
+        """Read some columns of a dataset's newest state, without a JVM; no row when it was never published."""
+        parts = []
+        for part in self.parts(dataset):
+            rows = part.table.to_pyarrow_dataset()
+            column = next(iter(part.table.metadata().partition_columns), None)
+            only = None if part.partitions is None else pc.field(column).isin(sorted(part.partitions))
+            parts.append(rows.to_table(columns=list(names), filter=only))
+        return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
+
     def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
         """Read one partition of a dataset at a version, a batch of rows after the other, without a JVM."""
         table = self.table(dataset)
@@ -179,14 +189,15 @@ class Lake:
             DatasetMissing: The dataset has never been published.
             MemberRemoved: Retention has removed rows of that version.
         """
-        table = self.table(dataset)
+        # A version is read by itself: whatever has become of later ones.
+        table = self.table(dataset) if version is None else self._found(dataset, version)
         if table is None:
             raise DatasetMissing(
                 what=f"{dataset} has no table yet",
                 where=self.path(dataset),
                 next_step=f"materialize {dataset} first, or run: blogdata run",
             )
-        chosen = self._members(dataset, table, version)
+        chosen = self._members(dataset, table, version) if members.is_pointer(table) else None
         if chosen is not None:
             if not chosen:
                 raise DatasetMissing(
@@ -233,7 +244,7 @@ class Lake:
     def _members(self, dataset: str, table: DeltaTable, version: int | None) -> tuple[Member, ...] | None:
         if not members.is_pointer(table):
             return None
-        now = members.members_of(table)
+        now = members.members_of(table if version is None else self.table(dataset) or table)
         if version is None or version == now.version:
             return now.visible
         earlier = self._at(dataset, version)
@@ -249,6 +260,13 @@ class Lake:
                     next_step=f"choose a version that is kept: blogdata versions {dataset}",
                 )
         return visible
+
+    def _found(self, dataset: str, version: int) -> DeltaTable | None:
+        try:
+            with store_faults(dataset):
+                return self._at(dataset, version)
+        except TableNotFoundError:
+            return None
 
     def _at(self, table: str, version: int) -> DeltaTable:
         return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
