@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster chaos model mutants lint format bench clean
+.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster laws chaos model mutants lint format bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -45,6 +45,9 @@ test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=docs/image
 
 chaos: setup ## Kill every writer N times, on SEED's draws, and certify what is left (ARGS="silver.visits" picks some)
 	@cd tests && $(CURDIR)/$(BIN)/python -m chaos -n $(N) --seed $(SEED) $(ARGS)
+
+laws: setup ## Every law for every writer and phase, and every pair of operations; the suite tries a part of them
+	@WHOLE_MATRIX=1 $(BIN)/python -m pytest tests/laws tests/idempotency $(ARGS)
 
 model: setup ## Do anything in any order to a lineage, for long: STEPS=10000 against plain Python
 	@MODEL_STEPS=$(STEPS) $(BIN)/python -m pytest -s tests/laws/test_model.py $(ARGS)

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -18,6 +19,8 @@ from services.spark_connect import SparkServer
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
+WHOLE = "WHOLE_MATRIX"
+"""Set, every case of every matrix is tried; otherwise a part of them, the same one each time."""
 WORKERS = "BLOGDATA_TEST_WORKERS"
 """Set to a number, the tests run on a standalone cluster of so many workers."""
 
@@ -28,13 +31,33 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if WHOLE not in os.environ:
+        _sample(config, items)
     if SHARED.is_dir():
         return
     skip = pytest.mark.skip(reason=f"needs {SHARED}, which is not there")
     for item in items:
         if "shared" in item.keywords:
             item.add_marker(skip)
+
+
+def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out most cases of the tests that hold for every pair of something; which ones depends on their names."""
+    tried: set[str] = set()
+    kept, left = [], []
+    for item in items:
+        marker = item.get_closest_marker("matrix")
+        name = item.nodeid.partition("[")[0]
+        # One case of each test at least.
+        if marker is None or name not in tried or crc32(item.nodeid.encode()) % marker.args[0] == 0:
+            kept.append(item)
+        else:
+            left.append(item)
+        tried.add(name)
+    items[:] = kept
+    if left:
+        config.hook.pytest_deselected(items=left)
 
 
 @pytest.fixture(scope="session")

@@ -160,6 +160,7 @@ def test_table_4_3_the_state_table_has_the_version_that_each_execution_made(spar
     assert due(CONTRACT, hourly.events.executions(CONTRACT.dataset), ["2026-01-05T11"]) == ["2026-01-05T11"]
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 def test_table_4_2_is_no_problem_any_more_readers_see_in_a_backfill_what_they_saw_before(
     spark: Any, lake_root: Path, engine: Engine

@@ -49,6 +49,7 @@ NOT_PUBLISHED = (
     "companion.audited",
     "audited",
 )
+pytestmark = pytest.mark.matrix(3)
 both_engines = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 
 
