@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -182,7 +183,7 @@ def _taken_in_before(batch: MicroBatch, this: _Batch, hours: Iterable[str]) -> f
     table = batch.place.lake.table(BRONZE.dataset)
     if table is None:
         return frozenset()
-    of_others = ds.field("arrival_hour").isin(sorted(hours)) & (ds.field("batch") != this.label)
+    of_others = ds.field("arrival_hour").isin(pa.array(sorted(hours), pa.string())) & (ds.field("batch") != this.label)
     rows = table.to_pyarrow_dataset().to_table(columns=["source_file"], filter=of_others)
     return frozenset(rows["source_file"].unique().to_pylist()) & {file.name for file in batch.files}
 

@@ -14,6 +14,7 @@ from orchestration.checks import check_specs, failed_checks, passed_checks
 from orchestration.concurrent_runner import pool_of
 from orchestration.lineage import as_table, column_lineage, column_schema
 from orchestration.step import Step
+from patterns.core import members
 from patterns.core.commit import Commit
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
@@ -189,7 +190,7 @@ def _materialize(
                     step.events.record(commit)
     except PlatformError as error:
         for contract in contracts:
-            if isinstance(error, AuditFailed) and error.dataset == contract.dataset:
+            if isinstance(error, AuditFailed) and members.dataset_of(error.dataset) == contract.dataset:
                 yield from failed_checks(key_of(contract.dataset), contract, error)
         raise failure(context, error) from error
     for contract in contracts:

@@ -81,4 +81,4 @@ ASIDE = Contract(
 )
 TOLERANCE = Tolerance(max_share=bronze.DEAD_LETTERS.max_share or 1.0, over_rows=1000)
 """The share of dead letters is what an hour may have, taken over the newest thousand lines."""
-CONTRACTS = (BRONZE, VISITS, ASIDE)
+CONTRACTS = (BRONZE, ASIDE, VISITS)

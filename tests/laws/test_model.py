@@ -375,6 +375,7 @@ def machine(spark: Any) -> type[Machine]:
     return Machine
 
 
+@pytest.mark.timeout(0)
 def test_any_order_of_anything_ends_in_the_tables_that_plain_python_says(machine: type[Machine]) -> None:
     # A machine may end a little before its last step.
     begun = STEPS // AT_ONCE + 2
