@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
@@ -96,7 +96,7 @@ class Lake:
         *,
         partitions: Collection[str] | None = None,
     ) -> dict[str, int]:
-        """Count the rows of each partition from the log alone.
+        """Count the rows of each partition, from the log alone where it knows.
 
         Args:
             dataset: Name as `layer.table`.
@@ -109,11 +109,9 @@ class Lake:
         """
         counts: dict[str, int] = {}
         for part in self.parts(dataset, version, partitions=partitions):
-            for action in pa.table(part.table.get_add_actions(flatten=True)).to_pylist():
-                key = "" if column is None else str(action[f"partition.{column}"])
-                removed = action.get("deletionVector.cardinality") or 0
+            for key, rows in _counted(part.table, column):
                 if part.partitions is None or key in part.partitions:
-                    counts[key] = counts.get(key, 0) + int(action["num_records"]) - int(removed)
+                    counts[key] = counts.get(key, 0) + rows
         return counts
 
     def parts(
@@ -150,12 +148,17 @@ class Lake:
 
     def columns(self, dataset: str, names: Sequence[str]) -> pa.Table:
         """Read some columns of a dataset's newest state, without a JVM; no row when it was never published."""
+        listed = ", ".join(f'"{name}"' for name in names)
         parts = []
         for part in self.parts(dataset):
-            rows = part.table.to_pyarrow_dataset()
-            column = next(iter(part.table.metadata().partition_columns), None)
-            only = None if part.partitions is None else pc.field(column).isin(sorted(part.partitions))
-            parts.append(rows.to_table(columns=list(names), filter=only))
+            only = ""
+            if part.partitions is not None:
+                (column,) = part.table.metadata().partition_columns
+                keys = ", ".join(f"'{key}'" for key in sorted(part.partitions))
+                only = f' WHERE "{column}" IN ({keys})'
+            # The reader that knows of rows that are marked as removed.
+            query = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{only}")
+            parts.append(pa.table(query.read_all()))
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
     def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
@@ -274,6 +277,24 @@ class Lake:
     def versions(self, datasets: Iterable[str]) -> dict[str, int]:
         """Give versions of the datasets that exist: the newest ones, which agree where datasets appear together."""
         return companions.agreeing(self, list(datasets))
+
+
+def _counted(table: DeltaTable, column: str | None) -> list[tuple[str, int]]:
+    if marks_rows(table):
+        # The log says how many rows the files have, and not how many of them are marked as removed.
+        by = "''" if column is None else f'"{column}"'
+        query = f"SELECT {by} AS key, count(*) AS rows FROM part GROUP BY 1"
+        found = pa.table(QueryBuilder().register("part", table).execute(query).read_all()).to_pylist()
+        return [(str(row["key"]), int(row["rows"])) for row in found]
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return [
+        ("" if column is None else str(action[f"partition.{column}"]), int(action["num_records"])) for action in actions
+    ]
+
+
+def marks_rows(table: DeltaTable) -> bool:
+    """Tell whether rows of a table may be marked as removed where they are (deletion vectors)."""
+    return "deletionVectors" in (table.protocol().reader_features or [])
 
 
 def _only(member: Member) -> frozenset[str] | None:
