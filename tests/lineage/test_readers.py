@@ -172,12 +172,13 @@ def test_a_run_whose_rows_are_refused_is_invisible_to_readers(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, spoil: Callable[[Any], Any]
 ) -> None:
     before, versions = now(deployment), deployment.versions()
-    overwrite = Step.overwrite
+    # However the dataset is written, its rows are bad.
+    for way in (Step.overwrite, Step.overwrite_together):
 
-    def spoiled(step: Step, frame: Any, **more: Any) -> Any:
-        return overwrite(step, spoil(frame) if step.contract.dataset == dataset else frame, **more)
+        def spoiled(step: Step, frame: Any, way: Callable[..., Any] = way, **more: Any) -> Any:
+            return way(step, spoil(frame) if step.contract.dataset == dataset else frame, **more)
 
-    monkeypatch.setattr(Step, "overwrite", spoiled)
+        monkeypatch.setattr(Step, way.__name__, spoiled)
     hold = Hold(tmp_path / "hold", dataset, "written").prepare().install(monkeypatch)
     with Readers(deployment) as readers, Background(deployment, (dataset,), DAY) as run:
         hold.reached("written", lambda: run.working)
