@@ -30,7 +30,7 @@ make bench ARGS="c --rounds 5"
 make bench ARGS="a --visits 200000 --json small.json"
 ```
 
-`ARGS` takes `a` to `f`, or `all`; `--visits` is another size than the standard one, and then the kept figures stay as
+`ARGS` takes `a` to `h`, or `all`; `--visits` is another size than the standard one, and then the kept figures stay as
 they are. Landing zones are simulated once, in `bench/` of `$BLOGDATA_HOME`.
 """
 

@@ -443,8 +443,8 @@ MUTANTS = (
         'F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended")',
         'F.col("arrival_hour").alias("appended")',
         f"{KEYS}::test_the_lines_of_a_log_that_was_landed_later_are_later_whatever_hour_they_were_logged_in",
-        # Tables behind one name.
     ),
+    # Tables behind one name.
     _core(
         "a pointer is changed whatever came in between",
         "platform/patterns/core/members.py",
