@@ -1,4 +1,7 @@
-"""What all tests share: one Spark Connect server for the whole session, in a home of its own."""
+"""What all tests share: one Spark Connect server for the whole session, in a home of its own.
+
+The tests may run in several processes at once (`-n 2`); the server is one all the same, started by who needs it first.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from services.spark_connect import SparkServer
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 WHOLE = "WHOLE_MATRIX"
-"""Set, every case of every matrix is tried; otherwise a part of them, the same one each time."""
+"""Set, campaigns and every case of every matrix are tried; otherwise a part of them, the same one each time."""
 WORKERS = "BLOGDATA_TEST_WORKERS"
 """Set to a number, the tests run on a standalone cluster of so many workers."""
 
@@ -29,6 +32,18 @@ def pytest_configure() -> None:
     # A shell that starts the tests in the background has them ignore interrupts. Dagster then has them ignore requests
     # to end as well, and so do the processes that copy its logs: it would wait for their end in vain.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the services, once every process is done with them."""
+    if hasattr(session.config, "workerinput"):
+        return
+    folders: pytest.TempPathFactory = session.config._tmp_path_factory  # type: ignore[attr-defined]
+    used = _settings(folders)
+    if used.home.is_dir():
+        spark_connect.stop(used)
+        spark_cluster.stop(used)
+        postgres.stop(used)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -43,14 +58,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out most cases of the tests that hold for every pair of something; which ones depends on their names."""
+    """Leave out the campaigns, and most cases of what holds for every pair of something, chosen by their names."""
     tried: set[str] = set()
     kept, left = [], []
     for item in items:
         marker = item.get_closest_marker("matrix")
         name = item.nodeid.partition("[")[0]
         # One case of each test at least.
-        if marker is None or name not in tried or crc32(item.nodeid.encode()) % marker.args[0] == 0:
+        left_out = marker is not None and name in tried and crc32(item.nodeid.encode()) % marker.args[0] != 0
+        if not left_out and item.get_closest_marker("campaign") is None:
             kept.append(item)
         else:
             left.append(item)
@@ -63,24 +79,29 @@ def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of the tests' own deployment; nothing of the user's deployment reaches them, save the jars."""
+    found = _settings(tmp_path_factory)
+    found.home.mkdir(exist_ok=True)
+    return found
+
+
+def _settings(folders: pytest.TempPathFactory) -> Settings:
     own = ("BLOGDATA_", "SPARK_", "DAGSTER_")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    home = tmp_path_factory.mktemp("blogdata")
-    return config.load({**environ, **kept, "BLOGDATA_HOME": str(home), "BLOGDATA_SPARK_HEAP": "2g"})
+    # Where tests run in several processes, each has a folder in that of the one which started them.
+    root = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
+    return config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "3g"})
 
 
 _KEPT = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
 
 
 @pytest.fixture(scope="session")
-def spark_server(settings: Settings) -> Iterator[SparkServer]:
+def spark_server(settings: Settings) -> SparkServer:
     """The Spark Connect server of all tests that only use one; tests that break servers start their own."""
     workers = int(os.environ.get(WORKERS, "0"))
     chosen = spark_cluster.start(settings, workers=workers).settings(settings) if workers else settings
-    yield spark_connect.ensure(chosen)
-    spark_connect.stop(settings)
-    spark_cluster.stop(settings)
+    return spark_connect.ensure(chosen)
 
 
 @pytest.fixture(scope="session")
@@ -100,10 +121,9 @@ def lake_root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(settings: Settings) -> Iterator[str]:
+def postgres_server(settings: Settings) -> str:
     """The address of the PostgreSQL of all tests that only use one."""
-    yield postgres.up(settings)
-    postgres.stop(settings)
+    return postgres.up(settings)
 
 
 @pytest.fixture

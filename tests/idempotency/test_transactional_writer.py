@@ -49,7 +49,7 @@ NOT_PUBLISHED = (
     "companion.audited",
     "audited",
 )
-pytestmark = pytest.mark.matrix(3)
+pytestmark = pytest.mark.matrix(4)
 both_engines = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 
 

@@ -22,7 +22,7 @@ from patterns.idempotency.merger import merge
 from patterns.quality.audit_write_audit_publish import Provenance, Target, restate
 from patterns.quality.write_faults import ConcurrentWrite
 
-pytestmark = pytest.mark.matrix(4)
+pytestmark = pytest.mark.matrix(5)
 CONTRACT = replace(WHOLE, dataset="silver.stepped", reasons={}, breakdowns={})
 BEFORE = Batch(first=0, rows=60)
 OVERWRITTEN = Batch(first=200, rows=20)

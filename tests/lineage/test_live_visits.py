@@ -377,12 +377,14 @@ def alone(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def kills() -> list[tuple[str, int, str]]:
-    """When the server dies, by the seed: once in the suite, at a dozen moments in a campaign (`KILL_CAMPAIGN=1`)."""
+    """When the server dies, by the seed."""
     draw = random.Random(SEED)
     every = [(dataset, number, phase) for number in range(3) for dataset in STREAM.datasets for phase in PHASES]
-    return sorted(draw.sample(every, 12 if "KILL_CAMPAIGN" in os.environ else 1), key=lambda one: one[1])
+    return sorted(draw.sample(every, 12), key=lambda one: one[1])
 
 
+@pytest.mark.timeout(1800)
+@pytest.mark.campaign
 def test_the_server_killed_at_seeded_moments_leaves_the_tables_of_an_undisturbed_run(
     alone: Deployment, world: Deployment, expected: dict[str, Any], tmp_path: Path
 ) -> None:
