@@ -72,7 +72,12 @@ def take_in(batch: MicroBatch) -> None:
     if DEAD_LETTERS in batch.place.accepted:
         return
     measured = (_figures(commit) for commit in appended(batch.place.lake, BRONZE.dataset))
-    fault = TOLERANCE.exceeded(measured, where=f"{BRONZE.dataset}, the newest {TOLERANCE.over_rows} lines")
+    fault = TOLERANCE.exceeded(
+        measured,
+        dataset=BRONZE.dataset,
+        part=f"(the newest {TOLERANCE.over_rows} lines)",
+        then=f"go on until newer lines have taken their place: blogdata stream --accept {DEAD_LETTERS}",
+    )
     if fault is not None:
         raise fault
 

@@ -60,7 +60,12 @@ def _is_filtered(contract: Contract) -> bool:
 def _share(key: dg.AssetKey, dataset: str, max_share: float, commit: Commit) -> dg.AssetCheckResult:
     faults = [
         dead_letter.exceeds(
-            rejected_rows=entry.rows_out, rows=entry.rows_in, max_share=max_share, where=f"{dataset} {partition}"
+            rejected_rows=entry.rows_out,
+            rows=entry.rows_in,
+            max_share=max_share,
+            dataset=dataset,
+            part=partition,
+            then="run it again: it goes on without them",
         )
         for partition, entry in commit.entries.items()
         if entry.rows_in >= LEAST_ROWS

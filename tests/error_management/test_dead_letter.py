@@ -76,26 +76,32 @@ def test_two_rules_of_one_name_are_refused(spark: SparkSession) -> None:
 
 
 def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:
-    fault = dead_letter.exceeds(rejected_rows=11, rows=100, max_share=0.1, where="bronze.visits 2026-01-31T05")
+    fault = dead_letter.exceeds(
+        rejected_rows=11, rows=100, max_share=0.1, dataset="bronze.visits", part="2026-01-31T05", then="run it again"
+    )
     assert isinstance(fault, TooManyDeadLetters)
     assert "11 of 100 rows" in str(fault)
+    assert "FROM bronze.visits GROUP BY reasons" in fault.next_step
+    assert fault.next_step.endswith("then run it again")
 
 
 def test_a_share_at_the_bound_and_an_empty_input_are_accepted() -> None:
-    assert dead_letter.exceeds(rejected_rows=10, rows=100, max_share=0.1, where="x") is None
-    assert dead_letter.exceeds(rejected_rows=0, rows=0, max_share=0.0, where="x") is None
+    assert dead_letter.exceeds(rejected_rows=10, rows=100, max_share=0.1, dataset="x", part="y", then="run") is None
+    assert dead_letter.exceeds(rejected_rows=0, rows=0, max_share=0.0, dataset="x", part="y", then="run") is None
 
 
 @pytest.mark.parametrize(("rejected", "rows", "share"), [(2, 1, 0.5), (-1, 1, 0.5), (1, 2, 1.5)])
 def test_counts_that_make_no_sense_are_refused(rejected: int, rows: int, share: float) -> None:
     with pytest.raises(ConfigurationError, match="no sense"):
-        dead_letter.exceeds(rejected_rows=rejected, rows=rows, max_share=share, where="x")
+        dead_letter.exceeds(rejected_rows=rejected, rows=rows, max_share=share, dataset="x", part="y", then="run")
 
 
 def test_a_stream_is_judged_by_its_newest_rows_once_there_are_enough() -> None:
     tolerance = Tolerance(max_share=0.5, over_rows=100)
-    assert tolerance.exceeded([(40, 40), (40, 59)], where="x") is None, "too few to judge"
-    assert tolerance.exceeded([(40, 40), (10, 60), (60, 60)], where="x") is None, "older ones do not count"
-    fault = tolerance.exceeded([(40, 40), (11, 60)], where="bronze.visits_live")
+    assert tolerance.exceeded([(40, 40), (40, 59)], dataset="x", part="y", then="run") is None, "too few to judge"
+    assert tolerance.exceeded([(40, 40), (10, 60), (60, 60)], dataset="x", part="y", then="run") is None, (
+        "older ones do not count"
+    )
+    fault = tolerance.exceeded([(40, 40), (11, 60)], dataset="bronze.visits_live", part="(newest)", then="go on")
     assert isinstance(fault, TooManyDeadLetters)
     assert "51 of 100 rows" in fault.what

@@ -61,12 +61,16 @@ class Tolerance:
     max_share: float
     over_rows: int
 
-    def exceeded(self, batches: Iterable[tuple[int, int]], where: str) -> TooManyDeadLetters | None:
+    def exceeded(
+        self, batches: Iterable[tuple[int, int]], *, dataset: str, part: str, then: str
+    ) -> TooManyDeadLetters | None:
         """Say whether the newest rows of a stream have too many rejected ones among them to go on.
 
         Args:
             batches: Rejected rows and all rows of each batch, the newest first; no more are taken than are needed.
-            where: The stream, for the message.
+            dataset: Where the rows are kept with their `reasons`, for the message.
+            part: Which rows of it are judged, for the message.
+            then: What makes it go on, for the message.
 
         Returns:
             The error to raise when the rows have been kept, or None.
@@ -75,7 +79,14 @@ class Tolerance:
         for rejected, of in batches:
             rejected_rows, rows = rejected_rows + rejected, rows + of
             if rows >= self.over_rows:
-                return exceeds(rejected_rows=rejected_rows, rows=rows, max_share=self.max_share, where=where)
+                return exceeds(
+                    rejected_rows=rejected_rows,
+                    rows=rows,
+                    max_share=self.max_share,
+                    dataset=dataset,
+                    part=part,
+                    then=then,
+                )
         return None
 
 
@@ -151,14 +162,18 @@ def unreadable(name: str, *, source: Column, result: Column) -> Rule:
     return Rule(name=name, condition=source.isNotNull() & result.isNull())
 
 
-def exceeds(*, rejected_rows: int, rows: int, max_share: float, where: str) -> TooManyDeadLetters | None:
+def exceeds(
+    *, rejected_rows: int, rows: int, max_share: float, dataset: str, part: str, then: str
+) -> TooManyDeadLetters | None:
     """Say whether the rejected rows are too many to go on.
 
     Args:
         rejected_rows: Rows set aside.
         rows: All rows, rejected ones included.
         max_share: Largest share (0 to 1) that is still accepted.
-        where: Dataset and partition, for the message.
+        dataset: Where the rejected rows are kept with their `reasons`, for the message.
+        part: Which partition or which rows of it, for the message.
+        then: What makes it go on, for the message.
 
     Returns:
         The error to raise, or None.
@@ -166,6 +181,7 @@ def exceeds(*, rejected_rows: int, rows: int, max_share: float, where: str) -> T
     Raises:
         ConfigurationError: `max_share` is not a share, or more rows are rejected than there are.
     """
+    where = f"{dataset} {part}"
     if not 0 <= max_share <= 1 or not 0 <= rejected_rows <= rows:
         raise ConfigurationError(
             what=f"{rejected_rows} of {rows} rows against a share of {max_share} makes no sense",
@@ -177,5 +193,6 @@ def exceeds(*, rejected_rows: int, rows: int, max_share: float, where: str) -> T
     return TooManyDeadLetters(
         what=f"{rejected_rows} of {rows} rows ({rejected_rows / rows:.1%}) are rejected, {max_share:.1%} is accepted",
         where=where,
-        next_step="look at the reasons of the rejected rows; mend the producer or raise the accepted share",
+        next_step=f'they are kept; why they are rejected: blogdata sql "SELECT reasons, count(*) FROM {dataset} '
+        f'GROUP BY reasons"; mend the producer, then {then}',
     )
