@@ -25,25 +25,27 @@ def integrate(folder: Path, key: str, owner: str) -> None:
         done.write(f"{owner}\n")
 
 
-def start_together(folder: Path, processes: int) -> None:
-    """Wait for the others: whoever started first would have done it all."""
-    (folder.parent / f"ready-{os.getpid()}").touch()
-    while len(list(folder.parent.glob("ready-*"))) < processes:
+def meet(folder: Path, where: str, processes: int = 2) -> None:
+    """Wait for the others: whoever is faster would do it all."""
+    (folder.parent / f"{where}-{os.getpid()}").touch()
+    while len(list(folder.parent.glob(f"{where}-*"))) < processes:
         time.sleep(0.01)
 
 
 def work(root: Path, folder: Path, dies: int) -> None:
-    """Claim and integrate until nothing is left; die like a process without memory after some claims."""
+    """Claim and integrate until nothing is left; or die, like a process without memory, after some of the first."""
     claims = Claims(Lake(root=str(root)), DATASET, alive=owners.alive)
     owner = owners.this_run()
-    start_together(folder, processes=2)
-    taken = 0
+    meet(folder, "begun")
+    first = True
     while left := [key for key in KEYS if not (folder / key).exists()]:
         mine = claims.take(random.sample(left, min(AT_ONCE, len(left))), owner)
-        taken += len(mine)
-        if dies and taken >= dies:
-            os.kill(os.getpid(), signal.SIGKILL)
-        for key in mine:
+        if first:
+            meet(folder, "claimed")
+            first = False
+        for number, key in enumerate(mine):
+            if number == dies > 0:
+                os.kill(os.getpid(), signal.SIGKILL)
             # Whoever held it a moment ago may have done it.
             if not (folder / key).exists():
                 integrate(folder, key, owner)
