@@ -141,6 +141,7 @@ def test_bad_rows_become_dead_letters_with_their_reasons(blog: Deployment) -> No
     assert found["after"]["accounts"]["silver.visits"] == found["before"]["accounts"]["silver.visits"]
 
 
+@pytest.mark.campaign
 def test_a_stopped_clock_and_a_missing_flag_delay_rows_and_lose_none(blog: Deployment) -> None:
     found = scene(blog, "stopped-clock")
     waiting, taken = found["runs"][1:]

@@ -158,6 +158,7 @@ def test_a_visit_goes_on_across_hours_until_there_was_silence_whatever_order_hou
     assert deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_second_log_that_is_landed_later_changes_no_id_that_was_there(deploy: Deploy, tmp_path: Path) -> None:
     """Figure 4-8 through the platform: 09:55 comes when 10:09 has its id, in a log of its own, in an earlier hour."""
     deployment = deploy("second-log")

@@ -109,6 +109,7 @@ def test_a_run_that_loses_again_and_again_fails_with_one_clear_error_and_the_win
     assert deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_two_runs_of_everything_at_once_leave_what_one_leaves(deployment: Deployment, tmp_path: Path) -> None:
     before = deployment.contents()
     assert two_at_once(deployment, tmp_path, DAY) == []

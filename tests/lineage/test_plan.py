@@ -60,6 +60,7 @@ def test_without_users_or_devices_visits_are_published_as_unknown(straight: Depl
     assert set(straight.rows("silver.visits_enriched", "user_known", "device_known")) == {(False, False)}
 
 
+@pytest.mark.campaign
 def test_hours_run_out_of_order_end_in_the_same_tables(straight: Deployment, deploy: Deploy) -> None:
     shuffled = deploy("shuffled")
     for hour in (HOURS[2], HOURS[0], HOURS[1]):
@@ -242,6 +243,7 @@ def test_a_span_in_which_nothing_landed_runs_nothing(straight: Deployment) -> No
     assert straight.run(hours=("2027-01-04", "2027-01-04")).runs == 0
 
 
+@pytest.mark.campaign
 def test_late_rows_change_referral_statistics_for_two_weeks_and_are_counted_after_that(deploy: Deploy) -> None:
     settled = deploy("settled")
     settled.land("2026-01-05T10", [event("10:05", "/a")])

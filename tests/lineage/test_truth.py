@@ -242,6 +242,7 @@ def test_a_second_run_finds_nothing_to_do_and_publishes_no_version(world: World)
     assert world.deployment.versions() == before
 
 
+@pytest.mark.campaign
 def test_running_the_day_again_on_purpose_gives_the_same_rows(world: World) -> None:
     before, versions = world.deployment.contents(), world.deployment.versions()
     again = world.deployment.run(hours=("2026-01-05", "2026-01-05"))
