@@ -26,7 +26,7 @@ from patterns.quality.write_faults import ConcurrentWrite
 
 SHORT = 300
 STEPS = int(os.environ.get("MODEL_STEPS", SHORT))
-AT_ONCE = 100
+AT_ONCE = 50
 """Steps a machine makes before it begins anew."""
 IN_THE_ENGINE = ("opened", "written", "audited", "committed")
 RECORDED = "recorded"
