@@ -37,12 +37,9 @@ def work(root: Path, folder: Path, dies: int) -> None:
     claims = Claims(Lake(root=str(root)), DATASET, alive=owners.alive)
     owner = owners.this_run()
     meet(folder, "begun")
-    first = True
     while left := [key for key in KEYS if not (folder / key).exists()]:
         mine = claims.take(random.sample(left, min(AT_ONCE, len(left))), owner)
-        if first:
-            meet(folder, "claimed")
-            first = False
+        meet(folder, "claimed")
         for number, key in enumerate(mine):
             if number == dies > 0:
                 os.kill(os.getpid(), signal.SIGKILL)
