@@ -16,7 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mutants.seeded import MUTANTS, Mutant
+from mutants.mutant import Mutant
+from mutants.seeded import MUTANTS
 
 ROOT = Path(__file__).parent.parent.parent
 KNOWN = ROOT / "var" / "mutants.json"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mutants.seeded import MUTANTS, Mutant
+from mutants.mutant import Mutant
+from mutants.seeded import MUTANTS
 
 ROOT = Path(__file__).parent.parent.parent
 LEAST = 25

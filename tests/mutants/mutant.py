@@ -1,0 +1,40 @@
+"""One small harmful change to the mechanics, and the ways to state it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ENGINE = "platform/engine/java/io/blogdata/engine"
+ERRORS = "platform/patterns/error_management"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """One harmful change.
+
+    Args:
+        name: What it does, for people.
+        file: The file it changes, relative to the project's root.
+        old: The text it replaces; occurs once.
+        new: What it puts there.
+        noticed_by: The tests that must fail, as pytest takes them.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    noticed_by: tuple[str, ...]
+
+
+def in_engine(name: str, file: str, old: str, new: str, *noticed_by: str) -> Mutant:
+    return Mutant(name=name, file=f"{ENGINE}/{file}", old=old, new=new, noticed_by=noticed_by)
+
+
+def in_error_management(name: str, module: str, old: str, new: str) -> Mutant:
+    noticed_by = (f"tests/error_management/test_{module}.py",)
+    return Mutant(name=name, file=f"{ERRORS}/{module}.py", old=old, new=new, noticed_by=noticed_by)
+
+
+def in_code(name: str, file: str, old: str, new: str, *noticed_by: str) -> Mutant:
+    return Mutant(name=name, file=file, old=old, new=new, noticed_by=noticed_by)

@@ -1,0 +1,218 @@
+"""Changes to the one way to write, what is known of it, and what is planned from that."""
+
+from __future__ import annotations
+
+from mutants.mutant import in_code, in_engine
+
+LAWS = "tests/laws/test_laws.py"
+PUBLISH = "tests/core/test_publish.py"
+CLAIMS = "tests/core/test_claims.py"
+LEDGER = "tests/core/test_ledger.py"
+PLANNER = "tests/orchestration/test_replay_planner.py"
+ONE_WAY = "platform/patterns/quality/audit_write_audit_publish.py"
+
+WRITING = (
+    # The one way to write.
+    in_code(
+        "a write replaces the whole table instead of its partitions",
+        ONE_WAY,
+        'return {"replaceWhere": self.predicate}',
+        'return {"replaceWhere": "true"}',
+        f"{LAWS}::test_a_backfill_in_any_order_ends_in_the_same_table",
+    ),
+    in_code(
+        "a write is not told from its repetition",
+        ONE_WAY,
+        '.option("txnAppId", writer_id).option("txnVersion", number)',
+        "",
+        f"{LAWS}::test_run_twice_is_run_once",
+    ),
+    in_code(
+        "two streams write under one identity",
+        ONE_WAY,
+        'return f"{dataset}/{self.stream}"',
+        'return f"{dataset}"',
+        f"{LAWS}::test_one_run_publishes_each_of_its_batches",
+    ),
+    in_code(
+        "the ledger forgets what was appended before",
+        "platform/patterns/core/events.py",
+        "entry.after(lines[partition]) if partition in lines else entry",
+        "entry",
+        f"{LAWS}::test_one_run_publishes_each_of_its_batches",
+        f"{LAWS}::test_run_twice_is_run_once",
+    ),
+    in_code(
+        "all runs write under one identity",
+        ONE_WAY,
+        'f"{target.contract.dataset}/{span}/{target.run.run_id}"',
+        'f"{target.contract.dataset}/{span}"',
+        f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again",
+        f"{PUBLISH}::test_other_runs_replace_the_partition_and_its_neighbours_stay",
+    ),
+    in_code(
+        "different batches of a run write under one identity",
+        ONE_WAY,
+        'f"{target.contract.dataset}/{span}/{target.run.run_id}"',
+        'f"{target.contract.dataset}/{target.run.run_id}"',
+        f"{LAWS}::test_one_run_publishes_each_of_its_batches",
+    ),
+    in_code(
+        "the account of the layer above is not passed on",
+        ONE_WAY,
+        "specify(contract, partitions, provenance.accounts, info",
+        "specify(contract, partitions, {}, info",
+        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+    ),
+    in_code(
+        "the receipt is that of the newest commit, whoever wrote it",
+        ONE_WAY,
+        'if info and info["commit_id"] == commit_id:',
+        "if info:",
+        f"{LAWS}::test_a_commit_that_came_in_between_is_not_taken_for_ones_own",
+    ),
+    in_code(
+        "the checkpoint is written before it is judged",
+        ONE_WAY,
+        "if judgement.violations:",
+        "if False:",
+        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+    ),
+    in_code(
+        "partitions that have no rows any more are not named",
+        "platform/patterns/idempotency/data_overwrite.py",
+        "keys = sorted(set(partitions))",
+        'keys = sorted({row[0] for row in frame.select(column.column).distinct().collect()}) or ["none"]',
+        f"{LAWS}::test_an_empty_input_is_a_fact",
+    ),
+    in_code(
+        "a lost race is a permanent fault",
+        "platform/patterns/quality/write_faults.py",
+        '"""Another writer published first."""\n\n    transient: ClassVar[bool] = True',
+        '"""Another writer published first."""',
+        f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again",
+    ),
+    # The engine.
+    in_engine(
+        "violations do not stop a commit",
+        "AuditedWrite.java",
+        "if (!audit.violations().isEmpty()) {",
+        "if (false) {",
+        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+    ),
+    in_engine(
+        "the commit comes before the audit",
+        "AuditedTransaction.java",
+        "    info = audit.apply(this, all);\n",
+        "    super.commitImpl(actions, operation, canSkipEmptyCommits, tags);\n    info = audit.apply(this, all);\n",
+        f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
+    ),
+    in_engine(
+        "what was executed is executed again",
+        "AuditedTransaction.java",
+        "if (transaction.txnVersion(once.appId()) >= once.version()) {",
+        "if (false) {",
+        f"{LAWS}::test_run_twice_is_run_once",
+    ),
+    in_engine(
+        "the account is not compared",
+        "Audit.java",
+        "      audit.compareWithExpected();\n",
+        "",
+        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+    ),
+    in_engine(
+        "repeated keys are not judged",
+        "Audit.java",
+        'functions.col("rows").gt(1)',
+        'functions.col("rows").gt(1000000)',
+        f"{PUBLISH}::test_all_violations_of_a_batch_are_named_at_once",
+    ),
+    in_engine(
+        "broken rules are not judged",
+        "Audit.java",
+        "if (rows != null && ((Number) rows).longValue() != 0) {",
+        "if (false) {",
+        f"{PUBLISH}::test_all_violations_of_a_batch_are_named_at_once",
+    ),
+    in_engine(
+        "audits of a partition are not judged",
+        "Audit.java",
+        "if (!Boolean.TRUE.equals(value)) {",
+        "if (false) {",
+        f"{PUBLISH}::test_all_violations_of_a_batch_are_named_at_once",
+    ),
+    # Ledger, events, claims.
+    in_code(
+        "rows too many are no problem",
+        "platform/patterns/core/ledger.py",
+        "if entry.missing < 0:",
+        "if False:",
+        LEDGER,
+    ),
+    in_code(
+        "rows that are gone from a table are no problem",
+        "platform/patterns/core/ledger.py",
+        "if rows_there != entry.rows_out:",
+        "if False:",
+        LEDGER,
+    ),
+    in_code(
+        "rows nobody accounts for are not looked for",
+        "platform/patterns/core/ledger.py",
+        "for key in sorted(set(there) - known):",
+        "for key in ():",
+        LEDGER,
+    ),
+    in_code(
+        "a commit whose process died before it was recorded stays unknown",
+        "platform/patterns/core/events.py",
+        "if version is not None and recorded < version:",
+        "if False:",
+        f"{LEDGER}",
+        f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
+    ),
+    in_code(
+        "a claim that failed is taken for made",
+        "platform/patterns/core/claims.py",
+        "time.sleep(random.uniform(0.005, 0.05))\n                continue",
+        "return",
+        CLAIMS,
+    ),
+    in_code(
+        "a claim is taken whoever holds it",
+        "platform/patterns/core/claims.py",
+        "if key not in claims or claims[key].owner == owner]",
+        "if True]",
+        CLAIMS,
+    ),
+    in_code(
+        "the dead hold their claims for ever",
+        "platform/patterns/core/claims.py",
+        "living = {claim.partition: claim for claim in there if self._alive(claim)}",
+        "living = {claim.partition: claim for claim in there}",
+        CLAIMS,
+    ),
+    # Planning.
+    in_code(
+        "gaps are run over",
+        "platform/patterns/core/partitions.py",
+        "if run and following(run[-1], grain) != key:",
+        "if False:",
+        PLANNER,
+    ),
+    in_code(
+        "what only followed is taken for asked",
+        "platform/orchestration/replay_planner.py",
+        "above = asked.get(link.above, {}) if link.asked_only else wanted.get(link.above, {})",
+        "above = wanted.get(link.above, {})",
+        PLANNER,
+    ),
+    in_code(
+        "an hour of arrival reaches its own hour only",
+        "assets/plan.py",
+        "                touched.setdefault(hour, key)\n",
+        "                pass\n",
+        PLANNER,
+    ),
+)
