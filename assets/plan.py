@@ -6,154 +6,32 @@ is read from the landing zone and the event log; no table is read and no JVM is 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from assets.partitions import DAYS, HOURS
-from assets.watermarks import moved
+from assets.staleness import (
+    devices_are_stale,
+    landed,
+    open_periods,
+    stale_arrivals,
+    stale_event_hours,
+    stale_executions,
+    stale_for_users,
+    stale_late_hours,
+    stale_periods,
+    stale_same_hours,
+    stale_user_days,
+    whole_is_stale,
+)
 from orchestration import replay_planner
 from orchestration.finality import lookback_of
 from orchestration.replay_planner import Link, PlannedRun, Stage, Wanted
-from patterns.core.commit import WHOLE_TABLE, Entry
+from patterns.core.commit import WHOLE_TABLE
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.partitions import Grain, coarser, parse_keys
-from patterns.error_management import dynamic_late_data_integrator
 from patterns.idempotency import stateful_merger
-from patterns.ingestion.readiness_marker import LandedPartition, scan
 from quality.contracts import CONTRACTS
-
-
-def landed(landing: Path, table: str, grain: Grain) -> list[LandedPartition]:
-    """Give the complete partitions of a landed table, in order."""
-    return [partition for partition in _ready(landing, table, grain) if _exists(partition.key, grain)]
-
-
-def misnamed(landing: Path, table: str, grain: Grain) -> list[LandedPartition]:
-    """Give what is flagged as complete under a time that is none, lies in the future, or before the blog's history."""
-    return [partition for partition in _ready(landing, table, grain) if not _exists(partition.key, grain)]
-
-
-def _ready(landing: Path, table: str, grain: Grain) -> list[LandedPartition]:
-    return [partition for partition in scan(landing / table, grain, with_times=True) if partition.ready]
-
-
-def _exists(key: str, grain: Grain) -> bool:
-    return (HOURS if grain is Grain.HOUR else DAYS).has_partition_key(key)
-
-
-def stale_arrivals(landing: Path, events: EventLog) -> list[str]:
-    """Give the hours of arrival whose landed files are not those that were published."""
-    return not_published(landed(landing, "visits", Grain.HOUR), events.publications("bronze.visits"))
-
-
-def stale_user_days(landing: Path, events: EventLog) -> list[str]:
-    """Give the days whose delivery of users is not the one that was published."""
-    return not_published(landed(landing, "users", Grain.DAY), events.publications("bronze.users"))
-
-
-def devices_are_stale(landing: Path, events: EventLog) -> bool:
-    """Tell whether a newer delivery of the devices has landed."""
-    deliveries = landed(landing, "devices", Grain.DAY)
-    if not deliveries:
-        return False
-    newest = max(deliveries, key=lambda delivery: delivery.key)
-    entry = events.publications("bronze.devices").get(WHOLE_TABLE)
-    return entry is None or entry.landed != f"{newest.key}:{newest.fingerprint}"
-
-
-def stale_event_hours(events: EventLog) -> list[str]:
-    """Give the event hours that have rows, or had rows, which silver.visits has not seen; late data is nothing else."""
-    return dynamic_late_data_integrator.behind(
-        events.publications("bronze.visits"),
-        events.publications("silver.visits"),
-        source="bronze.visits",
-        breakdown="event_hours",
-    )
-
-
-def stale_same_hours(events: EventLog, dataset: str, above: str) -> list[str]:
-    """Give the partitions whose input partition of the same key is newer than what the dataset read."""
-    published = events.publications(dataset)
-    return sorted(
-        key for key, entry in events.publications(above).items() if _is_behind(published.get(key), above, [entry])
-    )
-
-
-def stale_periods(events: EventLog, dataset: str, grain: Grain) -> list[str]:
-    """Give the days or weeks in which an hour of silver.visits_enriched is newer than what the dataset read.
-
-    Final ones are not among them.
-    """
-    above = "silver.visits_enriched"
-    within: dict[str, list[Entry]] = defaultdict(list)
-    for hour, entry in events.publications(above).items():
-        within[coarser(hour, Grain.HOUR, grain)].append(entry)
-    published = events.publications(dataset)
-    behind = sorted(key for key, entries in within.items() if _is_behind(published.get(key), above, entries))
-    return _open(dataset, behind, published, max(within, default=""))
-
-
-def _open(dataset: str, keys: Iterable[str], published: Mapping[str, Entry], newest: str) -> list[str]:
-    lookback = lookback_of(CONTRACTS[dataset])
-    if lookback is None:
-        return list(keys)
-    return [key for key in keys if key not in published or not lookback.is_final(key, newest)]
-
-
-def whole_is_stale(events: EventLog, dataset: str, above: str) -> bool:
-    """Tell whether any partition of the input is newer than what an unpartitioned dataset read."""
-    entries = events.publications(above).values()
-    return bool(entries) and _is_behind(events.publications(dataset).get(WHOLE_TABLE), above, entries)
-
-
-def stale_for_users(events: EventLog) -> list[str]:
-    """Give the event hours that were enriched before a delivery of users that tells of them had come."""
-    read = {entry.version: entry.inputs.get("bronze.users", -1) for entry in events.history("silver.users")}
-    integrated = max(read.values(), default=-1)
-    deliveries = sorted(
-        (day, entry.version)
-        for day, entry in events.publications("bronze.users").items()
-        # What silver.users has not read yet cannot help an hour that runs again.
-        if entry.version <= integrated
-    )
-    days = [day for day, _ in deliveries]
-    newest = list(accumulate((version for _, version in deliveries), max))
-    stale = []
-    for hour, entry in sorted(events.publications("silver.visits_enriched").items()):
-        told = bisect_right(days, hour[:10])
-        if told and newest[told - 1] > read.get(entry.inputs.get("silver.users", -1), -1):
-            stale.append(hour)
-    return stale
-
-
-def stale_late_hours(events: EventLog) -> list[str]:
-    """Give the hours of arrival whose watermark has moved since their late rows were captured."""
-    return moved(events.publications("bronze.visits"), events.publications("silver.late_visits"))
-
-
-def stale_executions(events: EventLog) -> list[str]:
-    """Give the days whose delivery of users is newer than what was merged, or was taken from the table since."""
-    dataset = "silver.users_current"
-    gone = stateful_merger.undone(events.executions(dataset))
-    return sorted({*stale_same_hours(events, dataset, "bronze.users"), *gone})
-
-
-def _is_behind(published: Entry | None, above: str, entries: Iterable[Entry]) -> bool:
-    return published is None or any(entry.version > published.inputs.get(above, -1) for entry in entries)
-
-
-def not_published(ready: Sequence[LandedPartition], published: Mapping[str, Entry]) -> list[str]:
-    """Give the landed partitions whose files are not those that were published."""
-    return [
-        partition.key
-        for partition in ready
-        if partition.key not in published or published[partition.key].landed != partition.fingerprint
-    ]
-
 
 STALE = "its input changed"
 """Why a partition runs that nobody asked for."""
@@ -259,7 +137,7 @@ def _within(dataset: str, grain: Grain) -> Callable[[EventLog, Collection[str]],
         if lookback_of(CONTRACTS[dataset]) is None:
             return periods
         newest = coarser(max([*keys, *events.publications("silver.visits_enriched")]), Grain.HOUR, grain)
-        return {key: periods[key] for key in _open(dataset, periods, events.publications(dataset), newest)}
+        return {key: periods[key] for key in open_periods(dataset, periods, events.publications(dataset), newest)}
 
     return reach
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assets import plan
+from assets import staleness
 from patterns.core import ledger
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
@@ -51,7 +51,7 @@ def take(settings: Settings, *, published: bool = True) -> Figures:
     """
     lake = Lake(root=str(settings.lake))
     events = EventLog(lake)
-    ready = {part.key for part in plan.landed(settings.landing, "visits", Grain.HOUR)}
+    ready = {part.key for part in staleness.landed(settings.landing, "visits", Grain.HOUR)}
     if not published:
         ready &= set(events.publications("bronze.visits"))
     lines, waiting = _landed(settings.landing, ready)

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assets import plan
+from assets import plan, staleness
 from orchestration.replay_planner import ASKED, PlannedRun
 from patterns.core.commit import WHOLE_TABLE
 from patterns.core.errors import ConfigurationError
@@ -284,7 +284,7 @@ def _newest(table: Path) -> int:
 
 
 def _newest_hour(story: Story) -> tuple[str, Path]:
-    parts = [part for part in plan.landed(story.settings.landing, "visits", Grain.HOUR) if part.files]
+    parts = [part for part in staleness.landed(story.settings.landing, "visits", Grain.HOUR) if part.files]
     usable = [part.key for part in parts if any(name.name.endswith(".json") for name in part.files)]
     if not usable:
         raise ConfigurationError(
@@ -296,7 +296,7 @@ def _newest_hour(story: Story) -> tuple[str, Path]:
 
 
 def _next_hour(story: Story) -> tuple[str, Path]:
-    last = max(part.key for part in plan.landed(story.settings.landing, "visits", Grain.HOUR))
+    last = max(part.key for part in staleness.landed(story.settings.landing, "visits", Grain.HOUR))
     start = start_of(last, Grain.HOUR) + timedelta(hours=1)
     if start + timedelta(hours=1) + DEADLINE > datetime.now(timezone.utc):
         raise ConfigurationError(

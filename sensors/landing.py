@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import dagster as dg
 
-from assets.plan import devices_are_stale, landed, misnamed, not_published
+from assets.staleness import devices_are_stale, landed, misnamed, not_published
 from patterns.core.partitions import Grain
 from patterns.ingestion.log_splitter import pending
 from patterns.ingestion.readiness_marker import LandedPartition, late_files

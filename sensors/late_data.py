@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from assets.plan import STALE, late, stage_of, stale_late_hours
+from assets.plan import STALE, late, stage_of
+from assets.staleness import stale_late_hours
 from orchestration import replay_planner
 from orchestration.dataset import key_of
 from orchestration.replay_planner import Wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.plan import stale_periods
+from assets.staleness import stale_periods
 from orchestration.finality import lookback_of
 from patterns.core.partitions import Grain, key_of
 from patterns.error_management import static_late_data_integrator

@@ -25,7 +25,7 @@ from patterns.error_management.checkpointer import appended
 from patterns.error_management.late_data_detector import Strategy, StreamProgress
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.streamed_files import SCHEMA, StreamedFiles, by_hour, without
-from patterns.quality.audit_write_audit_publish import Append
+from patterns.quality.changes import Append
 from quality.contracts import STREAMED
 from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
 

@@ -29,7 +29,8 @@ from patterns.core.lake import Lake
 from patterns.core.run import RunContext
 from patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
 from patterns.ingestion.streamed_files import LandedFile, StreamedFiles
-from patterns.quality.audit_write_audit_publish import Append, Engine, Provenance, Target, publish
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
+from patterns.quality.changes import Append
 from patterns.quality.write_faults import AuditFailed
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from patterns.error_management.checkpoint_files import CheckpointDamaged
 from patterns.error_management.checkpointer import (
     Checkpoint,
-    CheckpointDamaged,
     IncompatibleCheckpoint,
     StreamSpec,
     checkpoints,

@@ -13,7 +13,8 @@ from patterns.core.contract import Contract
 from patterns.idempotency import fast_metadata_cleaner, proxy
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge
-from patterns.quality.audit_write_audit_publish import Append, Engine, Provenance, Target, publish
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
+from patterns.quality.changes import Append
 
 Row = tuple[str, int, int, str]
 """hour, click, stands_for, page"""

@@ -56,11 +56,12 @@ PATTERNS = (
         "    if changed:",
         "    if False:",
     ),
-    in_error_management(
+    in_code(
         "a checkpoint's files are not held against their sums",
-        "checkpointer",
+        "platform/patterns/error_management/checkpoint_files.py",
         "if sums.exists() and not _sums_up(content, sums.read_bytes())",
         "if False",
+        "tests/error_management/test_checkpointer.py",
     ),
     in_error_management(
         "what comes again replaces what was published",

@@ -10,12 +10,13 @@ CLAIMS = "tests/core/test_claims.py"
 LEDGER = "tests/core/test_ledger.py"
 PLANNER = "tests/orchestration/test_replay_planner.py"
 ONE_WAY = "platform/patterns/quality/audit_write_audit_publish.py"
+CHANGES = "platform/patterns/quality/changes.py"
 
 WRITING = (
     # The one way to write.
     in_code(
         "a write replaces the whole table instead of its partitions",
-        ONE_WAY,
+        CHANGES,
         'return {"replaceWhere": self.predicate}',
         'return {"replaceWhere": "true"}',
         f"{LAWS}::test_a_backfill_in_any_order_ends_in_the_same_table",
@@ -29,7 +30,7 @@ WRITING = (
     ),
     in_code(
         "two streams write under one identity",
-        ONE_WAY,
+        CHANGES,
         'return f"{dataset}/{self.stream}"',
         'return f"{dataset}"',
         f"{LAWS}::test_one_run_publishes_each_of_its_batches",

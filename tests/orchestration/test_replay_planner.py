@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from assets import plan
+from assets import plan, staleness
 from orchestration.replay_planner import ASKED, Link, Past, PlannedRun, Stage, Wanted, cut, spread
 from patterns.core.commit import WHOLE_TABLE
 from patterns.core.errors import ConfigurationError
@@ -166,9 +166,9 @@ def test_a_newer_delivery_makes_its_day_stale_and_the_plan_takes_the_later_ones_
     deliveries = ("2026-01-05", "2026-01-06", "2026-01-07")
     merged(lake, *deliveries, read=days(lake, *deliveries))
     landing, events = Path(lake.root) / "landing", EventLog(lake)
-    assert plan.stale_executions(events) == []
+    assert staleness.stale_executions(events) == []
     days(lake, "2026-01-06")
-    assert plan.stale_executions(events) == ["2026-01-06"]
+    assert staleness.stale_executions(events) == ["2026-01-06"]
     stage = plan.stage_of("silver.users_current")
     assert set(plan.stale(stage, landing, events)["silver.users_current"]) == {"2026-01-06", "2026-01-07"}
     days(lake, "2026-01-09")

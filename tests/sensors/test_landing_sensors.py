@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.plan import landed
+from assets.staleness import landed
 from patterns.core.partitions import Grain
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.log_splitter import split_by_hour
@@ -166,7 +166,7 @@ def test_an_hour_of_the_future_runs_when_its_time_has_come(
         until_then = dg.HourlyPartitionsDefinition(
             start_date="2026-01-01T00", end_date="2026-01-05T03", fmt="%Y-%m-%dT%H"
         )
-        earlier.setattr("assets.plan.HOURS", until_then)
+        earlier.setattr("assets.staleness.HOURS", until_then)
         before = tick(hour_is_ready)
     assert partitions(before) == []
     assert partitions(tick(hour_is_ready, before.cursor)) == [HOUR]

@@ -20,10 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-import struct
 import uuid
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
@@ -34,6 +31,7 @@ from urllib.parse import unquote, urlsplit
 from patterns.core.commit import Commit, entries_of, parse
 from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
+from patterns.error_management.checkpoint_files import damaged, numbered, parsed, read_lines, read_text
 
 STREAM_OFFSETS = "ops.stream_offsets"
 OFFSETS_DDL = (
@@ -47,10 +45,6 @@ _QUERY = "query"
 
 class IncompatibleCheckpoint(PlatformError):
     """The stream is not the one its checkpoint was made by."""
-
-
-class CheckpointDamaged(PlatformError):
-    """A file of the checkpoint cannot be what Spark wrote."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +122,9 @@ class Checkpoint:
         if not file.exists():
             return None
         try:
-            return str(uuid.UUID(_parsed(file, _text(file))["id"]))
+            return str(uuid.UUID(parsed(file, read_text(file))["id"]))
         except (KeyError, ValueError) as error:
-            raise _damaged(file, "has no identity") from error
+            raise damaged(file, "has no identity") from error
 
     @property
     def writer(self) -> str:
@@ -141,7 +135,7 @@ class Checkpoint:
         """
         identity = self.identity
         if identity is None:
-            raise _damaged(self._notes("metadata"), "is not there")
+            raise damaged(self._notes("metadata"), "is not there")
         return f"{self.stream}-{identity[:8]}"
 
     def batches(self) -> list[PlannedBatch]:
@@ -152,15 +146,15 @@ class Checkpoint:
         """
         done = set()
         for number, lines in self._read("commits"):
-            _parsed(self._notes("commits", str(number)), lines[0])
+            parsed(self._notes("commits", str(number)), lines[0])
             done.add(number)
         found = []
         for number, (head, *positions) in self._read("offsets"):
             file = self._notes("offsets", str(number))
-            planned = _parsed(file, head)["batchTimestampMs"]
+            planned = parsed(file, head)["batchTimestampMs"]
             for position in positions:
                 if position != "-":
-                    _parsed(file, position)
+                    parsed(file, position)
             found.append(
                 PlannedBatch(
                     number=number,
@@ -183,7 +177,7 @@ class Checkpoint:
         """
         ends = {planned.number: _log_offset(planned.positions[source]) for planned in self.batches()}
         if batch not in ends:
-            raise _damaged(self._notes("offsets", str(batch)), "is not there")
+            raise damaged(self._notes("offsets", str(batch)), "is not there")
         after = ends.get(batch - 1, -1)
         taken = {entry["path"]: entry["batchId"] for entry in self._source_log(source)}
         return tuple(sorted(_path(address) for address, at in taken.items() if after < at <= ends[batch]))
@@ -235,15 +229,15 @@ class Checkpoint:
         return self.folder.joinpath(_QUERY, *parts)
 
     def _read(self, kind: str) -> list[tuple[int, list[str]]]:
-        return [(number, _lines(file)) for number, file in _numbered(self._notes(kind))]
+        return [(number, read_lines(file)) for number, file in numbered(self._notes(kind))]
 
     def _source_log(self, source: int) -> list[dict[str, Any]]:
         folder = self._notes("sources", str(source))
         compacted = sorted((int(file.name.split(".")[0]), file) for file in folder.glob("[0-9]*.compact"))
         files = [file for _, file in compacted[-1:]]
         # A compacted file has everything up to its own number.
-        files += [file for number, file in _numbered(folder) if not compacted or number > compacted[-1][0]]
-        return [_parsed(file, line) for file in files for line in _lines(file)]
+        files += [file for number, file in numbered(folder) if not compacted or number > compacted[-1][0]]
+        return [parsed(file, line) for file in files for line in read_lines(file)]
 
 
 def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Checkpoint:
@@ -314,7 +308,7 @@ def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
 
 def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
     file = checkpoint.folder / _SPEC
-    made_by = _parsed(file, file.read_text(encoding="utf-8"))
+    made_by = parsed(file, file.read_text(encoding="utf-8"))
     now = spec.as_json()
     changed = sorted(name for name in {**made_by, **now} if made_by.get(name) != now.get(name))
     if changed:
@@ -338,53 +332,6 @@ def _short(value: object) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def _numbered(folder: Path) -> list[tuple[int, Path]]:
-    files = [(int(file.name), file) for file in folder.glob("[0-9]*") if file.name.isdecimal()]
-    return sorted(files)
-
-
-def _lines(file: Path) -> list[str]:
-    version, *lines = _text(file).split("\n")
-    if not version.startswith("v") or not version[1:].isdecimal():
-        raise _damaged(file, "does not begin with a version")
-    if not any(lines):
-        raise _damaged(file, "ends after its first line")
-    return [line for line in lines if line]
-
-
-def _text(file: Path) -> str:
-    try:
-        content = file.read_bytes()
-    except FileNotFoundError as error:
-        raise _damaged(file, "is not there") from error
-    sums = file.with_name(f".{file.name}.crc")
-    if sums.exists() and not _sums_up(content, sums.read_bytes()):
-        raise _damaged(file, "does not match its checksum")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _damaged(file, "is not text") from error
-
-
-def _sums_up(content: bytes, sums: bytes) -> bool:
-    """Check a file against the sums Hadoop keeps beside it: `crc`, a zero, the chunk's length, a CRC-32 a chunk."""
-    length = struct.unpack(">i", sums[4:8])[0] if len(sums) >= 8 else 0
-    if sums[:4] != b"crc\0" or length <= 0:
-        return False
-    chunks = range(0, len(content), length)
-    return sums[8:] == b"".join(struct.pack(">I", zlib.crc32(content[at : at + length])) for at in chunks)
-
-
-def _parsed(file: Path, text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise _damaged(file, "has a line that is not JSON") from error
-    if not isinstance(value, dict):
-        raise _damaged(file, "has a line that is not an object")
-    return value
-
-
 def _log_offset(position: str | None) -> int:
     if position is None:
         return -1
@@ -394,18 +341,6 @@ def _log_offset(position: str | None) -> int:
 
 def _path(address: str) -> str:
     return unquote(urlsplit(address).path)
-
-
-def _damaged(file: Path, problem: str) -> CheckpointDamaged:
-    named = re.search(r"([^/]+)/v\d+/", file.as_posix())
-    stream = named.group(1) if named else "NAME"
-    return CheckpointDamaged(
-        what=f"a file of the checkpoint {problem}",
-        where=str(file),
-        next_step="put it back from a copy, or begin a new checkpoint: "
-        f"blogdata stream {stream} --new-checkpoint (what is published already is not published again); do not delete "
-        "single files: a batch that is planned anew under its old number would be taken for done",
-    )
 
 
 def kept_rows(root: Path) -> Sequence[tuple[Any, ...]]:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from patterns.core.commit import Commit
 from patterns.core.errors import ConfigurationError
-from patterns.quality.audit_write_audit_publish import Companion, Overwrite, Provenance, Target, publish
+from patterns.quality.audit_write_audit_publish import Companion, Provenance, Target, publish
+from patterns.quality.changes import Overwrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

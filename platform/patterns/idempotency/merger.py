@@ -30,7 +30,8 @@ from pyspark.sql import functions as F
 from patterns.core.commit import Commit
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
-from patterns.quality.audit_write_audit_publish import Engine, Overwrite, Provenance, Target, Upsert, publish
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
+from patterns.quality.changes import Overwrite, Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

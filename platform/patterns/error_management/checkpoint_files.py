@@ -1,0 +1,92 @@
+"""The files of a checkpoint as Spark writes them: numbered, versioned, and held against their sums."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+from patterns.core.errors import PlatformError
+
+
+class CheckpointDamaged(PlatformError):
+    """A file of the checkpoint cannot be what Spark wrote."""
+
+
+def numbered(folder: Path) -> list[tuple[int, Path]]:
+    """Give the files of a folder whose names are numbers, in their order."""
+    files = [(int(file.name), file) for file in folder.glob("[0-9]*") if file.name.isdecimal()]
+    return sorted(files)
+
+
+def read_lines(file: Path) -> list[str]:
+    """Give the lines after the version.
+
+    Raises:
+        CheckpointDamaged: It is not what Spark wrote.
+    """
+    version, *lines = read_text(file).split("\n")
+    if not version.startswith("v") or not version[1:].isdecimal():
+        raise damaged(file, "does not begin with a version")
+    if not any(lines):
+        raise damaged(file, "ends after its first line")
+    return [line for line in lines if line]
+
+
+def read_text(file: Path) -> str:
+    """Give what is in a file, held against its sums where there are any.
+
+    Raises:
+        CheckpointDamaged: It is not what Spark wrote.
+    """
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError as error:
+        raise damaged(file, "is not there") from error
+    sums = file.with_name(f".{file.name}.crc")
+    if sums.exists() and not _sums_up(content, sums.read_bytes()):
+        raise damaged(file, "does not match its checksum")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise damaged(file, "is not text") from error
+
+
+def _sums_up(content: bytes, sums: bytes) -> bool:
+    """Check a file against the sums Hadoop keeps beside it: `crc`, a zero, the chunk's length, a CRC-32 a chunk."""
+    length = struct.unpack(">i", sums[4:8])[0] if len(sums) >= 8 else 0
+    if sums[:4] != b"crc\0" or length <= 0:
+        return False
+    chunks = range(0, len(content), length)
+    return sums[8:] == b"".join(struct.pack(">I", zlib.crc32(content[at : at + length])) for at in chunks)
+
+
+def parsed(file: Path, text: str) -> dict[str, Any]:
+    """Give the JSON object that a line of a file is.
+
+    Raises:
+        CheckpointDamaged: It is none.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise damaged(file, "has a line that is not JSON") from error
+    if not isinstance(value, dict):
+        raise damaged(file, "has a line that is not an object")
+    return value
+
+
+def damaged(file: Path, problem: str) -> CheckpointDamaged:
+    """Say of a file what is wrong with it, and what to do."""
+    named = re.search(r"([^/]+)/v\d+/", file.as_posix())
+    stream = named.group(1) if named else "NAME"
+    return CheckpointDamaged(
+        what=f"a file of the checkpoint {problem}",
+        where=str(file),
+        next_step="put it back from a copy, or begin a new checkpoint: "
+        f"blogdata stream {stream} --new-checkpoint (what is published already is not published again); do not delete "
+        "single files: a batch that is planned anew under its old number would be taken for done",
+    )
