@@ -272,7 +272,10 @@ def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str
     lines = "".join(f"{key} {_escaped(value)}\n" for key, value in sorted(conf.items()))
     write_atomically(properties, lines.encode(), mode=0o600)
     submit = ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties)]
-    own = [_marker(settings), "-XX:+UseParallelGC"]
+    # Spark loads some 150 MiB of classes and compiles more than the default has room for: collections of classes at the
+    # start, and methods that are thrown out and compiled again, cost more than the memory.
+    room = ["-XX:MetaspaceSize=256m", "-XX:ReservedCodeCacheSize=512m"]
+    own = [_marker(settings), "-XX:+UseParallelGC", *room]
     return spark_launch.command(settings, parts, [*submit, "--class", _SERVER_CLASS], options=own)
 
 

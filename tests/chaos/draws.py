@@ -18,6 +18,8 @@ WRITERS = tuple(name for name, contract in CONTRACTS.items() if contract.appears
 LONGEST_MILLISECONDS = 300
 # A checkpoint of a small table takes a tenth of this.
 AFTER_THE_ENTRY_MILLISECONDS = 60
+SERVERS_ROUNDS = 0.3
+"""Share of rounds in which servers are killed: whatever follows such a kill is done by a server that is cold."""
 TIMED = ("opened", "audited", LOGGED, "committed", RECORDED)
 
 
@@ -56,16 +58,18 @@ class Kill:
         return f"{self.writer}: {self.victim} killed at {when}"
 
 
-def draw(seed: int, round_: int, writer: str, *, servers: float = 0.4, maintenance: float = 0.2) -> Kill:
+def draw(seed: int, round_: int, writer: str, *, servers: float | None = None, maintenance: float = 0.2) -> Kill:
     """Draw a kill.
 
     Args:
         seed: Of the campaign.
         round_: Number of the round.
         writer: The dataset.
-        servers: Share of kills whose victim is the server.
+        servers: Share of kills whose victim is the server; None: most in some rounds, none in all others.
         maintenance: Share of kills in OPTIMIZE or VACUUM.
     """
+    if servers is None:
+        servers = 0.8 if random.Random(f"{seed}/{round_}/servers").random() < SERVERS_ROUNDS else 0.0
     dice = random.Random(f"{seed}/{round_}/{writer}")
     victim = SERVER if dice.random() < servers else RUN
     delay: int | None = dice.randint(0, LONGEST_MILLISECONDS)
