@@ -9,13 +9,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,90 +25,32 @@ import pytest
 import oracle
 from assets.live import visits_live
 from assets.transforms.live_visits import DEAD_LETTERS, STREAM
-from kills import kill
+from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from lineage.live import ASIDE, BRONZE, HOURS, ONE_BY_ONE, VISITS, contents, in_order, problems, tick
 from orchestration import stream as streams
 from orchestration.dataset import key_of
-from orchestration.stream import Place, StreamFailed
-from patterns.core import ledger
-from patterns.core.run import RunContext
+from orchestration.stream import StreamFailed
 from patterns.error_management.checkpointer import IncompatibleCheckpoint, appended, checkpoints, kept_rows
 from patterns.error_management.dead_letter import TooManyDeadLetters
 from patterns.ingestion.streamed_files import LandedFileGone
 from quality.contracts import CONTRACTS, STREAMED
 from resources import connections
-from resources.spark import SparkResource
-from services import spark_connect
-from services.config import Settings
-from simulator.faults import FaultRates
-from simulator.spec import SimulationSpec
 
-BRONZE, ASIDE, VISITS = STREAM.datasets
-HOURS = tuple(f"2026-01-05T{hour:02d}" for hour in (9, 10, 11))
-SPEC = SimulationSpec(
-    days=1, visits_per_day=1500, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
-)
-ONE_BY_ONE = replace(STREAM, source=replace(STREAM.source, files_per_batch=1))
-"""A batch for each landed file."""
 ALLOWED = timedelta(minutes=15)
-SEED = int(os.environ.get("KILL_SEED", "1"))
-PHASES = ("opened", "written", "audited", "committed")
-
-
-def place(deployment: Deployment, **more: Any) -> Place:
-    """Where a test's stream publishes."""
-    run = RunContext(run_id="run", job="tests", code_version="v1")
-    return Place(lake=deployment.lake, landing=deployment.landing, run=run, **more)
-
-
-def tick(deployment: Deployment, stream: streams.Stream = ONE_BY_ONE, *, renew: bool = False, **more: Any) -> None:
-    """Take in what has landed."""
-    with SparkResource(home=str(deployment.settings.home)).guard() as spark:
-        folder = deployment.settings.home / "checkpoints"
-        streams.run(spark, stream, place(deployment, **more), checkpoints=folder, new_checkpoint=renew)
-
-
-def contents(deployment: Deployment) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of the streamed tables, save the name of the batch it came with."""
-    held = {}
-    for name, contract in STREAMED.items():
-        columns = [column.name for column in contract.columns if column.name != "batch"]
-        held[name] = sorted(deployment.rows(name, *columns), key=repr)
-    return held
-
-
-def problems(deployment: Deployment) -> list[str | None]:
-    """What does not add up in the accounts of the streamed tables."""
-    lines = [
-        line for contract in STREAMED.values() for line in ledger.audit(deployment.lake, deployment.events, contract)
-    ]
-    assert lines
-    return [line.problem for line in lines if line.problem]
-
-
-def in_order(deployment: Deployment) -> list[Path]:
-    """Have the files of a landing zone come in the order of their hours."""
-    files = sorted((deployment.landing / "visits").glob("*/*/*.json"))
-    for at, file in enumerate(files):
-        os.utime(file, (1_767_600_000 + at, 1_767_600_000 + at))
-    return files
 
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> Deployment:
     """A day that lies ready."""
-    made = deploy("live-world")
-    made.simulate(SPEC)
-    return made
+    return live.simulate(deploy("live-world"))
 
 
 @pytest.fixture(scope="module")
 def straight(world: Deployment, deploy: Deploy) -> Deployment:
     """Three hours, taken in without a disturbance, a batch for each."""
-    made = deploy("live-straight")
-    made.copy_hours(world, HOURS)
-    assert len(in_order(made)) == len(HOURS)
+    made = live.land(deploy("live-straight"), world)
     tick(made)
     return made
 
@@ -227,10 +167,7 @@ CUTS = ((BRONZE, 0, "committed"), (ASIDE, 1, "committed"), (VISITS, 1, "written"
 @pytest.fixture
 def begun(world: Deployment, deploy: Deploy, request: pytest.FixtureRequest) -> Deployment:
     """The three hours, of which nothing is taken in."""
-    made = deploy(f"live-{request.node.name}"[:60])
-    made.copy_hours(world, HOURS)
-    in_order(made)
-    return made
+    return live.land(deploy(f"live-{request.node.name}"[:60]), world)
 
 
 def test_cut_off_anywhere_and_run_again_it_ends_in_the_same_tables(
@@ -359,78 +296,3 @@ def _until(condition: Any, process: subprocess.Popen[str]) -> None:
         assert process.poll() is None, "the command ended"
         assert time.monotonic() < deadline
         time.sleep(0.2)
-
-
-@pytest.fixture(scope="module")
-def alone(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """A deployment that has a Spark server to itself."""
-    with pytest.MonkeyPatch.context() as patch:
-        for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
-            patch.delenv(variable, raising=False)
-        patch.setenv("BLOGDATA_SPARK_HEAP", "1g")
-        patch.setenv("BLOGDATA_SPARK_START_SECONDS", "240")
-        patch.setenv("BLOGDATA_JARS", str(settings.jars))
-        made = Deployment.create(tmp_path_factory.mktemp("live-alone") / "home")
-        yield made
-        made.close()
-        spark_connect.stop(made.settings)
-
-
-def kills() -> list[tuple[str, int, str]]:
-    """When the server dies, by the seed."""
-    draw = random.Random(SEED)
-    every = [(dataset, number, phase) for number in range(3) for dataset in STREAM.datasets for phase in PHASES]
-    return sorted(draw.sample(every, 12), key=lambda one: one[1])
-
-
-@pytest.mark.timeout(1800)
-@pytest.mark.campaign
-def test_the_server_killed_at_seeded_moments_leaves_the_tables_of_an_undisturbed_run(
-    alone: Deployment, world: Deployment, expected: dict[str, Any], tmp_path: Path
-) -> None:
-    alone.copy_hours(world, HOURS)
-    in_order(alone)
-    hold = tmp_path / "probe"
-    for dataset, number, phase in kills():
-        print(f"seed {SEED}: the server is killed when batch {number} of {dataset} is {phase}")  # noqa: T201
-        held = hold / dataset / str(number)
-        held.mkdir(parents=True, exist_ok=True)
-        (held / f"{phase}.hold").touch()
-        running = _Tick(alone, hold)
-        if running.reached(held / f"{phase}.reached"):
-            server = spark_connect.ensure(SparkResource(home=str(alone.settings.home)).settings)
-            kill(server.process)
-        running.ended()
-        (held / f"{phase}.hold").unlink()
-    tick(alone)
-    assert contents(alone) == expected
-    assert problems(alone) == []
-
-
-class _Tick:
-    """A tick in a process of its own."""
-
-    def __init__(self, deployment: Deployment, probe: Path) -> None:
-        code = (
-            "from pathlib import Path; from lineage import test_live_visits as live;"
-            " from lineage.deployment import Deployment; from services import config;"
-            f" live.tick(Deployment(settings=config.load()), probe={str(probe)!r})"
-        )
-        tests = str(Path(__file__).parent.parent)
-        home = str(deployment.settings.home)
-        environment = {**os.environ, "BLOGDATA_HOME": home, "PYTHONPATH": tests, "PYTHONWARNINGS": "ignore"}
-        self._process = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
-
-    def reached(self, marker: Path) -> bool:
-        """Wait until a publication is held; False when the tick has ended before."""
-        deadline = time.monotonic() + 300
-        while not marker.exists():
-            assert time.monotonic() < deadline
-            if self._process.poll() is not None:
-                return marker.exists()
-            time.sleep(0.02)
-        return True
-
-    def ended(self) -> None:
-        """Wait for its end, whichever it is: a server that was killed is an error to it."""
-        self._process.communicate(timeout=300)

@@ -1,0 +1,79 @@
+"""The streamed visits of a deployment: taken in, read, and held against what they must be."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from assets.transforms.live_visits import STREAM
+from lineage.deployment import Deployment
+from orchestration import stream as streams
+from orchestration.stream import Place
+from patterns.core import ledger
+from patterns.core.run import RunContext
+from quality.contracts import STREAMED
+from resources.spark import SparkResource
+from simulator.faults import FaultRates
+from simulator.spec import SimulationSpec
+
+BRONZE, ASIDE, VISITS = STREAM.datasets
+HOURS = tuple(f"2026-01-05T{hour:02d}" for hour in (9, 10, 11))
+SPEC = SimulationSpec(
+    days=1, visits_per_day=1500, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
+)
+ONE_BY_ONE = replace(STREAM, source=replace(STREAM.source, files_per_batch=1))
+"""A batch for each landed file."""
+
+
+def place(deployment: Deployment, **more: Any) -> Place:
+    """Where a test's stream publishes."""
+    run = RunContext(run_id="run", job="tests", code_version="v1")
+    return Place(lake=deployment.lake, landing=deployment.landing, run=run, **more)
+
+
+def tick(deployment: Deployment, stream: streams.Stream = ONE_BY_ONE, *, renew: bool = False, **more: Any) -> None:
+    """Take in what has landed."""
+    with SparkResource(home=str(deployment.settings.home)).guard() as spark:
+        folder = deployment.settings.home / "checkpoints"
+        streams.run(spark, stream, place(deployment, **more), checkpoints=folder, new_checkpoint=renew)
+
+
+def contents(deployment: Deployment) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of the streamed tables, save the name of the batch it came with."""
+    held = {}
+    for name, contract in STREAMED.items():
+        columns = [column.name for column in contract.columns if column.name != "batch"]
+        held[name] = sorted(deployment.rows(name, *columns), key=repr)
+    return held
+
+
+def problems(deployment: Deployment) -> list[str | None]:
+    """What does not add up in the accounts of the streamed tables."""
+    lines = [
+        line for contract in STREAMED.values() for line in ledger.audit(deployment.lake, deployment.events, contract)
+    ]
+    assert lines
+    return [line.problem for line in lines if line.problem]
+
+
+def in_order(deployment: Deployment) -> list[Path]:
+    """Have the files of a landing zone come in the order of their hours."""
+    files = sorted((deployment.landing / "visits").glob("*/*/*.json"))
+    for at, file in enumerate(files):
+        os.utime(file, (1_767_600_000 + at, 1_767_600_000 + at))
+    return files
+
+
+def simulate(deployment: Deployment) -> Deployment:
+    """Have a day lie ready."""
+    deployment.simulate(SPEC)
+    return deployment
+
+
+def land(deployment: Deployment, world: Deployment) -> Deployment:
+    """Have the three hours land, in their order."""
+    deployment.copy_hours(world, HOURS)
+    assert len(in_order(deployment)) == len(HOURS)
+    return deployment

@@ -1,0 +1,103 @@
+"""A stream whose server is killed at seeded moments ends in the tables of one that nobody disturbed."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assets.transforms.live_visits import STREAM
+from kills import kill
+from lineage import live
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from lineage.live import contents, problems, tick
+from resources.spark import SparkResource
+from services import spark_connect
+from services.config import Settings
+
+SEED = int(os.environ.get("KILL_SEED", "1"))
+PHASES = ("opened", "written", "audited", "committed")
+
+
+@pytest.fixture(scope="module")
+def alone(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """A deployment that has a Spark server to itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
+            patch.delenv(variable, raising=False)
+        patch.setenv("BLOGDATA_SPARK_HEAP", "1g")
+        patch.setenv("BLOGDATA_SPARK_START_SECONDS", "240")
+        patch.setenv("BLOGDATA_JARS", str(settings.jars))
+        made = Deployment.create(tmp_path_factory.mktemp("live-alone") / "home")
+        yield made
+        made.close()
+        spark_connect.stop(made.settings)
+
+
+def kills() -> list[tuple[str, int, str]]:
+    """When the server dies, by the seed."""
+    draw = random.Random(SEED)
+    every = [(dataset, number, phase) for number in range(3) for dataset in STREAM.datasets for phase in PHASES]
+    return sorted(draw.sample(every, 12), key=lambda one: one[1])
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.campaign
+def test_the_server_killed_at_seeded_moments_leaves_the_tables_of_an_undisturbed_run(
+    alone: Deployment, deploy: Deploy, tmp_path: Path
+) -> None:
+    world = live.simulate(deploy("live-kills-world"))
+    straight = live.land(deploy("live-kills-straight"), world)
+    tick(straight)
+    live.land(alone, world)
+    hold = tmp_path / "probe"
+    for dataset, number, phase in kills():
+        print(f"seed {SEED}: the server is killed when batch {number} of {dataset} is {phase}")  # noqa: T201
+        held = hold / dataset / str(number)
+        held.mkdir(parents=True, exist_ok=True)
+        (held / f"{phase}.hold").touch()
+        running = _Tick(alone, hold)
+        if running.reached(held / f"{phase}.reached"):
+            server = spark_connect.ensure(SparkResource(home=str(alone.settings.home)).settings)
+            kill(server.process)
+        running.ended()
+        (held / f"{phase}.hold").unlink()
+    tick(alone)
+    assert contents(alone) == contents(straight)
+    assert problems(alone) == []
+
+
+class _Tick:
+    """A tick in a process of its own."""
+
+    def __init__(self, deployment: Deployment, probe: Path) -> None:
+        code = (
+            "from pathlib import Path; from lineage import live;"
+            " from lineage.deployment import Deployment; from services import config;"
+            f" live.tick(Deployment(settings=config.load()), probe={str(probe)!r})"
+        )
+        tests = str(Path(__file__).parent.parent)
+        home = str(deployment.settings.home)
+        environment = {**os.environ, "BLOGDATA_HOME": home, "PYTHONPATH": tests, "PYTHONWARNINGS": "ignore"}
+        self._process = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
+
+    def reached(self, marker: Path) -> bool:
+        """Wait until a publication is held; False when the tick has ended before."""
+        deadline = time.monotonic() + 300
+        while not marker.exists():
+            assert time.monotonic() < deadline
+            if self._process.poll() is not None:
+                return marker.exists()
+            time.sleep(0.02)
+        return True
+
+    def ended(self) -> None:
+        """Wait for its end, whichever it is: a server that was killed is an error to it."""
+        self._process.communicate(timeout=300)
