@@ -27,7 +27,7 @@ UNPUBLISHED = ("opened", "written", "audited")
 EMPTY_SHARE = 0.25
 """Share of rounds that begin with an empty lake."""
 _LEFTOVERS = 40
-_EIGHT_DAYS_SECONDS = 8 * 24 * 3600
+_DAY_SECONDS = 24 * 3600
 _TRIES = 4
 
 
@@ -264,11 +264,13 @@ class Round:
         return f"OPTIMIZE {table}" + (f" ZORDER BY ({', '.join(columns[:2])})" if columns else "")
 
     def _leave_files(self, kill: Kill) -> list[Path]:
-        """Leave files as old as those of runs that were killed last week."""
+        """Leave files of runs that were killed so long ago that the table's retention is over."""
         root = Path(self.deployment.lake.path(kill.writer))
         samples = [file for file in sorted(root.rglob("*.parquet")) if "_delta_log" not in file.parts]
         data, content = (samples[0], samples[0].read_bytes()) if samples else (root / "none", b"")
-        old = time.time() - _EIGHT_DAYS_SECONDS
+        table = self.deployment.lake.table(kill.writer)
+        kept = table.metadata().configuration.get("delta.deletedFileRetentionDuration") if table else None
+        old = time.time() - (int(kept.split()[1]) if kept else 7) * _DAY_SECONDS - _DAY_SECONDS
         left = []
         for number in range(_LEFTOVERS):
             file = data.with_name(f"part-{90000 + number}-left.c000.snappy.parquet")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from patterns.core.commit import Commit, Entry, entries_of, parse
 from patterns.core.lake import Lake
@@ -109,19 +109,13 @@ class EventLog:
 
     def record(self, commit: Commit) -> None:
         """Record a publication, and any earlier one of the dataset whose process died before it could."""
-        recorded = self._recorded_version(commit.dataset)
+        recorded = _recorded_version(self._lake.table(EVENTS), commit.dataset)
         if recorded < commit.version:
             self._project(commit.dataset, recorded)
 
     def reconcile(self, datasets: Iterable[str]) -> int:
         """Add the events of commits that have none; returns how many publications were added."""
-        added = 0
-        for dataset in datasets:
-            version = self._lake.version(dataset)
-            recorded = self._recorded_version(dataset)
-            if version is not None and recorded < version:
-                added += self._project(dataset, recorded)
-        return added
+        return sum(self._complete(dataset)[1] for dataset in datasets)
 
     def publications(
         self,
@@ -142,13 +136,11 @@ class EventLog:
         Returns:
             Partition key to its line.
         """
-        self.reconcile([dataset])
+        log, _ = self._complete(dataset)
         keys = None if partitions is None else sorted(set(partitions))
-        if keys is not None and not keys:
+        if log is None or (keys is not None and not keys):
             return {}
-        table = self._rows(dataset, since=keys[0] if keys else since, until=until)
-        if table is None:
-            return {}
+        table = _rows(log, dataset, since=keys[0] if keys else since, until=until)
         wanted = pc.is_in(table["kind"], pa.array([PUBLICATION, TAKEN_BACK], pa.string()))
         if keys is not None:
             wanted = pc.and_(wanted, pc.is_in(table["partition"], pa.array(keys, pa.string())))
@@ -199,10 +191,10 @@ class EventLog:
         return self._versions(dataset, PUBLICATION, RESTORATION)
 
     def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
-        self.reconcile([dataset])
-        table = self._rows(dataset, since=None, until=None)
-        if table is None:
+        log, _ = self._complete(dataset)
+        if log is None:
             return []
+        table = _rows(log, dataset, since=None, until=None)
         rows = table.filter(pc.is_in(table["kind"], pa.array(kinds, pa.string()))).to_pylist()
         return [_entry(row) for row in sorted(rows, key=lambda row: int(row["table_version"]))]
 
@@ -224,6 +216,16 @@ class EventLog:
             for row in sorted(rows, key=lambda row: row["recorded_at"])
         ]
 
+    def _complete(self, dataset: str) -> tuple[DeltaTable | None, int]:
+        """Give the log with an event for every commit of a dataset, and how many publications that took."""
+        # In this order: what is published and recorded in between must not be recorded twice.
+        version, log = self._lake.version(dataset), self._lake.table(EVENTS)
+        recorded = _recorded_version(log, dataset)
+        if version is None or recorded >= version:
+            return log, 0
+        added = self._project(dataset, recorded)
+        return self._lake.table(EVENTS), added
+
     def _project(self, dataset: str, after: int) -> int:
         table = self._lake.table(dataset)
         assert table is not None
@@ -236,29 +238,26 @@ class EventLog:
         self.append(events)
         return len(events)
 
-    def _recorded_version(self, dataset: str) -> int:
-        # From the files' statistics in the log: only what was derived from commits carries a table version.
-        table = self._lake.table(EVENTS)
-        if table is None:
-            return -1
-        newest = -1
-        for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
-            if action["partition.dataset"] == dataset:
-                version = action.get("max.table_version")
-                # A pointer's first version is a publication: 0 is one like any other.
-                newest = max(newest, -1 if version is None else int(version))
-        return newest
 
-    def _rows(self, dataset: str, *, since: str | None, until: str | None) -> pa.Table | None:
-        table = self._lake.table(EVENTS)
-        if table is None:
-            return None
-        wanted = pc.field("dataset") == dataset
-        if since is not None:
-            wanted &= pc.field("partition") >= since
-        if until is not None:
-            wanted &= pc.field("partition") < until
-        return table.to_pyarrow_dataset().to_table(filter=wanted)
+def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
+    # From the files' statistics in the log: only what was derived from commits carries a table version.
+    if log is None:
+        return -1
+    files = pa.table(log.get_add_actions(flatten=True))
+    if "max.table_version" not in files.column_names:
+        return -1
+    newest = pc.max(files.filter(pc.equal(files["partition.dataset"], dataset))["max.table_version"]).as_py()
+    # A pointer's first version is a publication: 0 is one like any other.
+    return -1 if newest is None else int(newest)
+
+
+def _rows(log: DeltaTable, dataset: str, *, since: str | None, until: str | None) -> pa.Table:
+    wanted = pc.field("dataset") == dataset
+    if since is not None:
+        wanted &= pc.field("partition") >= since
+    if until is not None:
+        wanted &= pc.field("partition") < until
+    return log.to_pyarrow_dataset(file_pruning_predicate=[("dataset", "=", dataset)]).to_table(filter=wanted)
 
 
 def _publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:
