@@ -135,7 +135,7 @@ def _agreed(question: str) -> bool:
     if sys.stdin.isatty():
         return typer.confirm(question)
     console.print("nothing was broken; to break the copy: --yes")
-    return False
+    raise typer.Exit(1)
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from blogdata.output import console, say_json
+from blogdata.run_command import EVERYTHING, say
 from patterns.core import names
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
@@ -18,6 +19,7 @@ from quality.contracts import CONTRACTS
 from services.config import Settings, load
 
 if TYPE_CHECKING:
+    from blogdata.progress import Outcome
     from orchestration.replay_planner import Past, PlannedRun
 
 
@@ -54,14 +56,16 @@ def plan(
         runs = blog.replay({replay: dict.fromkeys(keys, ASKED)}, events)
     past = Past(events)
     if as_json:
-        planned = [_as_json(run, past) for run in runs]
-        if not yes:
-            say_json({"runs": planned})
-            return
+        told: dict[str, Any] = {"runs": [_as_json(run, past) for run in runs]}
+        outcome = _run(settings, runs, quiet=True) if runs and yes else None
+        say_json(told if outcome is None else {**told, "result": outcome.as_json()})
     else:
         _show(runs, past)
-    if runs and (yes or _agreed()):
-        _run(settings, runs, as_json=as_json)
+        outcome = _run(settings, runs, quiet=False) if runs and (yes or _agreed()) else None
+        if outcome is not None:
+            say(outcome)
+    if outcome is not None and not outcome.ok:
+        raise typer.Exit(1)
 
 
 def _agreed() -> bool:
@@ -71,17 +75,15 @@ def _agreed() -> bool:
     return False
 
 
-def _run(settings: Settings, runs: Sequence[PlannedRun], *, as_json: bool) -> None:
+def _run(settings: Settings, runs: Sequence[PlannedRun], *, quiet: bool) -> Outcome:
     from blogdata.pipeline import Pipeline
-    from blogdata.run_command import report
 
-    outcome = Pipeline(settings, quiet=as_json, command="blogdata plan").replay(runs)
-    report(outcome, as_json=as_json)
+    return Pipeline(settings, quiet=quiet, command="blogdata plan").replay(runs)
 
 
 def _show(runs: Sequence[PlannedRun], past: Past) -> None:
     if not runs:
-        console.print("nothing to do: every landed file is published, and everything downstream of it")
+        console.print(f"nothing to do: {EVERYTHING}")
         return
     table = Table(box=None, pad_edge=False)
     for title in ("", "datasets", "partitions", "why"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from blogdata.output import console, say_json
 from patterns.core import damage, names
 from patterns.core.damage import Damage
+from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from quality.contracts import CONTRACTS
@@ -24,6 +26,10 @@ def repair(
 ) -> None:
     """Look at the files of every table; what is damaged is put aside, and computed again by the next run."""
     names.known([dataset] if dataset else [], CONTRACTS, where="repair")
+    if yes and as_json:
+        raise ConfigurationError(
+            what="--json only tells what is damaged, --yes mends it", where="repair", next_step="give one of them"
+        )
     lake = Lake(root=str(load().lake))
     chosen = [CONTRACTS[dataset]] if dataset else list(CONTRACTS.values())
     found = {
@@ -40,12 +46,19 @@ def repair(
     if not damaged:
         console.print(f"{len(chosen)} datasets: all files are there and whole")
         return
-    if not yes and not typer.confirm("put these files aside, and have the next run compute what they told?"):
+    if not (yes or _agreed()):
         raise typer.Exit(1)
     events = EventLog(lake)
     for name in damaged:
         _mend(lake, events, name)
     console.print("now run: blogdata run")
+
+
+def _agreed() -> bool:
+    if sys.stdin.isatty():
+        return typer.confirm("put these files aside, and have the next run compute what they told?")
+    console.print("nothing was mended; to mend it: --yes")
+    return False
 
 
 def _mend(lake: Lake, events: EventLog, name: str) -> None:

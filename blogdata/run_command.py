@@ -14,6 +14,11 @@ from services.config import load
 if TYPE_CHECKING:
     from blogdata.progress import Outcome
 
+EVERYTHING = "every landed file is published, and everything downstream of it"
+"""Why a run of the whole lineage does nothing."""
+_IN_THE_SPAN = "no partition of these datasets lies in that span"
+_NOTHING_LANDED = "nothing has landed for these datasets"
+
 
 def run(
     from_: Annotated[
@@ -46,7 +51,12 @@ def run(
         window = Window(start=_moment(from_, "--from") if from_ else None, end=_moment(to, "--to") if to else None)
     chosen = tuple(name.strip() for name in select.split(",")) if select else ()
     outcome = Pipeline(load(), quiet=as_json, accept=accept).run(window=window, select=chosen)
-    report(outcome, as_json=as_json)
+    if as_json:
+        say_json(outcome.as_json())
+    else:
+        say(outcome, nothing=_IN_THE_SPAN if window else _NOTHING_LANDED if chosen else EVERYTHING)
+    if not outcome.ok:
+        raise typer.Exit(1)
 
 
 def _moment(text: str, option: str) -> datetime:
@@ -62,19 +72,10 @@ def _moment(text: str, option: str) -> datetime:
     )
 
 
-def report(outcome: Outcome, *, as_json: bool) -> None:
-    """Say what ran; a failure becomes the exit code."""
-    if as_json:
-        say_json(outcome.as_json())
-    else:
-        _say(outcome)
-    if not outcome.ok:
-        raise typer.Exit(1)
-
-
-def _say(outcome: Outcome) -> None:
+def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
+    """Say what ran, or why nothing did."""
     if not outcome.runs:
-        console.print("nothing to do: every landed file is published, and everything downstream of it")
+        console.print(f"nothing to do: {nothing}")
         return
     console.print(
         f"{'done' if outcome.ok else 'FAILED'} in {outcome.seconds:.0f} s: "

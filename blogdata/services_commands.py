@@ -16,7 +16,7 @@ from services.config import Settings
 
 app = typer.Typer(help="The real components: spark, postgres, ...", no_args_is_help=True)
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Which; all when none is named.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Which; all when none is named.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from blogdata.output import console, say_json
+from blogdata.output import console, errors, say_json
 from patterns.core import companions, executions, store_faults
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EVENTS, EventLog
@@ -65,8 +65,11 @@ def sql(
         frame = _query(spark, Lake(root=str(settings.lake)), query, moment)
         rows = frame.limit(limit + 1).collect()
     shown = [row.asDict(recursive=True) for row in rows[:limit]]
+    more = f" (only the first {limit:,}; see --limit)" if len(rows) > limit else ""
     if as_json:
         say_json(shown)
+        if more:
+            errors.print(f"{len(shown):,} rows{more}", markup=False)
         return
     table = Table(box=None, pad_edge=False)
     for name in frame.columns:
@@ -74,7 +77,6 @@ def sql(
     for row in shown:
         table.add_row(*[_cell(value) for value in row.values()])
     console.print(table)
-    more = f" (only the first {limit:,}; see --limit)" if len(rows) > limit else ""
     console.print(f"{len(shown):,} rows{more}")
 
 

@@ -75,7 +75,7 @@ def test_an_unknown_way_is_refused_with_those_there_are(typed: Terminal) -> None
 
 def test_without_a_terminal_nothing_is_broken_unasked(typed: Terminal, tmp_path: Path) -> None:
     code, out, _ = typed("break", "bad-rows")
-    assert (code, out.splitlines()) == (0, ["nothing was broken; to break the copy: --yes"])
+    assert (code, out.splitlines()) == (1, ["nothing was broken; to break the copy: --yes"])
     assert not (tmp_path / "home" / "break").exists()
 
 

@@ -117,6 +117,7 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
         (("ledger", "nothing"), "no dataset is called nothing"),
         (("sql", "DROP TABLE gold.page_stats"), "only queries are run here"),
         (("sql", "SELECT nothing FROM gold.page_stats"), "nothing"),
+        (("repair", "--json", "--yes"), "--json only tells what is damaged, --yes mends it"),
         (("sql", "SELECT 1 / 0"), "DIVIDE_BY_ZERO"),
         (("sql", "SELECT 1", "--as-of", "yesterday"), "'yesterday' is not a time"),
     ):
@@ -145,7 +146,8 @@ def test_a_plan_that_is_agreed_to_runs_and_its_commits_say_who_asked(said: Said,
     assert code == 2
     assert "silver.visits has no partition 2026-01-05T00, 2026-01-05T01, 2026-01-05T02 …" in err
     code, out, err = said(*arguments[:-1], "2026-01-05T10..2026-01-05T10", "--yes", "--json")
-    assert (code, err, json.loads(out)["runs"]) == (0, "", 3)
+    told = json.loads(out)
+    assert (code, err, told["result"]["runs"]) == (0, "", len(told["runs"])) == (0, "", 3)
     after = deployment.versions()
     moved = {dataset for dataset, version in after.items() if version != before[dataset]}
     silver = {"silver.visits", "silver.visit_conflicts", "silver.visits_enriched"}
@@ -157,8 +159,25 @@ def test_a_plan_that_is_agreed_to_runs_and_its_commits_say_who_asked(said: Said,
     assert [row["trigger"] for row in json.loads(out)] == ["command:blogdata plan"]
 
 
+def test_what_is_cut_off_is_said_beside_the_json(said: Said) -> None:
+    code, out, err = said("sql", "SELECT page FROM silver.visits", "--json", "--limit", "1")
+    assert (code, len(json.loads(out)), err) == (0, 1, "1 rows (only the first 1; see --limit)\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "every landed file is published, and everything downstream of it"),
+        (("--select", "bronze.users"), "nothing has landed for these datasets"),
+        (("--from", "2025-01-05", "--to", "2025-01-06"), "no partition of these datasets lies in that span"),
+    ],
+)
+def test_a_run_that_does_nothing_says_why(said: Said, arguments: tuple[str, ...], why: str) -> None:
+    assert said("run", *arguments)[:2] == (0, f"nothing to do: {why}\n")
+
+
 def test_a_plan_of_what_changed_is_what_run_would_do(said: Said, deployment: Deployment) -> None:
-    assert json.loads(said("plan", "--json")[1]) == {"runs": []}
+    assert json.loads(said("plan", "--json")[1]) == json.loads(said("plan", "--json", "--yes")[1]) == {"runs": []}
     assert "nothing to do" in said("plan")[1]
     file = deployment.land("2026-01-05T10", [event("10:07", "/c")], name="visits-2.json")
     runs = json.loads(said("plan", "--json")[1])["runs"]
@@ -210,6 +229,8 @@ def test_a_damaged_table_is_found_named_and_computed_again(said: Said, deploymen
         {("silver.visits_enriched", "data file", "2026-01-05T10"), ("gold.page_stats", "commit", None)},
     )
     assert "blogdata repair" in said("ledger")[2], "the log cannot be read"
+    code, out, _ = said("repair")
+    assert (code, out.splitlines()[-1]) == (1, "nothing was mended; to mend it: --yes")
     code, out, _ = said("repair", "--yes")
     assert code == 0
     assert "now run: blogdata run" in out
