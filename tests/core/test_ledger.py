@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from core.toy import CONTRACT, HOURS, accounts, clicks, target
 from patterns.core import ledger
@@ -96,3 +100,21 @@ def test_the_newest_publication_of_a_partition_counts(spark: Any, lake_root: Pat
     assert list(events.publications(CONTRACT.dataset, since=HOURS[1])) == [HOURS[1]]
     assert list(events.publications(CONTRACT.dataset, until=HOURS[1])) == [HOURS[0]]
     assert lake.rows(CONTRACT.dataset, "hour") == {HOURS[0]: 5, HOURS[1]: 5}
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["in a log", "before there is one"])
+def test_of_two_that_find_a_commit_without_its_event_one_adds_it(spark: Any, lake_root: Path, begun: bool) -> None:
+    lake, _ = published(spark, lake_root)
+    overwrite_partitions(clicks(spark, 10), target(lake_root, "died"), HOURS, Provenance(accounts=accounts(10)))
+    if not begun:
+        shutil.rmtree(lake.path("ops.events"))
+
+    class Overtaken(EventLog):
+        def _project(self, *arguments: Any) -> int:
+            EventLog(lake).reconcile([CONTRACT.dataset])
+            return super()._project(*arguments)
+
+    assert Overtaken(lake).reconcile([CONTRACT.dataset]) == 0
+    recorded = lake.table("ops.events").to_pyarrow_table()  # type: ignore[union-attr]
+    assert list(Counter(recorded["table_version"].to_pylist()).values()) == [2, 2]
+    assert len(set(recorded["event_id"].to_pylist())) == 4

@@ -141,8 +141,8 @@ def _pending(leader: DeltaTable, main: str, dataset: str, after: int) -> list[tu
         raise LogTruncated(
             what=f"{main} has no commits between versions {after} and {leader.version()} any more",
             where=dataset,
-            next_step=f"move the folder of {dataset} out of the lake; then "
-            f"blogdata plan --replay {main} --partitions all publishes both again",
+            next_step=f"bring the commits of {main} back from a backup; or move the whole lake away and run: "
+            "blogdata run, which computes everything from the landing zone",
         )
     found = []
     for commit in commits:

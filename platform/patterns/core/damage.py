@@ -211,6 +211,6 @@ def _beyond_mending(dataset: str, file: Path, why: str) -> LogDamaged:
     return LogDamaged(
         what=f"the table cannot be told from the rest of its log: {why}",
         where=f"{dataset}, {file}",
-        next_step="bring the file back from a backup; or remove the table's folder and run: blogdata run, "
-        "which computes it from the layer above",
+        next_step="bring the file back from a backup; or move the whole lake away and run: blogdata run, which "
+        "computes everything from the landing zone (of the table alone, ops.events would still say it is published)",
     )

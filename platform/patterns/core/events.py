@@ -2,7 +2,8 @@
 
 A publication is first a commit of its table, with everything about it in the commit's metadata; the event is
 a projection of that commit. A process that dies between the two loses nothing: the next reader or writer finds
-the commit without its event and adds it. Events are appended without a JVM, in tens of milliseconds.
+the commit without its event and adds it. Several may find it at once, and one of them adds it: what is appended bears
+the dataset as its transaction identifier. Events are appended without a JVM, in tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from patterns.core.commit import Commit, Entry, entries_of, parse
+from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
 
 EVENTS = "ops.events"
@@ -30,6 +33,7 @@ RESTORATION = "restoration"
 COMPACT_EVERY = 100
 """Appends after which the log's many small files become few; a compaction never conflicts with an append."""
 
+_TRIES = 100
 _APPENDED = '"appended": true'
 """Told without parsing: of tables that are not appended to, only the newest line of a partition is parsed."""
 
@@ -68,6 +72,12 @@ class Event:
     identity: str | None = None
 
 
+class RecordingContended(PlatformError):
+    """Others recorded publications of the dataset so often that this one never came to it."""
+
+    transient = True
+
+
 class EventLog:
     """Reads and appends `ops.events`, and keeps it complete against the tables' own logs."""
 
@@ -76,8 +86,10 @@ class EventLog:
 
     def append(self, events: Sequence[Event]) -> None:
         """Append events in one commit."""
-        if not events:
-            return
+        if events:
+            self._write(events, self._lake.path(EVENTS), mode="append")
+
+    def _write(self, events: Sequence[Event], log: DeltaTable | str, **how: Any) -> None:
         now = datetime.now(timezone.utc)
         rows = [
             {
@@ -97,11 +109,11 @@ class EventLog:
             for event in events
         ]
         write_deltalake(
-            self._lake.path(EVENTS),
+            log,
             pa.Table.from_pylist(rows, schema=SCHEMA),
-            mode="append",
             partition_by=["dataset"],
             storage_options=dict(self._lake.storage_options),
+            **how,
         )
         table = self._lake.table(EVENTS)
         if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
@@ -109,9 +121,8 @@ class EventLog:
 
     def record(self, commit: Commit) -> None:
         """Record a publication, and any earlier one of the dataset whose process died before it could."""
-        recorded = _recorded_version(self._lake.table(EVENTS), commit.dataset)
-        if recorded < commit.version:
-            self._project(commit.dataset, recorded)
+        if _recorded_version(self._lake.table(EVENTS), commit.dataset) < commit.version:
+            self._complete(commit.dataset)
 
     def reconcile(self, datasets: Iterable[str]) -> int:
         """Add the events of commits that have none; returns how many publications were added."""
@@ -218,24 +229,39 @@ class EventLog:
 
     def _complete(self, dataset: str) -> tuple[DeltaTable | None, int]:
         """Give the log with an event for every commit of a dataset, and how many publications that took."""
-        # In this order: what is published and recorded in between must not be recorded twice.
-        version, log = self._lake.version(dataset), self._lake.table(EVENTS)
-        recorded = _recorded_version(log, dataset)
-        if version is None or recorded >= version:
-            return log, 0
-        added = self._project(dataset, recorded)
-        return self._lake.table(EVENTS), added
+        for _ in range(_TRIES):
+            table, log = self._lake.table(dataset), self._lake.table(EVENTS)
+            recorded = _recorded_version(log, dataset)
+            if table is None or recorded >= table.version():
+                return log, 0
+            try:
+                added = self._project(dataset, table, recorded, log)
+            except (CommitFailedError, DeltaError) as error:
+                # Somebody else has recorded it meanwhile, or has begun the log.
+                if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
+                    raise
+                continue
+            return (self._lake.table(EVENTS) if added else log), added
+        raise RecordingContended(
+            what=f"others recorded publications {_TRIES} times while this one was about to",
+            where=f"{EVENTS}, {dataset}",
+            next_step="run it again; when it repeats, fewer runs at once",
+        )
 
-    def _project(self, dataset: str, after: int) -> int:
-        table = self._lake.table(dataset)
-        assert table is not None
+    def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
         events: list[Event] = []
         for commit in table.history(table.version() - after if after >= 0 else None):
             info = parse(commit.get("userMetadata"))
             if info is None or int(commit["version"]) <= after:
                 continue
             events.extend(_publication_events(dataset, int(commit["version"]), int(commit["timestamp"]), info))
-        self.append(events)
+        if events:
+            # Of two who look at the same log and add events of one dataset, Delta refuses the second.
+            once = CommitProperties(app_transactions=[Transaction(dataset, table.version())])
+            if log is None:
+                self._write(events, self._lake.path(EVENTS), mode="error", commit_properties=once)
+            else:
+                self._write(events, log, mode="append", commit_properties=once)
         return len(events)
 
 
