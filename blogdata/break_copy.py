@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from services import config, spark_connect
-from services.config import Settings
+from services.config import PostgresSettings, Settings
 from simulator import landing as simulator
 from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec
@@ -78,7 +78,9 @@ def copy(original: Settings, name: str, *, seed: int) -> Copy:
 
 def _settings(home: Path) -> Settings:
     places = {"BLOGDATA_LANDING": str(home / "landing"), "BLOGDATA_LAKE": str(home / "lake")}
-    return config.load(overrides={"BLOGDATA_HOME": str(home), **places})
+    loaded = config.load(overrides={"BLOGDATA_HOME": str(home), **places})
+    # What is broken is not served: an address of a database is that of the original.
+    return replace(loaded, postgres=PostgresSettings())
 
 
 def _link_data(source: str, target: str) -> str:
