@@ -8,7 +8,7 @@ from assets.policy import blog_dataset, newly_updated
 from orchestration import accounts
 from orchestration.step import Step
 from patterns.core.commit import Account, Commit
-from patterns.ingestion.landed_lines import REPLAY_PREFIX
+from patterns.ingestion.landed_lines import is_replay
 
 
 @blog_dataset("bronze.dead_letters", deps=[visits], partitions_def=HOURS, automation=newly_updated())
@@ -16,9 +16,7 @@ def dead_letters(step: Step) -> Commit:
     """Keep the rejected rows of each hour of arrival, as received."""
     above = accounts.entries(step, "bronze.visits", step.partitions)
     rows = step.read("bronze.visits").where(F.col("arrival_hour").isin(*step.partitions))
-    rejected = rows.where(F.size("reasons") > 0).withColumn(
-        "replay", F.element_at(F.split("source_file", "/"), -1).startswith(REPLAY_PREFIX)
-    )
+    rejected = rows.where(F.size("reasons") > 0).withColumn("replay", is_replay())
     expected = {
         key: Account(
             rows_in=entry.rows_out,

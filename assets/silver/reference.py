@@ -9,12 +9,41 @@ from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from orchestration import accounts
 from orchestration.step import Delivery, Step
-from patterns.core.commit import Account, Commit
+from patterns.core.commit import WHOLE_TABLE, Account, Commit, Entry
+from patterns.ingestion import full_loader
+
+
+def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
+    """Refuse a full load when dead letters have taken most of it: whoever is absent from it is removed."""
+    dead = int(delivery.measures["dead"])
+    usable = delivery.rows_out - dead
+    if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.SIZE in step.accepted:
+        return
+    dataset = step.contract.dataset
+    raise full_loader.FullLoadRefused(
+        what=f"{dead} of {delivery.rows_out} rows are dead letters; {usable} can be used, there were {before}",
+        where=f"{above} {delivery.partition}".strip(),
+        next_step=f'nobody was removed; why they are dead: blogdata sql "SELECT reasons, count(*) FROM {above} '
+        f'GROUP BY reasons"; have it delivered again, or if it is right: blogdata run --select {dataset} --accept '
+        f"{full_loader.SIZE}",
+    )
+
+
+def _require_usable_users(step: Step) -> None:
+    read = [entry.inputs.get("bronze.users", -1) for entry in step.events.publications(step.contract.dataset).values()]
+    before = 0
+    for _, delivery in sorted(accounts.entries(step, "bronze.users").items()):
+        usable = delivery.rows_out - int(delivery.measures["dead"])
+        # A day without a usable row is not a delivery: it removes nobody.
+        if usable and delivery.version > max(read, default=-1):
+            _require_usable(step, "bronze.users", delivery, before)
+        before = usable or before
 
 
 @blog_dataset("silver.users", deps=[bronze.users], automation=delivered())
 def users(step: Step) -> Commit:
     """Derive the history of the users from all deliveries: a function of bronze, whatever the order of loads."""
+    _require_usable_users(step)
     snapshots = step.read("bronze.users").where(F.size("reasons") == 0)
     return step.overwrite(
         user_rules.history(snapshots), accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead")
@@ -24,6 +53,7 @@ def users(step: Step) -> Commit:
 @blog_dataset("silver.users_current", deps=[bronze.users], partitions_def=DAYS, automation=newly_updated())
 def users_current(step: Step) -> Commit:
     """Merge each day's delivery into what the days before it have left; users it does not have any more are removed."""
+    _require_usable_users(step)
     deliveries = accounts.entries(step, "bronze.users")
     usable = [day for day, entry in sorted(deliveries.items()) if entry.rows_out > int(entry.measures["dead"])]
 
@@ -44,6 +74,9 @@ def users_current(step: Step) -> Commit:
 @blog_dataset("silver.devices", deps=[bronze.devices], automation=newly_updated())
 def devices(step: Step) -> Commit:
     """Keep one row per device of the newest delivery; only those that differ are written."""
+    known = step.events.publications("silver.devices").get(WHOLE_TABLE)
+    delivery = accounts.entries(step, "bronze.devices")[WHOLE_TABLE]
+    _require_usable(step, "bronze.devices", delivery, known.rows_out if known else 0)
     delivered = step.read("bronze.devices").where(F.size("reasons") == 0)
     return step.merge_delivery(
         device_rules.unique(delivered),

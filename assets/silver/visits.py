@@ -18,6 +18,7 @@ from patterns.core.commit import Account, Entry
 from patterns.core.partitions import Grain, key_of, start_of
 from patterns.error_management import windowed_deduplicator
 from patterns.idempotency.transactional_writer import Together
+from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.audit_write_audit_publish import Companion
 from quality.contracts import CONTRACTS
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 IDENTITY = ("visit_id", "event_time", "page")
-ARRIVAL_ORDER = ("arrival_hour", "source_file", "source_offset")
+# A correction lies beside what came hours before it, and has not come before that.
+ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 
 
 @blog_datasets_together(
@@ -41,7 +43,7 @@ def visits(step: Step) -> Together:
     The events that had another payload than the one that won appear with it.
     """
     above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
-    events = read_events(step, formats_of(step, above))
+    events = read_events(step, formats_of(step, above)).withColumn("_replay", is_replay())
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")
     conflicts = Companion(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
@@ -14,7 +14,8 @@ from patterns.error_management import dead_letter, filter_interceptor
 SHARE = "share"
 FILTERS = "filters"
 LEAST_ROWS = 100
-"""Of fewer rows a share says nothing: one bad line in a quiet hour is no reason to stop."""
+"""Of fewer rows a share says nothing: one bad line in a quiet hour is no reason to stop. Quiet partitions are judged
+together, with as many before them as make so many rows."""
 PAST = 168
 """Partitions that a filter's share is compared with: a week of hours, so that each hour of the day is among them."""
 FILTERED = "filtered."
@@ -47,7 +48,7 @@ def share_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Comm
     """Judge the shares of a publication."""
     results = []
     if contract.max_share is not None:
-        results.append(_share(key, contract.dataset, contract.max_share, commit))
+        results.append(_share(key, contract.max_share, step, commit))
     if _is_filtered(contract):
         results.append(_filters(key, step, commit))
     return results
@@ -57,18 +58,20 @@ def _is_filtered(contract: Contract) -> bool:
     return "Filter Interceptor" in contract.patterns
 
 
-def _share(key: dg.AssetKey, dataset: str, max_share: float, commit: Commit) -> dg.AssetCheckResult:
+def _share(key: dg.AssetKey, max_share: float, step: Step, commit: Commit) -> dg.AssetCheckResult:
+    judged = {part: [entry] for part, entry in commit.entries.items() if entry.rows_in >= LEAST_ROWS}
+    if quiet := sorted(set(commit.entries) - set(judged)):
+        judged.update(_together(quiet, {**step.events.publications(commit.dataset), **commit.entries}))
     faults = [
         dead_letter.exceeds(
-            rejected_rows=entry.rows_out,
-            rows=entry.rows_in,
+            rejected_rows=sum(entry.rows_out for entry in entries),
+            rows=sum(entry.rows_in for entry in entries),
             max_share=max_share,
-            dataset=dataset,
-            part=partition,
+            dataset=commit.dataset,
+            part=part,
             then="run it again: it goes on without them",
         )
-        for partition, entry in commit.entries.items()
-        if entry.rows_in >= LEAST_ROWS
+        for part, entries in judged.items()
     ]
     found = [fault for fault in faults if fault is not None]
     return dg.AssetCheckResult(
@@ -83,6 +86,17 @@ def _share(key: dg.AssetKey, dataset: str, max_share: float, commit: Commit) -> 
             "rows_above": sum(entry.rows_in for entry in commit.entries.values()),
         },
     )
+
+
+def _together(quiet: Sequence[str], published: Mapping[str, Entry]) -> dict[str, list[Entry]]:
+    """Give quiet partitions as one part, with those before them until there are rows enough to be judged."""
+    taken: list[str] = []
+    for partition in sorted((one for one in published if one <= quiet[-1]), reverse=True):
+        if published[partition].rows_in < LEAST_ROWS:
+            taken.append(partition)
+        if partition <= quiet[0] and sum(published[one].rows_in for one in taken) >= LEAST_ROWS:
+            return {f"{taken[-1]}..{taken[0]}": [published[one] for one in taken]}
+    return {}
 
 
 def _filters(key: dg.AssetKey, step: Step, commit: Commit) -> dg.AssetCheckResult:

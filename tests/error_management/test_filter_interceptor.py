@@ -63,11 +63,13 @@ def test_a_jump_against_history_is_seen() -> None:
     assert jump(history, {"crawler": 0.31})[0].jumped is False
     assert jump(history, {"crawler": 0.80})[0].jumped is True
     assert jump(history, {"crawler": 0.0})[0].jumped is True
+    assert [(reading.name, reading.jumped) for reading in jump(history, {})] == [("crawler", True)]
 
 
 def test_a_filter_that_is_new_is_judged_against_nothing_removed() -> None:
-    reading = jump([{"a": 0.1}] * 5, {"b": 0.5})[0]
-    assert (reading.expected, reading.jumped) == (0.0, True)
+    gone, new = jump([{"a": 0.1}] * 5, {"b": 0.5})
+    assert (gone.name, gone.share, gone.expected) == ("a", 0.0, 0.1)
+    assert (new.name, new.expected, new.jumped) == ("b", 0.0, True)
 
 
 def test_too_little_history_gives_no_judgement() -> None:

@@ -14,6 +14,7 @@ from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["silver", "visits"])
 VISITS = CONTRACTS["silver.visits"]
+LETTERS = CONTRACTS["bronze.dead_letters"]
 
 
 def hour(number: int, crawlers: int, rows: int = 1000) -> Entry:
@@ -23,7 +24,8 @@ def hour(number: int, crawlers: int, rows: int = 1000) -> Entry:
         version=number,
         rows_in=rows,
         rows_out=rows - crawlers,
-        reasons={"filtered.crawler": crawlers, "duplicates": 0},
+        # As it is published: a filter that removed nothing is not among the reasons.
+        reasons={**({"filtered.crawler": crawlers} if crawlers else {}), "duplicates": 0},
     )
 
 
@@ -55,6 +57,37 @@ def test_an_hour_of_few_rows_says_nothing() -> None:
 
 def test_a_first_hour_has_nothing_to_be_compared_with() -> None:
     assert judged([], hour(0, 900)).passed
+
+
+def letters(number: int, dead: int, rows: int) -> Entry:
+    key = f"2026-01-05T{number:02d}"
+    return Entry(dataset=LETTERS.dataset, partition=key, version=number, rows_in=rows, rows_out=dead, reasons={})
+
+
+def accepted(past: list[Entry], *now: Entry) -> Any:
+    held = {entry.partition: entry for entry in (*past, *now)}
+    step = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset: held))
+    commit = Commit(
+        dataset=LETTERS.dataset, version=99, entries={entry.partition: entry for entry in now}, info={"rows": 0}
+    )
+    (result,) = share_results(KEY, LETTERS, step, commit)  # type: ignore[arg-type]
+    return result
+
+
+def test_quiet_hours_are_judged_with_those_before_them_until_there_are_rows_enough() -> None:
+    broken = [letters(number, 40, 40) for number in range(3)]
+    assert accepted([], broken[0]).passed
+    result = accepted(broken[:2], broken[2])
+    assert not result.passed
+    assert "bronze.dead_letters 2026-01-05T00..2026-01-05T02: 120 of 120 rows" in result.description
+    # What came later, and busy hours, are not among them.
+    assert accepted([letters(4, 0, 90), letters(1, 0, 90), letters(0, 300, 300)], letters(2, 90, 90)).passed
+    assert not accepted([], *broken).passed
+
+
+def test_a_busy_hour_is_judged_by_itself() -> None:
+    assert not accepted([letters(0, 0, 10_000)], letters(1, 190, 200)).passed
+    assert accepted([], letters(1, 100, 200)).passed
 
 
 def test_shares_add_up_over_the_partitions_of_a_run() -> None:

@@ -1,9 +1,8 @@
 """Replays of dead letters (see Dead-Letter): a corrected line arrives again, in the hour of the line it corrects.
 
 The correction is a landed file of its own, named after the position of the dead letter, so that replaying
-twice, or with a
-better correction, replaces the file instead of adding a row. It is read like anything that was landed, and
-every row that comes of it says by its `source_file` that it was replayed.
+twice, or with a better correction, replaces the file instead of adding a row. It is read like anything that was landed,
+and every row that comes of it says by its `source_file` that it was replayed.
 
 Source: Data Engineering Design Patterns, ch. 3.
 """
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from patterns.core.errors import PlatformError
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
-from patterns.ingestion.readiness_marker import mark
+from patterns.ingestion.readiness_marker import FLAG, mark
 from patterns.ingestion.whole_files import write_whole
 
 Position = tuple[str, int]
@@ -93,6 +92,14 @@ def read(lines: Iterable[str], where: str) -> list[Correction]:
                 where=where,
                 next_step='write {"source_file": …, "source_offset": …, "payload": …} a line',
             ) from error
+        try:
+            correction.payload.encode()
+        except UnicodeEncodeError as error:
+            raise ReplayRefused(
+                what=f"the payload of line {number} is no text: {error.reason} at character {error.start}",
+                where=where,
+                next_step="write it without lone surrogates (\\ud800 to \\udfff)",
+            ) from error
         if "\n" in correction.payload:
             raise ReplayRefused(
                 what=f"the payload of line {number} has a line break", where=where, next_step="write it as one line"
@@ -122,17 +129,25 @@ def land(corrections: Sequence[Correction], dead: Iterable[Position], landing: P
             where="bronze.dead_letters",
             next_step="list them: blogdata sql 'SELECT source_file, source_offset, reasons FROM bronze.dead_letters'",
         )
-    files = []
-    for correction in corrections:
-        hour = correction.arrival_hour
-        folder = landing / "visits" / f"date={hour[:10]}" / f"hour={hour[11:]}"
-        name = file_name(correction.position, log=correction.source_file.removesuffix(".gz").endswith(".log"))
-        write_whole(folder / name, correction.payload.encode() + b"\n")
-        files.append(f"visits/date={hour[:10]}/hour={hour[11:]}/{name}")
-    hours = tuple(sorted({correction.arrival_hour for correction in corrections}))
-    for hour in hours:
-        mark(landing / "visits" / f"date={hour[:10]}" / f"hour={hour[11:]}")
-    return Replay(files=tuple(files), hours=hours)
+    contents = {_place(correction): correction.payload.encode() + b"\n" for correction in corrections}
+    # A file that is written anew has another time, and its hour would be published again for nothing.
+    changed = {
+        place: content
+        for place, content in contents.items()
+        if not (landing / place).is_file() or (landing / place).read_bytes() != content
+    }
+    for place, content in changed.items():
+        write_whole(landing / place, content)
+    for folder in sorted({(landing / place).parent for place in contents}):
+        if not (folder / FLAG).is_file() or any((landing / place).parent == folder for place in changed):
+            mark(folder)
+    return Replay(files=tuple(contents), hours=tuple(sorted({correction.arrival_hour for correction in corrections})))
+
+
+def _place(correction: Correction) -> str:
+    hour = correction.arrival_hour
+    name = file_name(correction.position, log=correction.source_file.removesuffix(".gz").endswith(".log"))
+    return f"visits/date={hour[:10]}/hour={hour[11:]}/{name}"
 
 
 def file_name(position: Position, *, log: bool) -> str:

@@ -120,19 +120,20 @@ def jump(
         floor: Smallest standard deviation taken, so that a steady past does not make every change a jump.
 
     Returns:
-        One reading per filter of this run, by name. A filter absent from a past run had share 0 there.
+        One reading per filter of this run or of a past one, by name. A filter absent from a run had share 0 there.
     """
     readings = []
-    for name in sorted(now):
+    for name in sorted({*now, *(name for shares in history for name in shares)}):
+        share = now.get(name, 0.0)
         past = [shares.get(name, 0.0) for shares in history]
         expected = fmean(past) if past else None
         deviations = None
         if expected is not None and len(past) >= 3:
-            deviations = (now[name] - expected) / max(stdev(past), floor)
+            deviations = (share - expected) / max(stdev(past), floor)
         readings.append(
             JumpReading(
                 name=name,
-                share=now[name],
+                share=share,
                 expected=expected,
                 deviations=deviations,
                 jumped=deviations is not None and not math.fabs(deviations) <= bound,

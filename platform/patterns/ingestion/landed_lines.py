@@ -21,6 +21,13 @@ REPLAY_PREFIX = "replay-"
 CHUNK = 1 << 20
 
 
+def is_replay() -> Column:
+    """Build what tells whether a row came by a corrected dead letter, from its `source_file`."""
+    from pyspark.sql import functions as F
+
+    return F.element_at(F.split("source_file", "/"), -1).startswith(REPLAY_PREFIX)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LandedSize:
     """What a file holds: its lines, and its bytes when every line ends in a line feed."""

@@ -1,0 +1,82 @@
+"""What dead letters take from a full load, and what their corrections do not take from others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from blogdata.pipeline import Pipeline
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, event
+from patterns.error_management import dead_letter_replay as replays
+from patterns.error_management.dead_letter_replay import Correction
+
+HOUR = "2026-01-05T10"
+TIMES = {f"{name}_datetime": "2020-05-05T00:00:00Z" for name in ("registered", "first_connection", "last_connection")}
+USERS = [json.dumps({"id": name, "login": name, "email": "a@example.org", **TIMES}).encode() for name in "abcd"]
+DEVICES = [b"type;full_name;version", b"PC;One;1", b"PC;Two;2", b"Phone;Three;3"]
+
+
+def deliver(deployment: Deployment, file: str, lines: list[bytes]) -> None:
+    path = deployment.landing / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    (path.parent / "_SUCCESS").touch()
+
+
+def accepted(deployment: Deployment, *datasets: str) -> list[str]:
+    return Pipeline(deployment.settings, quiet=True, accept="size").run(select=datasets).problems
+
+
+def current(deployment: Deployment) -> list[str]:
+    return sorted(user for user, valid_to in deployment.rows("silver.users", "user_id", "valid_to") if valid_to is None)
+
+
+def test_users_are_not_removed_because_their_delivery_became_dead_letters(deploy: Deploy) -> None:
+    made = deploy("dead-users")
+    deliver(made, "users/date=2026-01-05/users.json", USERS)
+    assert made.run().problems == []
+    deliver(made, "users/date=2026-01-06/users.json", [USERS[0], b"{", b"{", b"{"])
+    for _ in range(2):
+        (problem, *_) = made.run().problems
+        assert "3 of 4 rows are dead letters; 1 can be used, there were 4" in problem
+        assert "blogdata run --select silver.users --accept size" in problem
+        assert current(made) == ["a", "b", "c", "d"]
+    assert accepted(made, "silver.users", "silver.users_current") == []
+    assert current(made) == sorted(made.rows("silver.users_current", "user_id")) == ["a"]
+    assert made.run().problems == []
+    assert made.problems() == []
+
+
+def test_devices_are_not_removed_because_a_column_was_renamed(deploy: Deploy) -> None:
+    made = deploy("dead-devices")
+    deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
+    assert made.run().problems == []
+    deliver(made, "devices/date=2026-01-06/devices.csv", [b"kind;full_name;version", *DEVICES[1:]])
+    (problem, *_) = made.run().problems
+    assert "4 of 4 rows are dead letters; 0 can be used, there were 3" in problem
+    assert len(made.rows("silver.devices", "full_name")) == 3
+    assert accepted(made, "silver.devices") == []
+    assert made.rows("silver.devices", "full_name") == []
+
+
+@pytest.mark.parametrize("name", ["visits.json", "a.json"])
+def test_a_correction_does_not_win_over_what_came_in_its_hour(deploy: Deploy, tmp_path: Path, name: str) -> None:
+    made = deploy(f"corrected-{name}")
+    file = made.land(HOUR, [event("10:05", "/a"), b"{"], name=name)
+    assert made.run().problems == []
+    ((source, offset),) = made.rows("bronze.dead_letters", "source_file", "source_offset")
+    correction = Correction(
+        source_file=source, source_offset=offset, payload=event("10:05", "/a", user_id="somebody else").decode()
+    )
+    landed = replays.land([correction], [(source, offset)], made.landing)
+    assert made.run().problems == []
+    assert made.rows("silver.visits", "user_id", "source_file") == [
+        ("user-/a", f"visits/{file.parent.parent.name}/{file.parent.name}/{name}")
+    ]
+    assert made.rows("silver.visit_conflicts", "source_file") == list(landed.files)
+    # The same correction once more changes nothing, and nothing is published again.
+    replays.land([correction], [(source, offset)], made.landing)
+    assert made.run().runs == 0
