@@ -50,7 +50,6 @@ STAGES = (
     ),
     Stage(name="days", datasets=DAILY, grain=Grain.DAY),
     Stage(name="weeks", datasets=WEEKLY, grain=Grain.WEEK),
-    # Nothing reads it, and its replays may be refused: it keeps nobody waiting.
     Stage(name="users today", datasets=("silver.users_current",), grain=Grain.DAY),
 )
 """Everything from the landing zone to gold, in the order in which it must run."""

@@ -79,10 +79,11 @@ def stale_same_hours(events: EventLog, dataset: str, above: str) -> list[str]:
     )
 
 
-def stale_periods(events: EventLog, dataset: str, grain: Grain) -> list[str]:
+def stale_periods(events: EventLog, dataset: str, grain: Grain, newest: str | None = None) -> list[str]:
     """Give the days or weeks in which an hour of silver.visits_enriched is newer than what the dataset read.
 
-    Final ones are not among them.
+    Final ones are not among them: those before the lookback of the newest period, which is the one with the newest
+    rows unless another is named.
     """
     above = "silver.visits_enriched"
     within: dict[str, list[Entry]] = defaultdict(list)
@@ -90,7 +91,7 @@ def stale_periods(events: EventLog, dataset: str, grain: Grain) -> list[str]:
         within[coarser(hour, Grain.HOUR, grain)].append(entry)
     published = events.publications(dataset)
     behind = sorted(key for key, entries in within.items() if _is_behind(published.get(key), above, entries))
-    return open_periods(dataset, behind, published, max(within, default=""))
+    return open_periods(dataset, behind, published, newest or max(within, default=""))
 
 
 def open_periods(dataset: str, keys: Iterable[str], published: Mapping[str, Entry], newest: str) -> list[str]:

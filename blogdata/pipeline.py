@@ -101,11 +101,15 @@ class Pipeline:
         with self._running() as (instance, outcome):
             if not select and pending(self._settings.landing):
                 self._materialize(instance, [HOURLY_LOGS], {}, "access logs", outcome)
-            for stage in STAGES:
+            *needed, today = STAGES
+            for stage in needed:
                 if outcome.ok:
                     self._stage(instance, stage, window, select, outcome)
             if outcome.ok and self._serving:
                 self._serve(instance, window, select, outcome)
+            # Nothing reads it, and its replays may be refused: it keeps nobody waiting.
+            if outcome.ok:
+                self._stage(instance, today, window, select, outcome)
         return outcome
 
     def replay(self, runs: Sequence[PlannedRun]) -> Outcome:

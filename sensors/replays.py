@@ -36,9 +36,9 @@ def plan_replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
     try:
         names.known([config.dataset], CONTRACTS, where="dataset")
         keys = plan.named(config.dataset, config.partitions or None, access.landing_path, access.events)
+        runs = plan.replay({config.dataset: dict.fromkeys(keys, ASKED)}, access.events)
     except PlatformError as error:
         raise failure(context, error) from error
-    runs = plan.replay({config.dataset: dict.fromkeys(keys, ASKED)}, access.events)
     if not config.only_plan:
         replays.ask(access.lake, access.events, config.dataset, runs, context.run_id)
     context.add_output_metadata({"runs": len(runs), "plan": _table(runs, Past(access.events))})
@@ -58,7 +58,6 @@ def replay() -> None:
     asset_selection=dg.AssetSelection.groups("bronze", "silver", "gold"),
     minimum_interval_seconds=15,
     description="Carries out the replays that the job `replay` has planned, one run after the other",
-    tags={"pattern/dead-letter": ""},
 )
 def replay_runs(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     """Ask for the first run of each replay that is not done; close the replays of which nothing is left."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import dagster as dg
 
 from assets.staleness import stale_periods
@@ -15,16 +17,24 @@ from sensors import jobs
 # Not `build_schedule_from_partitioned_job`: it runs the newest partition, and here that is the one still running.
 
 
-@dg.schedule(cron_schedule="0 2 * * *", job=jobs.daily, description="The gold datasets of yesterday")
-def daily_at_two(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
-    """Ask for the day that has ended."""
-    return _last(context, Grain.DAY)
+@dg.schedule(
+    cron_schedule="0 2 * * *",
+    job=jobs.daily,
+    description="The gold datasets of yesterday, and of the days before it that late rows have touched",
+)
+def daily_at_two(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest]:
+    """Ask for the day that has ended, and after it for those that are behind."""
+    return _with_behind(context, lake, Grain.DAY, "gold.visits_cube_daily", "gold.page_stats")
 
 
-@dg.schedule(cron_schedule="0 3 * * 1", job=jobs.weekly, description="The gold datasets of last week")
-def weekly_on_monday(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
-    """Ask for the week that has ended."""
-    return _last(context, Grain.WEEK)
+@dg.schedule(
+    cron_schedule="0 3 * * 1",
+    job=jobs.weekly,
+    description="The gold datasets of last week, and of the weeks before it that late rows have touched",
+)
+def weekly_on_monday(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest]:
+    """Ask for the week that has ended, and after it for those that are behind."""
+    return _with_behind(context, lake, Grain.WEEK, "gold.visits_cube_weekly")
 
 
 @dg.schedule(
@@ -49,9 +59,13 @@ def visits_weekly_on_monday(context: dg.ScheduleEvaluationContext, lake: LakeRes
     return _with_lookback(context, lake, "gold.visits_weekly", Grain.WEEK)
 
 
-def _last(context: dg.ScheduleEvaluationContext, grain: Grain) -> dg.RunRequest:
-    key = key_of(context.scheduled_execution_time - grain.length, grain)
-    return dg.RunRequest(run_key=key, partition_key=key)
+def _with_behind(
+    context: dg.ScheduleEvaluationContext, lake: LakeResource, grain: Grain, *datasets: str
+) -> list[dg.RunRequest]:
+    current = key_of(context.scheduled_execution_time - grain.length, grain)
+    # Conditions ask for a period when all of its hours are there; when one never comes, nobody else asks.
+    behind = {key for dataset in datasets for key in stale_periods(lake.events, dataset, grain) if key < current}
+    return _requests(current, [current, *sorted(behind)])
 
 
 def _with_lookback(
@@ -60,12 +74,14 @@ def _with_lookback(
     lookback = lookback_of(CONTRACTS[dataset])
     assert lookback is not None
     current = key_of(context.scheduled_execution_time - grain.length, grain)
-    touched = stale_periods(lake.events, dataset, grain)
+    # The period that runs now has begun, with rows in it: what is final is decided by the one that has ended.
+    touched = stale_periods(lake.events, dataset, grain, current)
+    return _requests(current, static_late_data_integrator.due(current, touched, lookback))
+
+
+def _requests(current: str, keys: Sequence[str]) -> list[dg.RunRequest]:
     # One execution a period, whatever it finds: a tick that is repeated asks for the same runs.
-    return [
-        dg.RunRequest(run_key=f"{current}/{key}", partition_key=key)
-        for key in static_late_data_integrator.due(current, touched, lookback)
-    ]
+    return [dg.RunRequest(run_key=f"{current}/{key}", partition_key=key) for key in keys]
 
 
 data_docs_at_four = dg.ScheduleDefinition(

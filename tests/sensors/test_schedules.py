@@ -20,34 +20,42 @@ from sensors.schedules import (
 )
 
 
-def asked(schedule: dg.ScheduleDefinition, defs: dg.Definitions, moment: datetime) -> list[str]:
-    context = dg.build_schedule_context(scheduled_execution_time=moment, repository_def=defs.get_repository_def())
+def asked(schedule: dg.ScheduleDefinition, defs: dg.Definitions, lake: LakeResource, *moment: int) -> list[str]:
+    context = dg.build_schedule_context(
+        scheduled_execution_time=datetime(*moment, tzinfo=timezone.utc),  # type: ignore[misc, arg-type]
+        repository_def=defs.get_repository_def(),
+        resources={"lake": lake},
+    )
     return [request.tags["dagster/partition"] for request in schedule.evaluate_tick(context).run_requests or ()]
 
 
-def test_at_two_in_the_morning_yesterday_is_computed(defs: dg.Definitions) -> None:
-    assert asked(daily_at_two, defs, datetime(2026, 1, 6, 2, tzinfo=timezone.utc)) == ["2026-01-05"]
+def test_at_two_in_the_morning_yesterday_is_computed(defs: dg.Definitions, lake: LakeResource) -> None:
+    assert asked(daily_at_two, defs, lake, 2026, 1, 6, 2) == ["2026-01-05"]
 
 
-def test_on_monday_last_week_is_computed(defs: dg.Definitions) -> None:
-    assert asked(weekly_on_monday, defs, datetime(2026, 1, 12, 3, tzinfo=timezone.utc)) == ["2026-01-05"]
+def test_on_monday_last_week_is_computed(defs: dg.Definitions, lake: LakeResource) -> None:
+    assert asked(weekly_on_monday, defs, lake, 2026, 1, 12, 3) == ["2026-01-05"]
+
+
+def test_late_rows_of_a_day_that_lacks_hours_are_taken_in_at_night(defs: dg.Definitions, lake: LakeResource) -> None:
+    read = enriched(lake.lake, ["2026-01-02T10", "2026-01-05T10"], read=0)
+    for dataset in ("gold.visits_cube_daily", "gold.page_stats"):
+        publish(lake.lake, dataset, "event_date", {"2026-01-02": 1, "2026-01-05": 1}, inputs={HOURLY: read})
+    enriched(lake.lake, ["2026-01-02T10", "2026-01-06T01"], read=0)
+    # The day that runs now is not asked for.
+    assert asked(daily_at_two, defs, lake, 2026, 1, 6, 2) == ["2026-01-05", "2026-01-02"]
 
 
 def test_at_half_past_two_referrals_take_the_late_rows_of_two_weeks_with_them(
     defs: dg.Definitions, lake: LakeResource
 ) -> None:
-    new, late, final = "2026-01-20", "2026-01-07", "2026-01-05"
+    # The first day of the window is among them, though rows of the running day are there already.
+    new, late, final = "2026-01-20", "2026-01-06", "2026-01-05"
     day_of = {day: f"{day}T10" for day in (new, late, final, "2026-01-08")}
     read = enriched(lake.lake, list(day_of.values()), read=0)
     publish(lake.lake, "gold.referral_stats", "event_date", dict.fromkeys(day_of, 1), inputs={HOURLY: read})
-    enriched(lake.lake, [day_of[late], day_of[final]], read=0)
-    context = dg.build_schedule_context(
-        scheduled_execution_time=datetime(2026, 1, 21, 2, 30, tzinfo=timezone.utc),
-        repository_def=defs.get_repository_def(),
-        resources={"lake": lake},
-    )
-    requests = referrals_at_half_past_two.evaluate_tick(context).run_requests or ()
-    assert [request.tags["dagster/partition"] for request in requests] == [new, late]
+    enriched(lake.lake, [day_of[late], day_of[final], "2026-01-21T01"], read=0)
+    assert asked(referrals_at_half_past_two, defs, lake, 2026, 1, 21, 2, 30) == [new, late]
 
 
 def test_on_monday_the_page_views_of_weeks_that_late_rows_still_change_run_too(
@@ -56,14 +64,8 @@ def test_on_monday_the_page_views_of_weeks_that_late_rows_still_change_run_too(
     new, late, final = "2026-04-06", "2026-01-05", "2025-12-29"
     read = enriched(lake.lake, [f"{week}T10" for week in (new, late, final)], read=0)
     publish(lake.lake, "gold.visits_weekly", "event_week", dict.fromkeys((new, late, final), 1), inputs={HOURLY: read})
-    enriched(lake.lake, [f"{late}T10", f"{final}T10"], read=0)
-    context = dg.build_schedule_context(
-        scheduled_execution_time=datetime(2026, 4, 13, 3, 30, tzinfo=timezone.utc),
-        repository_def=defs.get_repository_def(),
-        resources={"lake": lake},
-    )
-    requests = visits_weekly_on_monday.evaluate_tick(context).run_requests or ()
-    assert [request.tags["dagster/partition"] for request in requests] == [new, late]
+    enriched(lake.lake, [f"{late}T10", f"{final}T10", "2026-04-13T01"], read=0)
+    assert asked(visits_weekly_on_monday, defs, lake, 2026, 4, 13, 3, 30) == [new, late]
 
 
 def test_the_clock_starts_days_weeks_and_the_data_docs_in_utc() -> None:
