@@ -169,15 +169,12 @@ class Lineage:
         """Run one of Delta's statements on a table, as whoever maintains it does; `{table}` in it stands for it."""
         self.spark.sql(sql.format(table=f"delta.`{self.lake.path(dataset)}`")).collect()
 
-    def problems(self) -> list[str]:
-        """Give what does not add up in the ledger."""
-        return [
-            f"{name} {line.entry.partition}: {line.problem}"
-            for name, contract in CONTRACTS.items()
-            if self.lake.version(name) is not None
-            for line in ledger.audit(self.lake, self.events, contract)
-            if line.problem
-        ]
+    def problems(self, dataset: str) -> list[str]:
+        """Give what does not add up in the account of a table."""
+        if self.lake.version(dataset) is None:
+            return []
+        lines = ledger.audit(self.lake, self.events, CONTRACTS[dataset])
+        return [f"{dataset} {line.entry.partition}: {line.problem}" for line in lines if line.problem]
 
     def _target(self, contract: Contract, run: str, probe: Path | None) -> Target:
         return target(self.root, run, contract=contract, **({} if probe is None else {"probe": str(probe)}))
