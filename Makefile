@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster laws chaos model mutants lint format bench clean
+.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin

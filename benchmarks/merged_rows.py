@@ -74,7 +74,7 @@ def _rows(spark: Any, rows: int, state: int) -> DataFrame:
 
 
 def _merge(bench: Bench, lake: Lake, contract: Contract, rows: int, number: int) -> None:
-    changed = _rows(bench.spark, rows, number + 1000).where(F.xxhash64("id") % ONE_IN == 0)
+    changed = _rows(bench.spark, rows, number + 1000).where(F.xxhash64("id", F.lit(number)) % ONE_IN == 0)
     merge(changed, _target(lake, contract, f"merge {number}"), Provenance(), deleted=None)
 
 

@@ -15,7 +15,7 @@ COUNTS = (
 COUNTED = Rule(
     name="counts_are_plausible",
     expression="events >= 1 AND visits BETWEEN 1 AND events AND users BETWEEN 1 AND events",
-    description="A group has events, and and neither more visits nor more users than events",
+    description="A group has events, and neither more visits nor more users than events",
 )
 STANDS_FOR = "sum(events)"
 AGGREGATED = {"aggregated": "sum(events) - count(1)"}
