@@ -1,4 +1,4 @@
-"""A companion's log follows its main table's: every commit once, in order, and for ever. Without a JVM.
+"""A companion's log follows its main table's: every commit once, in order, and for ever.
 
 Pattern: Transactional Writer.
 """
@@ -9,6 +9,7 @@ import json
 import time
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -83,6 +84,19 @@ def test_what_was_followed_is_not_forgotten_with_the_transactions_of_the_time(la
     time.sleep(1.2)
     commit(lake, 3)
     assert lake.version(BESIDE) == 4
+
+
+def test_what_was_followed_is_not_forgotten_when_spark_writes_a_checkpoint(spark: Any, lake: Lake) -> None:
+    for number in range(3):
+        commit(lake, number)
+    assert lake.version(BESIDE) == 3
+    time.sleep(1.2)
+    for _ in range(2):
+        spark.sql(f"ALTER TABLE delta.`{lake.path(BESIDE)}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+    assert list(Path(lake.path(BESIDE), "_delta_log").glob("*.checkpoint*.parquet"))
+    commit(lake, 3)
+    assert lake.version(BESIDE) == 6, "two commits of Spark's, and one that was followed"
+    assert lake.rows(BESIDE, "key") == {KEY: 3}
 
 
 def test_a_companion_without_its_main_table_is_empty(lake: Lake) -> None:

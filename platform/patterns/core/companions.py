@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 APPEARS_WITH = "blogdata.appears_with"
 """Table property: the dataset whose commits this table follows."""
 FOLLOWED = "followed"
+_NEVER = 2**63 - 1
 _TRIES = 100
 
 
@@ -169,7 +170,8 @@ def _commit(table: DeltaTable, main: str, version: int, held: Mapping[str, Any])
             custom_metadata={"userMetadata": json.dumps(info)},
             # An overwrite that overtakes another commit would bring back what that one removed.
             max_commit_retries=0,
-            # Without a time it never expires: a companion that forgot it would follow everything once more.
-            app_transactions=[Transaction(main, version)],
+            # A companion that forgot it would follow everything once more. Of a transaction without a time delta-rs
+            # thinks that it never expires, and Spark that it has: its time is one that never comes.
+            app_transactions=[Transaction(main, version, _NEVER)],
         ),
     )
