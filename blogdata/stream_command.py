@@ -42,6 +42,7 @@ def stream(
     from orchestration import stream as streams
     from orchestration.stream import Place
     from patterns.error_management.checkpointer import appended
+    from patterns.ingestion.streamed_files import misnamed_in, told_misnamed
     from resources.spark import SparkResource
 
     if dataset not in (STREAM.name, *STREAM.datasets):
@@ -92,12 +93,16 @@ def stream(
             renew = False
             stop.wait(min(2.0**failures, 30.0))
     published = dict.fromkeys(STREAM.datasets, 0)
+    misnamed: set[str] = set()
     for name in STREAM.datasets:
         for commit in appended(lake, name):
             if commit.info["run"]["run_id"] != run_id:
                 break
             published[name] += commit.rows_out
+            misnamed.update(misnamed_in([commit]))
     if as_json:
         say_json(published)
     else:
         console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()), markup=False)
+        if misnamed:
+            console.print(told_misnamed(sorted(misnamed)), markup=False)

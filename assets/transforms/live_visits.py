@@ -24,7 +24,7 @@ from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.error_management.checkpointer import appended
 from patterns.error_management.late_data_detector import Strategy, StreamProgress
 from patterns.error_management.windowed_deduplicator import Verdict
-from patterns.ingestion.streamed_files import SCHEMA, StreamedFiles, by_hour, without
+from patterns.ingestion.streamed_files import MISNAMED, SCHEMA, StreamedFiles, by_hour, without
 from patterns.quality.changes import Append
 from quality.contracts import STREAMED
 from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
@@ -108,7 +108,7 @@ def _land(batch: MicroBatch, this: _Batch) -> Commit:
         left_out = {"taken_in_before": old[key].lines} if key in old else {}
         accounts[key] = Account(rows_in=size.lines, reasons=left_out)
         expected[key] = {"bytes": size.bytes - (old[key].bytes if key in old else 0)}
-    notes = {"renewed": renewed, "files": len(batch.files), "misnamed": sorted(misnamed)}
+    notes = {"renewed": renewed, "files": len(batch.files), MISNAMED: sorted(misnamed)}
     rows = judged.withColumn("batch", F.lit(this.label))
     return batch.append(rows, BRONZE, this.once(**notes), accounts=accounts, expected=expected)
 

@@ -55,7 +55,6 @@ def passed_checks(
 ) -> tuple[Sequence[LedgerLine], list[dg.AssetCheckResult]]:
     """Report the checks of a publication: the contract held, or nothing were published; the ledger is computed now."""
     lines = ledger.audit(step.lake, step.events, contract, list(commit.entries))
-    problems = {line.entry.partition: line.problem for line in lines if line.problem}
     results = [
         dg.AssetCheckResult(
             check_name=CONTRACT,
@@ -67,22 +66,7 @@ def passed_checks(
                 "table_version": commit.version,
             },
         ),
-        dg.AssetCheckResult(
-            check_name=LEDGER,
-            asset_key=key,
-            passed=not problems,
-            severity=dg.AssetCheckSeverity.ERROR,
-            metadata={
-                "rows_in": sum(line.entry.rows_in for line in lines),
-                "rows_out": sum(line.entry.rows_out for line in lines),
-                # One figure a reason: pages show and plot figures, and hide JSON behind a link.
-                **{
-                    f"left_out/{reason}": sum(line.entry.reasons.get(reason, 0) for line in lines)
-                    for reason in sorted({reason for line in lines for reason in line.entry.reasons})
-                },
-                **({"problems": dict(problems)} if problems else {}),
-            },
-        ),
+        ledger_result(key, lines),
     ]
     if contract.parts is not None:
         partial = {
@@ -101,6 +85,27 @@ def passed_checks(
         )
     results += share_results(key, contract, step, commit)
     return lines, [*results, *finality_results(key, contract, step, commit)]
+
+
+def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetCheckResult:
+    """Report whether accounts add up."""
+    problems = {line.entry.partition: line.problem for line in lines if line.problem}
+    return dg.AssetCheckResult(
+        check_name=LEDGER,
+        asset_key=key,
+        passed=not problems,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={
+            "rows_in": sum(line.entry.rows_in for line in lines),
+            "rows_out": sum(line.entry.rows_out for line in lines),
+            # One figure a reason: pages show and plot figures, and hide JSON behind a link.
+            **{
+                f"left_out/{reason}": sum(line.entry.reasons.get(reason, 0) for line in lines)
+                for reason in sorted({reason for line in lines for reason in line.entry.reasons})
+            },
+            **({"problems": dict(problems)} if problems else {}),
+        },
+    )
 
 
 def failed_checks(key: dg.AssetKey, contract: Contract, error: PlatformError) -> Iterator[dg.AssetCheckResult]:

@@ -15,6 +15,8 @@ from services.processes import ProcessIdentity
 
 LEASE = timedelta(hours=6)
 """How long a claim of another machine counts: nobody here can tell whether its process lives."""
+RENEWAL = LEASE / 6
+"""How often whoever works without an end renews its claim, so that it counts on other machines, too."""
 
 
 def this_run() -> str:

@@ -48,6 +48,10 @@ class StreamBusy(PlatformError):
     """Somebody else is running the stream."""
 
 
+class StreamLost(PlatformError):
+    """Somebody else has taken the stream over."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where a stream publishes, and as whom; it travels to the process that works on the batches.
@@ -220,6 +224,7 @@ def run(
 
     Raises:
         StreamBusy: Somebody else is running it.
+        StreamLost: Somebody else has taken it over, because this one had not been heard of for the length of a lease.
         IncompatibleCheckpoint: It has changed since its checkpoint was made.
         CheckpointDamaged: Its checkpoint cannot be gone on with.
         PlatformError: What its batches raise.
@@ -230,7 +235,7 @@ def run(
             where=stream.name,
             next_step="run it where Spark may load the jar; the batch datasets have the same rows",
         )
-    with _alone(place.lake, stream.name), _translated(stream.name):
+    with _alone(place.lake, stream.name) as claim, _translated(stream.name):
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
         lines = stream.source.lines(spark, place.landing)
         writer = lines.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
@@ -241,6 +246,7 @@ def run(
             query = writer.trigger(processingTime=f"{every_seconds:g} seconds").start()
         try:
             while not query.awaitTermination(1):
+                claim.keep()
                 if stop is not None and stop.is_set():
                     _let_finish(query)
                     return
@@ -256,22 +262,55 @@ def _let_finish(query: Any) -> None:
         time.sleep(0.2)
 
 
+class _Claim:
+    """The claim of whoever runs a stream, which does not lapse while it runs."""
+
+    def __init__(self, lake: Lake, name: str) -> None:
+        self._claims = Claims(lake, f"stream {name}", alive=owners.alive)
+        self._name = name
+        self._owner = owners.this_run()
+        self._renewed = 0.0
+
+    def take(self) -> None:
+        self._renewed = time.time()
+        if not self._claims.take([self._name], self._owner):
+            raise StreamBusy(
+                what=f"the stream '{self._name}' is being run already",
+                where=self._holder(),
+                next_step="nothing has to be done: what has landed is taken in there; or end that process first",
+            )
+
+    def keep(self) -> None:
+        """Renew it when it is time to; the clock goes on also while a machine sleeps."""
+        now = time.time()
+        if now - self._renewed < owners.RENEWAL.total_seconds():
+            return
+        if not self._claims.renew([self._name], self._owner):
+            raise StreamLost(
+                what=f"the stream '{self._name}' was taken over, because its claim had lapsed",
+                where=self._holder(),
+                next_step="nothing has to be done: what has landed is taken in there; if this machine slept, or its "
+                "clock was changed, see that it does not happen again",
+            )
+        self._renewed = now
+
+    def release(self) -> None:
+        self._claims.release([self._name], self._owner)
+
+    def _holder(self) -> str:
+        held = self._claims.held().get(self._name)
+        return f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else self._name
+
+
 @contextmanager
-def _alone(lake: Lake, name: str) -> Iterator[None]:
+def _alone(lake: Lake, name: str) -> Iterator[_Claim]:
     """Two queries on one checkpoint would end each other."""
-    claims = Claims(lake, f"stream {name}", alive=owners.alive)
-    owner = owners.this_run()
-    if not claims.take([name], owner):
-        held = claims.held().get(name)
-        raise StreamBusy(
-            what=f"the stream '{name}' is being run already",
-            where=f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else name,
-            next_step="nothing has to be done: what has landed is taken in there; or end that process first",
-        )
+    claim = _Claim(lake, name)
+    claim.take()
     try:
-        yield
+        yield claim
     finally:
-        claims.release([name], owner)
+        claim.release()
 
 
 def is_running(lake: Lake, name: str) -> bool:

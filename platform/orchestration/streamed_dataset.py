@@ -2,23 +2,27 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from orchestration import stream as streams
-from orchestration.checks import check_specs, failed_checks, passed_checks
+from orchestration.checks import LEDGER, check_specs, failed_checks, ledger_result, passed_checks
 from orchestration.concurrent_runner import pool_of
 from orchestration.dataset import ACCEPT, RESOURCES, failure, key_of, run_context, slug
 from orchestration.lineage import column_schema
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
+from patterns.core import ledger
 from patterns.core.commit import Commit, Entry
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
+from patterns.core.lake import Lake
 from patterns.core.run import code_version
 from patterns.error_management.checkpointer import appended
+from patterns.ingestion.streamed_files import MISNAMED, misnamed_in, told_misnamed
 
 
 def streamed(
@@ -78,20 +82,8 @@ def streamed(
         )
         try:
             with context.resources.spark.guard() as spark:
-                streams.run(spark, stream, place, checkpoints=access.checkpoints_path)
-                for name in stream.datasets:
-                    commit = added(access, name, before[name])
-                    if commit is None:
-                        # The checks are asked for whether something was added or not.
-                        for spec in check_specs(key_of(name), contracts[name]):
-                            yield dg.AssetCheckResult(
-                                asset_key=spec.asset_key,
-                                check_name=spec.name,
-                                passed=True,
-                                description="nothing was added",
-                            )
-                        continue
-                    step = Step(
+                steps = {
+                    name: Step(
                         contract=contracts[name],
                         partitions=(),
                         spark=spark,
@@ -99,31 +91,73 @@ def streamed(
                         secrets=context.resources.secrets,
                         run=run,
                     )
-                    _, results = passed_checks(key_of(name), contracts[name], step, commit)
-                    metadata = {**commit.metadata(), "stream": stream.name}
-                    yield dg.MaterializeResult(asset_key=key_of(name), metadata=metadata, check_results=results)
+                    for name in stream.datasets
+                }
+                try:
+                    streams.run(spark, stream, place, checkpoints=access.checkpoints_path)
+                except Exception as fault:
+                    # The batches before the one that failed are there to stay.
+                    yield from _report(context, stream, steps, before, fault)
+                    raise
+                yield from _report(context, stream, steps, before, None)
         except PlatformError as error:
-            for name in stream.datasets:
-                yield from failed_checks(key_of(name), contracts[name], error) if error.where == name else ()
             raise failure(context, error) from error
 
     return tick
 
 
-def added(access: LakeAccess, dataset: str, since: int | None) -> Commit | None:
-    """Give all that a stream has added to a dataset since a version, as one commit; None when it was nothing.
+def _report(
+    context: dg.AssetExecutionContext,
+    stream: Stream,
+    steps: Mapping[str, Step],
+    before: Mapping[str, int | None],
+    fault: Exception | None,
+) -> Iterator[Any]:
+    for name, step in steps.items():
+        key, contract = key_of(name), step.contract
+        refused = fault if isinstance(fault, PlatformError) and fault.where == name else None
+        failed = {check.check_name: check for check in (failed_checks(key, contract, refused) if refused else ())}
+        commits = added(step.lake, name, before[name])
+        if commits:
+            commit = reduce(_together, commits)
+            metadata: dict[str, Any] = {**commit.metadata(), "stream": stream.name}
+            if misnamed := misnamed_in(commits):
+                metadata[MISNAMED] = misnamed
+                context.log.warning(told_misnamed(misnamed))
+            _, passed = passed_checks(key, contract, step, commit)
+            results = [failed.get(check.check_name, check) for check in passed]
+            yield dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results)
+        elif fault is not None:
+            yield from failed.values()
+        else:
+            yield from _unchanged_checks(key, step)
+
+
+def _unchanged_checks(key: dg.AssetKey, step: Step) -> Iterator[dg.AssetCheckResult]:
+    """Report the checks of a dataset to which nothing was added: Dagster asks for them all the same."""
+    for spec in check_specs(key, step.contract):
+        if spec.name == LEDGER:
+            # Rows may have gone all the same, and the logs tell.
+            yield ledger_result(key, ledger.audit(step.lake, step.events, step.contract))
+        else:
+            yield dg.AssetCheckResult(
+                asset_key=key,
+                check_name=spec.name,
+                passed=True,
+                description="nothing was added, nothing waits, and what is there was audited before it was published",
+            )
+
+
+def added(lake: Lake, dataset: str, since: int | None) -> list[Commit]:
+    """Give what a stream has added to a dataset since a version, the oldest first.
 
     Args:
-        access: The lake.
+        lake: The tables' root.
         dataset: Name as `layer.table`.
         since: Version before; None when there was no table.
     """
-    commits: list[Commit] = []
-    for commit in appended(access.lake, dataset):
-        if since is not None and commit.version <= since:
-            break
-        commits.append(commit)
-    return reduce(_together, reversed(commits)) if commits else None
+    newer = takewhile(lambda commit: since is None or commit.version > since, appended(lake, dataset))
+    return list(newer)[::-1]
 
 
 def _together(earlier: Commit, later: Commit) -> Commit:

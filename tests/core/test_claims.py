@@ -41,6 +41,18 @@ def test_who_holds_a_partition_already_is_given_it_again(lake: Lake) -> None:
     assert claims(lake).take([H0], "one") == claims(lake).take([H0], "one") == [H0]
 
 
+def test_a_renewed_claim_counts_as_taken_now_and_a_lost_one_is_not_renewed(lake: Lake) -> None:
+    claims(lake).take([H0, H1], "one")
+    before = claims(lake).held()
+    assert claims(lake).renew([H0], "one") == [H0]
+    after = claims(lake).held()
+    assert after[H0].taken_at > before[H0].taken_at
+    assert after[H1] == before[H1], "only what was asked for"
+    claims(lake, dead="one").take([H0], "heir")
+    assert claims(lake).renew([H0, H2], "one") == []
+    assert {key: claim.owner for key, claim in claims(lake).held().items()} == {H0: "heir"}
+
+
 def test_what_a_dead_one_held_is_free_without_anybody_doing_anything(lake: Lake) -> None:
     claims(lake).take([H0, H1], "victim")
     assert claims(lake, dead="victim").held() == {}

@@ -89,6 +89,20 @@ def test_a_compacted_log_is_read_once(tmp_path: Path) -> None:
     assert checkpoint.every_file() == {path(number) for number in range(11)}
 
 
+def test_what_is_not_committed_is_unfinished_and_so_is_what_is_noted_but_not_planned(tmp_path: Path) -> None:
+    log = {"9.compact": list(range(10)), "10": [10], "11": [11]}
+    checkpoint = used(open_checkpoint(tmp_path, SPEC), 11, committed=10, log=log)
+    assert checkpoint.unfinished() == (path(10), path(11))
+    write(Path(checkpoint.location) / "commits" / "10", 'v1\n{"nextBatchWatermarkMs":0}')
+    assert checkpoint.unfinished() == (path(11),)
+
+
+def test_a_checkpoint_that_has_committed_all_it_has_noted_has_nothing_unfinished(tmp_path: Path) -> None:
+    checkpoint = open_checkpoint(tmp_path, SPEC)
+    assert checkpoint.unfinished() == ()
+    assert used(checkpoint, 3, committed=3).unfinished() == ()
+
+
 def test_the_offsets_are_a_table(tmp_path: Path) -> None:
     used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
     open_checkpoint(tmp_path, replace(SPEC, name="unused"))

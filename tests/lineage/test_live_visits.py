@@ -19,24 +19,20 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import pytest
 
 import oracle
-from assets.live import visits_live
 from assets.transforms.live_visits import DEAD_LETTERS, STREAM
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import ASIDE, BRONZE, HOURS, ONE_BY_ONE, VISITS, contents, in_order, problems, tick
 from orchestration import stream as streams
-from orchestration.dataset import key_of
 from orchestration.stream import StreamFailed
 from patterns.error_management.checkpointer import IncompatibleCheckpoint, appended, checkpoints, kept_rows
 from patterns.error_management.dead_letter import TooManyDeadLetters
 from patterns.ingestion.streamed_files import LandedFileGone
 from quality.contracts import CONTRACTS, STREAMED
-from resources import connections
 
 ALLOWED = timedelta(minutes=15)
 
@@ -230,28 +226,6 @@ def test_a_file_that_is_gone_stops_the_stream_and_back_again_is_taken_in(deploy:
     tick(made)
     assert sorted(made.rows(VISITS, "page")) == ["/a", "/b", "/c"]
     assert problems(made) == []
-
-
-def test_a_tick_of_dagster_reports_each_dataset_and_its_checks(deploy: Deploy) -> None:
-    made = deploy("live-dagster")
-    made.land(HOURS[1], [event("10:05", "/a"), event("10:05", "/a"), b"{"])
-    with dg.instance_for_test() as instance:
-        ran = dg.materialize([visits_live], resources=dict(connections(made.settings)), instance=instance)
-        found = {
-            event.asset_key: event.step_materialization_data.materialization.metadata
-            for event in ran.get_asset_materialization_events()
-        }
-        assert {key: metadata["dagster/row_count"].value for key, metadata in found.items()} == {
-            key_of(BRONZE): 3,
-            key_of(VISITS): 1,
-            key_of(ASIDE): 1,
-        }
-        checks = ran.get_asset_check_evaluations()
-        assert {(check.check_name, check.passed) for check in checks} == {("contract", True), ("ledger", True)}
-        assert len(checks) == 2 * len(STREAMED)
-        again = dg.materialize([visits_live], resources=dict(connections(made.settings)), instance=instance)
-        assert again.success
-        assert list(again.get_asset_materialization_events()) == []
 
 
 def test_the_command_takes_in_what_lands_until_it_is_told_to_end(deploy: Deploy) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
@@ -21,6 +24,37 @@ def lake(tmp_path: Path) -> LakeResource:
     return LakeResource(root=str(tmp_path / "lake"), landing=str(tmp_path / "landing"))
 
 
+Asked = Callable[[], list[dg.RunRequest]]
+
+
+@pytest.fixture
+def tick(lake: LakeResource, instance: dg.DagsterInstance) -> Callable[..., dg.SensorResult]:
+    """One tick of the sensor."""
+
+    def evaluate(cursor: str | None = None) -> dg.SensorResult:
+        context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"lake": lake})
+        found = visits_landed(context)
+        assert isinstance(found, dg.SensorResult)
+        return found
+
+    return evaluate
+
+
+@pytest.fixture
+def asked(tick: Callable[..., dg.SensorResult]) -> Asked:
+    """The runs a tick of the sensor asks for."""
+    return lambda: list(tick().run_requests or [])
+
+
+def keys(asked: Asked) -> list[str | None]:
+    return [request.run_key for request in asked()]
+
+
+def ran(instance: dg.DagsterInstance, request: dg.RunRequest, status: dg.DagsterRunStatus) -> None:
+    """Have Dagster's storage know a run that was asked for."""
+    instance.add_run(dg.DagsterRun(job_name="live", tags=dict(request.tags), status=status))
+
+
 def land(lake: LakeResource, name: str) -> Path:
     folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
     folder.mkdir(parents=True, exist_ok=True)
@@ -28,50 +62,133 @@ def land(lake: LakeResource, name: str) -> Path:
     return folder / name
 
 
-def take(checkpoint: Checkpoint, *files: Path) -> None:
-    """Have the checkpoint take files into a batch."""
-    log = Path(checkpoint.location) / "sources" / "0"
-    log.mkdir(parents=True)
-    lines = [f'{{"path":"file://{file}","timestamp":0,"batchId":0}}' for file in files]
-    (log / "0").write_text("\n".join(["v1", *lines]))
-    (Path(checkpoint.location) / "metadata").write_text('{"id":"0a1b2c3d-0000-0000-0000-000000000000"}')
+def take(checkpoint: Checkpoint, *files: Path, planned: int = 0, committed: int = 0) -> None:
+    """Have the checkpoint take a batch for each file, and plan and commit the first ones."""
+    root = Path(checkpoint.location)
+    for folder in ("sources/0", "offsets", "commits"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    for number, file in enumerate(files):
+        entry = json.dumps({"path": f"file://{file}", "timestamp": 0, "batchId": number})
+        (root / "sources" / "0" / str(number)).write_text(f"v1\n{entry}")
+    for number in range(planned):
+        (root / "offsets" / str(number)).write_text(f'v1\n{{"batchTimestampMs":0}}\n{{"logOffset":{number}}}')
+    for number in range(committed):
+        (root / "commits" / str(number)).write_text("v1\n{}")
+    (root / "metadata").write_text('{"id":"0a1b2c3d-0000-0000-0000-000000000000"}')
 
 
-def asked(lake: LakeResource) -> list[str | None]:
-    """The keys of the runs a tick of the sensor asks for."""
-    found = visits_landed(dg.build_sensor_context(resources={"lake": lake}))
-    if isinstance(found, dg.SkipReason):
-        return []
-    assert isinstance(found, dg.SensorResult)
-    return [request.run_key for request in found.run_requests or []]
+def checkpoint_of(lake: LakeResource) -> Checkpoint:
+    return open_checkpoint(lake.checkpoints_path, STREAM.spec(lake.landing_path))
 
 
-def test_a_set_of_new_files_is_asked_for_once_and_what_is_no_event_never(lake: LakeResource) -> None:
-    assert asked(lake) == []
+def test_a_set_of_new_files_is_asked_for_once_and_what_is_no_event_never(lake: LakeResource, asked: Asked) -> None:
+    assert asked() == []
     for name in ("_SUCCESS", ".hidden.json", "access.log"):
         land(lake, name)
-    assert asked(lake) == []
+    assert asked() == []
     land(lake, "a.json")
-    first = asked(lake)
+    first = keys(asked)
     assert len(first) == 1
-    assert asked(lake) == first, "the same key is the same run"
+    assert keys(asked) == first, "the same key is the same run"
     land(lake, "b.json.gz")
-    assert len({*first, *asked(lake)}) == 2
+    assert len({*first, *keys(asked)}) == 2
 
 
-def test_what_is_in_a_batch_is_not_asked_for_again(lake: LakeResource) -> None:
-    files = [land(lake, "a.json"), land(lake, "b.json")]
-    take(open_checkpoint(lake.checkpoints_path, STREAM.spec(lake.landing_path)), *files)
-    assert asked(lake) == []
+def test_what_is_in_a_batch_that_is_done_is_not_asked_for_again(lake: LakeResource, asked: Asked) -> None:
+    take(checkpoint_of(lake), land(lake, "a.json"), land(lake, "b.json"), planned=2, committed=2)
+    assert asked() == []
     land(lake, "c.json")
-    assert len(asked(lake)) == 1
+    assert len(asked()) == 1
 
 
-def test_it_rests_while_the_stream_is_being_run(lake: LakeResource) -> None:
+@pytest.mark.parametrize("planned", [1, 2], ids=["its source has noted it", "it is planned"])
+def test_a_batch_that_was_cut_off_is_asked_for_though_nothing_new_has_landed(
+    lake: LakeResource, asked: Asked, planned: int
+) -> None:
+    take(checkpoint_of(lake), land(lake, "a.json"), land(lake, "b.json"), planned=planned, committed=1)
+    (request,) = asked()
+    assert request.run_key is not None
+    assert request.run_key.startswith("1 files")
+
+
+def test_a_batch_whose_file_was_gone_is_asked_for_again_when_it_is_back(
+    lake: LakeResource, asked: Asked, instance: dg.DagsterInstance
+) -> None:
+    file = land(lake, "a.json")
+    take(checkpoint_of(lake), file, planned=1)
+    file.unlink()
+    (request,) = asked()
+    ran(instance, request, dg.DagsterRunStatus.FAILURE)
+    assert asked() == []
+    land(lake, "b.json")
+    assert asked() == [], "what comes after it has to wait for it"
+    land(lake, "a.json")
+    assert len({request.run_key, *keys(asked)}) == 2
+
+
+def test_what_has_failed_is_asked_for_again_after_pauses_that_grow_to_an_hour(
+    lake: LakeResource, asked: Asked, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(checkpoint_of(lake), land(lake, "a.json"), planned=1)
+    later, waited, seen = 0.0, [], set()
+    monkeypatch.setattr("sensors.live._now", lambda: time.time() + later)
+    for _ in range(9):
+        (request,) = asked()
+        seen.add(request.run_key)
+        ran(instance, request, dg.DagsterRunStatus.FAILURE)
+        later = 0.0
+        while not asked():
+            later += 30
+        waited.append(round(later / 60))
+    assert waited == [1, 2, 4, 8, 16, 32, 64, 64, 64]
+    assert len(seen) == 9
+
+
+@pytest.mark.parametrize(
+    "status", [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.SUCCESS]
+)
+def test_what_is_under_way_or_was_done_is_not_asked_for_again(
+    lake: LakeResource,
+    asked: Asked,
+    instance: dg.DagsterInstance,
+    status: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    land(lake, "a.json")
+    ran(instance, asked()[0], dg.DagsterRunStatus(status))
+    monkeypatch.setattr("sensors.live._now", lambda: time.time() + 86_400)
+    assert asked() == []
+
+
+def test_files_that_no_batch_can_have_are_named_once_for_each_set_of_them(
+    lake: LakeResource, tick: Callable[..., dg.SensorResult], capfd: pytest.CaptureFixture[str]
+) -> None:
+    land(lake, "a.json")
+    quiet = tick()
+    strange = lake.landing_path / "visits" / "date=2026-13-45" / "hour=99"
+    strange.mkdir(parents=True)
+    for name in ("lost.json", "_SUCCESS"):
+        (strange / name).touch()
+    claims, owner = Claims(lake.lake, f"stream {STREAM.name}", alive=owners.alive), owners.this_run()
+    claims.take([STREAM.name], owner)
+    assert "no hour" not in capfd.readouterr().err
+    told = tick(quiet.cursor)
+    assert not told.run_requests, "it is told also while the command runs"
+    said = capfd.readouterr().err
+    assert "1 files lie in folders whose names are no hour" in said
+    assert "not taken in: visits/date=2026-13-45/hour=99/lost.json;" in said
+    assert tick(told.cursor).cursor == told.cursor
+    assert "no hour" not in capfd.readouterr().err
+    (strange / "more.json").touch()
+    tick(told.cursor)
+    assert "2 files lie" in capfd.readouterr().err
+
+
+def test_it_rests_while_the_stream_is_being_run(lake: LakeResource, asked: Asked) -> None:
     land(lake, "a.json")
     claims = Claims(lake.lake, f"stream {STREAM.name}", alive=owners.alive)
     owner = owners.this_run()
     assert claims.take([STREAM.name], owner) == [STREAM.name]
-    assert asked(lake) == []
+    assert asked() == []
     claims.release([STREAM.name], owner)
-    assert len(asked(lake)) == 1
+    assert len(asked()) == 1

@@ -98,6 +98,29 @@ class Claims:
         self._change(change)
         return won
 
+    def renew(self, partitions: Collection[str], owner: str) -> list[str]:
+        """Have claims count as taken now.
+
+        Args:
+            partitions: What is claimed.
+            owner: By whom.
+
+        Returns:
+            Those that are its still, in order; the others have been given to somebody else.
+
+        Raises:
+            ClaimsContended: Others were always faster; transient.
+        """
+        kept: list[str] = []
+
+        def change(claims: dict[str, Claim]) -> dict[str, Claim]:
+            kept[:] = [key for key in sorted(set(partitions)) if key in claims and claims[key].owner == owner]
+            now = datetime.now(timezone.utc)
+            return {**claims, **{key: Claim(partition=key, owner=owner, taken_at=now) for key in kept}}
+
+        self._change(change)
+        return kept
+
     def release(self, partitions: Iterable[str], owner: str) -> None:
         """Give partitions free again, done or not; claims of others are left alone.
 

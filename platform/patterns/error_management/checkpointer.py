@@ -190,6 +190,16 @@ class Checkpoint:
         """
         return frozenset(_path(entry["path"]) for entry in self._source_log(source))
 
+    def unfinished(self, source: int = 0) -> tuple[str, ...]:
+        """Give the paths of the files that a source has put into a batch which is not done, or is not even planned.
+
+        Raises:
+            CheckpointDamaged: A file is not what Spark wrote.
+        """
+        # A source notes its files before the batch is planned: whoever dies in between leaves files of no batch.
+        done = max((_log_offset(batch.positions[source]) for batch in self.batches() if batch.committed), default=-1)
+        return tuple(sorted(_path(entry["path"]) for entry in self._source_log(source) if entry["batchId"] > done))
+
     def rows(self) -> list[tuple[Any, ...]]:
         """Give the rows of :data:`STREAM_OFFSETS` of this checkpoint, in the order of :data:`OFFSETS_DDL`.
 

@@ -1,15 +1,16 @@
 """A folder of landed files as the source of a stream: its lines, and what of them a batch must have.
 
-Another source, such as a topic of a broker, is another class with the same three methods.
+Another source, such as a topic of a broker, is another class with the same methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from patterns.core.commit import Commit
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.partitions import Grain, start_of
 from patterns.error_management.checkpointer import Checkpoint
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "raw BINARY, source_offset BIGINT"
+MISNAMED = "misnamed"
+"""Note of a batch's commit: its files whose folder's name is no hour."""
 _FOR_EVER = "36500d"
+_NAMED = 5
 
 
 class LandedFileGone(PlatformError):
@@ -81,20 +85,37 @@ class StreamedFiles:
         frame = reader.load(str(landing / self.table / "date=*" / "hour=*"))
         return frame.select("raw", "source_offset", relative_to(landing).alias("source_file"))
 
-    def unseen(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
-        """Give the paths of the landed files that are in no batch yet, without Spark.
+    def waiting(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
+        """Say what a query would take in first, without Spark; it says something else when that has changed.
 
         Args:
             checkpoint: Of the stream; None when it has none.
             landing: The landing zone.
 
+        Returns:
+            The files of a batch that is not done, as they are on disk; else the paths of those in no batch yet.
+
         Raises:
             CheckpointDamaged: The checkpoint does not say.
         """
+        if checkpoint is not None and (unfinished := checkpoint.unfinished()):
+            return [f"{path} {_state(Path(path))}" for path in unfinished]
         seen = checkpoint.every_file() if checkpoint is not None else frozenset()
-        files = (landing / self.table).glob("date=*/hour=*/*")
-        there = {str(file) for file in files if file.name.endswith(self.suffixes) and file.name[0] not in "._"}
+        there = {str(file) for file in (landing / self.table).glob("date=*/hour=*/*") if self._is_input(file)}
         return sorted(there - seen)
+
+    def misnamed(self, landing: Path) -> list[str]:
+        """Give the landed files whose folder's name is no hour, relative to the landing zone: no batch has their lines.
+
+        Args:
+            landing: The landing zone.
+        """
+        folders = (landing / self.table).glob("date=*/hour=*")
+        strange = [file for folder in folders if _hour(folder) is None for file in folder.iterdir()]
+        return sorted(str(file.relative_to(landing)) for file in strange if self._is_input(file))
+
+    def _is_input(self, file: Path) -> bool:
+        return file.name.endswith(self.suffixes) and file.name[0] not in "._"
 
     def taken(self, checkpoint: Checkpoint, batch: int, landing: Path) -> Sequence[LandedFile]:
         """Give the files a batch is made of, by the checkpoint, and count what is in them.
@@ -119,7 +140,7 @@ class StreamedFiles:
                 f"{checkpoint.stream} --new-checkpoint",
             ) from error
         return [
-            LandedFile(name=str(path.relative_to(landing)), hour=_hour(path), size=size)
+            LandedFile(name=str(path.relative_to(landing)), hour=_hour(path.parent), size=size)
             for path, size in zip(paths, sizes, strict=True)
         ]
 
@@ -129,6 +150,20 @@ def without(lines: DataFrame, names: Collection[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     return lines.where(~F.col("source_file").isin(*sorted(names))) if names else lines
+
+
+def misnamed_in(commits: Iterable[Commit]) -> list[str]:
+    """Give the files whose lines some batches have left out, because their folder's name is no hour."""
+    return sorted({file for commit in commits for file in commit.info["appended"]["notes"].get(MISNAMED, ())})
+
+
+def told_misnamed(files: Sequence[str]) -> str:
+    """Say that files are not taken in, and what to do about it."""
+    more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
+    return (
+        f"{len(files)} files lie in folders whose names are no hour, and are not taken in: "
+        f"{', '.join(files[:_NAMED])}{more}; move them into date=YYYY-MM-DD/hour=HH"
+    )
 
 
 def by_hour(files: Sequence[LandedFile]) -> dict[str, LandedSize]:
@@ -141,11 +176,18 @@ def by_hour(files: Sequence[LandedFile]) -> dict[str, LandedSize]:
     return sums
 
 
-def _hour(path: Path) -> str | None:
-    day, hour = path.parent.parent.name.removeprefix("date="), path.parent.name.removeprefix("hour=")
-    key = f"{day}T{hour}"
+def _hour(folder: Path) -> str | None:
+    key = f"{folder.parent.name.removeprefix('date=')}T{folder.name.removeprefix('hour=')}"
     try:
         start_of(key, Grain.HOUR)
     except ConfigurationError:
         return None
     return key if len(key) == len("2026-01-05T00") else None
+
+
+def _state(file: Path) -> str:
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return "is gone"
+    return f"{found.st_size} {found.st_mtime_ns}"

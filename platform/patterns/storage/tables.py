@@ -73,7 +73,8 @@ def constraints(contract: Contract) -> dict[str, str]:
 
 def _properties(contract: Contract) -> dict[str, str]:
     return {
-        # A commit is idempotent for as long as its transaction identifier is remembered; forever would grow the log.
+        # A commit is idempotent for as long as its transaction identifier is remembered. One for each commit would grow
+        # the log for ever; that of a stream is one for all of its batches, and the engine has it never expire.
         "delta.setTransactionRetentionDuration": "interval 7 days",
         **_togetherness(contract),
         **_retention(contract),

@@ -57,11 +57,14 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     SparkSession spark = data.sparkSession();
     String table = required(options, "path");
     DeltaLog log = DeltaLog.forTable(spark, new Path(table));
+    // What appends is one writer for all of its batches, and must know them after any pause. Without a time Delta would
+    // forget it at once, where a table has a retention: its time is one that never comes.
+    long lastUsed = mode == SaveMode.Append ? Long.MAX_VALUE : System.currentTimeMillis();
     SetTransaction once =
         new SetTransaction(
             required(options, "txnAppId"),
             Long.parseLong(required(options, "txnVersion")),
-            Option.apply(System.currentTimeMillis()));
+            Option.apply((Object) lastUsed));
     Merge merge = options.containsKey("merge") ? Json.read(options.get("merge"), Merge.class) : null;
     String statement = options.get("statement");
     String at = options.get("at");

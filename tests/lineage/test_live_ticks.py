@@ -1,0 +1,157 @@
+"""Checkpointer: what a tick of the stream reports, whom it makes way for, and what the command says at its end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.live import visits_live
+from assets.transforms.live_visits import DEAD_LETTERS, STREAM
+from blogdata import stream_command
+from lineage import live
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, event
+from lineage.live import ASIDE, BRONZE, HOURS, VISITS, problems
+from orchestration import owners
+from orchestration import stream as streams
+from orchestration.checks import CONTRACT, LEDGER
+from orchestration.dataset import ACCEPT, key_of
+from orchestration.stream import StreamLost
+from patterns.core.audit import Violation
+from patterns.core.claims import Claims
+from patterns.quality.write_faults import AuditFailed
+from quality.contracts import STREAMED
+from resources import connections
+
+NO_HOUR = "2026-13-45T99"
+LOST = "visits/date=2026-13-45/hour=99/visits.json"
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as made:
+        yield made
+
+
+def ticked(deployment: Deployment, instance: dg.DagsterInstance, **tags: str) -> dg.ExecuteInProcessResult:
+    """A run of the job, as Dagster does it."""
+    resources = dict(connections(deployment.settings))
+    return dg.materialize([visits_live], resources=resources, instance=instance, tags=tags, raise_on_error=False)
+
+
+def reported(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
+    """Metadata of what a run has materialized."""
+    return {
+        event.asset_key: event.step_materialization_data.materialization.metadata
+        for event in ran.get_asset_materialization_events()
+    }
+
+
+def rows(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
+    return {key: metadata["dagster/row_count"].value for key, metadata in reported(ran).items()}
+
+
+def failed(ran: dg.ExecuteInProcessResult) -> list[tuple[dg.AssetKey, str]]:
+    """The checks that did not pass."""
+    return [(check.asset_key, check.check_name) for check in ran.get_asset_check_evaluations() if not check.passed]
+
+
+def test_a_tick_reports_each_dataset_and_its_checks_and_looks_at_the_ledger_though_nothing_came(
+    deploy: Deploy, instance: dg.DagsterInstance
+) -> None:
+    made = deploy("live-dagster")
+    made.land(HOURS[1], [event("10:05", "/a"), event("10:05", "/a"), b"{"])
+    made.land(NO_HOUR, [event("10:06", "/b")])
+    ran = ticked(made, instance)
+    assert rows(ran) == {key_of(BRONZE): 3, key_of(VISITS): 1, key_of(ASIDE): 1}
+    assert reported(ran)[key_of(BRONZE)]["misnamed"].value == [LOST]
+    again = ticked(made, instance)
+    assert again.success
+    assert rows(again) == {}
+    for each in (ran, again):
+        checks = each.get_asset_check_evaluations()
+        assert {(check.check_name, check.passed) for check in checks} == {(CONTRACT, True), (LEDGER, True)}
+        assert len(checks) == 2 * len(STREAMED)
+    table = made.lake.table(BRONZE)
+    assert table is not None
+    table.delete("source_offset = 0")
+    robbed = ticked(made, instance)
+    assert not robbed.success
+    assert failed(robbed) == [(key_of(BRONZE), LEDGER)]
+    assert rows(robbed) == {}
+
+
+def test_a_tick_that_fails_reports_what_it_has_published_before(
+    deploy: Deploy, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = deploy("live-failing")
+    made.land(HOURS[1], [event("10:05", "/a"), *[b"{"] * 1000])
+    stopped = ticked(made, instance)
+    assert not stopped.success
+    assert rows(stopped) == {key_of(BRONZE): 1001, key_of(VISITS): 1, key_of(ASIDE): 0}
+    assert failed(stopped) == []
+    # The next batch is refused, for what one check says; what the one before it has added is reported with that.
+    run = streams.run
+
+    def refused(*given: Any, **more: Any) -> None:
+        run(*given, **more)
+        raise AuditFailed(BRONZE, [Violation(rule="made_up", partition=HOURS[1], found=1, detail="of a test")])
+
+    monkeypatch.setattr(streams, "run", refused)
+    made.land(HOURS[1], [event("10:06", "/b")], name="more.json")
+    ran = ticked(made, instance, **{ACCEPT: DEAD_LETTERS})
+    assert not ran.success
+    assert rows(ran) == {key_of(BRONZE): 1, key_of(VISITS): 1, key_of(ASIDE): 0}
+    assert failed(ran) == [(key_of(BRONZE), CONTRACT)]
+    assert len(ran.get_asset_check_evaluations()) == 2 * len(STREAMED)
+    assert problems(made) == []
+
+
+def test_a_running_stream_renews_its_claim_and_ends_when_another_machine_has_taken_it_over(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = deploy("live-lease")
+    made.land(HOURS[1], [event("10:05", "/a")])
+    monkeypatch.setattr(owners, "RENEWAL", timedelta(0))
+    name = f"stream {STREAM.name}"
+    away, elsewhere = "elsewhere 1 1.0 abc", Claims(made.lake, name, alive=lambda claim: claim.owner == away)
+    times: set[datetime] = set()
+
+    def take_over() -> None:
+        deadline = time.monotonic() + 240
+        while len(times) < 3 and time.monotonic() < deadline:
+            held = Claims(made.lake, name, alive=lambda claim: True).held()
+            times.update(claim.taken_at for claim in held.values())
+            time.sleep(0.2)
+        elsewhere.take([STREAM.name], away)
+
+    other = threading.Thread(target=take_over)
+    other.start()
+    with made.session() as spark:
+        folder = made.settings.home / "checkpoints"
+        with pytest.raises(StreamLost, match="was taken over"):
+            streams.run(spark, STREAM, live.place(made), checkpoints=folder, every_seconds=1)
+        assert [query for query in spark.streams.active if query.name == STREAM.name] == []
+    other.join()
+    assert len(times) == 3, "it had renewed its claim twice by then"
+    assert elsewhere.held().keys() == {STREAM.name}, "what another one holds is not given free"
+
+
+def test_the_command_names_the_files_it_leaves_out(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = deploy("live-misnamed")
+    made.land(NO_HOUR, [event("10:06", "/b")])
+    monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    stream_command.stream(once=True)
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{BRONZE}: 0 rows" in said
+    assert f"1 files lie in folders whose names are no hour, and are not taken in: {LOST};" in said
