@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
@@ -113,6 +114,19 @@ def test_what_is_superseded_keeps_its_times_and_a_frozen_member_its_other_period
         (("a", "b"), 3, NOON, later),
         (("a",), 1, later, None),
     ]
+
+
+def test_the_view_has_every_column_whatever_the_clock_says_of_which_member_is_the_newest(lake: Lake) -> None:
+    old = member(lake, "2026-01-05", since=1)
+    wide = {**old.columns, "page": "STRING"}
+    wider = replace(old, name="2026-01-12", columns=wide, visible_from=NOON - timedelta(hours=1))
+    for chosen in ([old, wider], [wider, old], [replace(wider, visible_from=NOON), old]):
+        assert members.columns_of(chosen) == wide
+    assert list(members.columns_of([old, wider])) == ["week", "click", "page"]
+    assert members.columns_of([old]) == old.columns
+    # Two who have each added a column at once.
+    other = replace(old, name="2026-01-19", columns={**old.columns, "device": "STRING"})
+    assert set(members.columns_of([old, wider, other])) == {"week", "click", "page", "device"}
 
 
 def test_rows_somebody_adds_to_a_members_table_are_not_read(lake: Lake) -> None:

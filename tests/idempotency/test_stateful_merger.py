@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,122 +10,14 @@ from typing import Any
 import pytest
 
 from core.toy import target
+from idempotency.executing import CONTRACT, DAILY, DAYS, EIGHT, NINE, SEVEN, TABLE_4_1, TEN, Table
 from laws.stepping import Held, Probe
-from patterns.core import ledger
-from patterns.core.commit import Account, Commit
-from patterns.core.contract import Column, Contract
 from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
 from patterns.core.executions import state
-from patterns.core.lake import Lake
 from patterns.core.partitions import Grain
-from patterns.idempotency.stateful_merger import ReplayTooLong, VersionVacuumed, due, execute, restorable
+from patterns.idempotency.stateful_merger import ReplayTooLong, VersionVacuumed, due, restorable
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, restate
 from patterns.quality.write_faults import AuditFailed, ConcurrentWrite
-
-CONTRACT = Contract(
-    dataset="silver.devices_now",
-    description="Letters that say what is known of them, for tests",
-    owner="team:tests",
-    columns=(
-        Column(name="letter", type="STRING", nullable=False, description="The key"),
-        Column(name="says", type="STRING", description="What it says"),
-    ),
-    key=("letter",),
-    executed=Grain.HOUR,
-)
-Change = tuple[str, str | None, bool]
-EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
-SEVEN = "2026-01-05T07"
-TABLE_4_1: Mapping[str, Sequence[Change]] = {
-    SEVEN: [("A", "new", False)],
-    EIGHT: [("A", "updated", False), ("B", "new", False)],
-    NINE: [("B", None, True), ("C", "new", False)],
-    TEN: [("M", "new", False), ("N", "new", False), ("O", "new", False)],
-}
-DAYS = ("2024-10-05", "2024-10-06", "2024-10-07", "2024-10-08")
-DAILY: Mapping[str, Sequence[Change]] = {
-    "2024-10-05": [("A", "5th", False), ("B", "5th", False)],
-    "2024-10-06": [("B", None, True), ("C", "6th", False)],
-    "2024-10-07": [("A", "7th", False), ("D", "7th", False)],
-    "2024-10-08": [("C", None, True), ("E", "8th", False)],
-}
-
-
-class Table:
-    """A table that executions are merged into, each time by a run of its own."""
-
-    def __init__(
-        self,
-        spark: Any,
-        root: Path,
-        deliveries: Mapping[str, Sequence[Change]],
-        engine: Engine = Engine.TRANSACTION,
-        contract: Contract = CONTRACT,
-    ) -> None:
-        self.spark, self.root, self.engine, self.contract = spark, root, engine, contract
-        self.deliveries = dict(deliveries)
-        self.lake = Lake(root=str(root))
-        self.events = EventLog(self.lake)
-        self.runs = 0
-
-    def execute(self, *periods: str, run: str | None = None, rows: int | None = None, **more: Any) -> Commit:
-        """Merge deliveries in the order given, as one run."""
-        self.runs += 1
-        aim = target(self.root, run or f"run-{self.runs}", self.engine, self.contract, **more)
-        accounts = {} if rows is None else {"": Account(rows_in=rows)}
-        for period in periods:
-            frame = self.spark.createDataFrame(
-                list(self.deliveries[period]), "letter STRING, says STRING, is_deleted BOOLEAN"
-            )
-            said = Provenance(accounts=accounts)
-            commit = execute(self.spark, aim, self.events, period, lambda _, rows=frame: rows, said)
-        return commit
-
-    def backfill(self, *periods: str) -> list[str]:
-        """Do what an orchestrator does: execute these, and whatever is due after them; gives what was."""
-        done: list[str] = []
-        left = set(periods)
-        while todo := due(self.contract, self.events.executions(self.contract.dataset), left):
-            self.execute(todo[0])
-            done.append(todo[0])
-            left.discard(todo[0])
-        return done
-
-    def rows(self, version: int | None = None) -> list[tuple[str, str | None]]:
-        frame = self.lake.read(self.spark, self.contract.dataset, version)
-        return sorted(tuple(row) for row in frame.collect())
-
-    def letters(self, version: int | None = None) -> str:
-        return "".join(letter for letter, _ in self.rows(version))
-
-    def versions(self) -> dict[str, int]:
-        """The state table of what the table contains."""
-        lines = state(self.events.executions(self.contract.dataset)).values()
-        return {line.execution: line.version for line in lines if line.applied}
-
-    def gone(self) -> list[str]:
-        lines = state(self.events.executions(self.contract.dataset)).values()
-        return [line.execution for line in lines if not line.applied]
-
-    def compact(self) -> None:
-        self.runs += 1
-        aim = target(self.root, f"compaction-{self.runs}", contract=self.contract)
-        assert restate(self.spark, aim, "OPTIMIZE {table}", Provenance()) is not None
-
-    def files(self, version: int) -> list[str]:
-        opened = self.lake.table(self.contract.dataset)
-        assert opened is not None
-        opened.load_as_version(version)
-        return sorted(opened.file_uris())
-
-    def operations(self) -> list[str]:
-        opened = self.lake.table(self.contract.dataset)
-        assert opened is not None
-        return [line["operation"] for line in reversed(opened.history())]
-
-    def problems(self) -> list[str]:
-        return [line.problem for line in ledger.audit(self.lake, self.events, self.contract) if line.problem]
 
 
 @pytest.fixture
@@ -134,22 +25,6 @@ def probe(tmp_path: Path) -> Iterator[Probe]:
     made = Probe(tmp_path / "probe")
     yield made
     made.release()
-
-
-@pytest.fixture(scope="module")
-def four_days(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lake of table 4-4: four executions of a daily job."""
-    root = tmp_path_factory.mktemp("four-days") / "lake"
-    root.mkdir()
-    Table(spark, root, DAILY, contract=replace(CONTRACT, executed=Grain.DAY)).execute(*DAYS, run="before")
-    return root
-
-
-@pytest.fixture
-def daily(spark: Any, four_days: Path, tmp_path: Path) -> Table:
-    """A copy of it for each test."""
-    root = shutil.copytree(four_days, tmp_path / "daily")
-    return Table(spark, root, DAILY, contract=replace(CONTRACT, executed=Grain.DAY))
 
 
 def test_table_4_3_the_state_table_has_the_version_that_each_execution_made(spark: Any, lake_root: Path) -> None:
@@ -214,24 +89,18 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
 
 
-@pytest.mark.parametrize("day", [DAYS[0], DAYS[2]])
-def test_a_merge_that_is_refused_leaves_the_table_as_it_was_before_the_restoration(daily: Table, day: str) -> None:
-    before, versions = daily.rows(), daily.versions()
-    with pytest.raises(AuditFailed, match="account"):
-        daily.execute(day, rows=99)
-    assert (daily.rows(), daily.versions(), daily.gone()) == (before, versions, [])
-    assert daily.problems() == []
-
-
 def test_figure_4_7_a_compaction_between_two_runs_is_not_lost(daily: Table) -> None:
-    daily.deliveries.update({"2024-10-09": [("F", "9th", False)], "2024-10-10": [("G", "10th", False)]})
+    ninth, tenth, eleventh = "2024-10-09", "2024-10-10", "2024-10-11"
+    daily.deliveries.update({day: [(day, "new", False)] for day in (ninth, tenth, eleventh)})
+    # A row that is only added is a file beside the others: there is something to compact.
+    daily.execute(ninth)
     daily.compact()
-    daily.execute("2024-10-09")
-    daily.execute("2024-10-10")
-    assert list(daily.versions().values()) == [1, 2, 3, 4, 6, 7]
-    daily.execute("2024-10-09")
-    assert daily.files(8) == daily.files(5) != daily.files(4), "version 6 - 1, not that of the day before"
-    assert list(daily.versions().values()) == [1, 2, 3, 4, 9]
+    daily.execute(tenth)
+    daily.execute(eleventh)
+    assert list(daily.versions().values()) == [1, 2, 3, 4, 5, 7, 8]
+    daily.execute(tenth)
+    assert daily.files(9) == daily.files(6) != daily.files(5), "version 7 - 1, not that of the day before"
+    assert list(daily.versions().values()) == [1, 2, 3, 4, 5, 10]
     assert daily.problems() == []
 
 
@@ -333,6 +202,33 @@ def test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebu
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
     assert daily.backfill(*DAYS) == list(DAYS)
     assert daily.rows() == before
+
+
+def test_a_version_of_which_a_vacuum_took_only_the_marks_of_removed_rows_is_refused_the_same_way(
+    spark: Any, lake_root: Path
+) -> None:
+    # Each day changes every fourth letter: whichever file a letter is in, its marks are others after each day.
+    days = {
+        day: [(f"{number:02}", day, False) for number in range(40) if nth == 0 or number % 4 == nth]
+        for nth, day in enumerate(DAYS)
+    }
+    marked = Table(spark, lake_root, days, contract=replace(CONTRACT, executed=Grain.DAY, merged=True))
+    marked.execute(*DAYS)
+    before, path = marked.rows(), Path(marked.lake.path(CONTRACT.dataset))
+    assert restorable(marked.lake, CONTRACT.dataset, 2)
+    there = set(path.iterdir())
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS").collect()
+    finally:
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    assert {file.suffix for file in there - set(path.iterdir()) if not file.name.startswith(".")} == {".bin"}
+    assert not restorable(marked.lake, CONTRACT.dataset, 2)
+    assert restorable(marked.lake, CONTRACT.dataset, 4)
+    version = marked.lake.version(CONTRACT.dataset)
+    with pytest.raises(VersionVacuumed, match="version 2, on which 2024-10-07"):
+        marked.execute(DAYS[2])
+    assert (marked.rows(), marked.lake.version(CONTRACT.dataset)) == (before, version)
 
 
 def test_a_version_that_a_vacuum_may_take_any_moment_is_refused_the_same_way(spark: Any, daily: Table) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
 
@@ -168,22 +168,24 @@ class Lake:
             table.load_as_version(version)
             yield from table.to_pyarrow_dataset().to_batches(filter=pc.field(column) == key)
 
-    def missing_files(self, dataset: str, version: int) -> list[str]:
-        """Give the files of a version that are not in the store any more, without a JVM.
+    def is_whole(self, dataset: str, version: int) -> bool:
+        """Tell, without a JVM, whether a version can still be read: the log has it, and the store all of its files.
 
         Args:
             dataset: Name as `layer.table`; it has a table.
-            version: A version its log still has.
-
-        Raises:
-            DeltaError: The log does not have that version any more.
+            version: Its version.
         """
         options = dict(self.storage_options)
-        table = DeltaTable(self.path(dataset), version=version, storage_options=options)
+        try:
+            table = DeltaTable(self.path(dataset), version=version, storage_options=options)
+            # Files that mark rows as removed are not listed; they are few and small, and to read them tells of each.
+            table.deletion_vectors()
+        except DeltaError:
+            return False
         paths = [str(action["path"]) for action in pa.table(table.get_add_actions(flatten=True)).to_pylist()]
         store = PyFileSystem(DeltaStorageHandler(self.path(dataset), options))
         found = store.get_file_info(paths) if paths else []
-        return [path for path, info in zip(paths, found, strict=True) if info.type == FileType.NotFound]
+        return all(info.type != FileType.NotFound for info in found)
 
     def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
         """Read a dataset with Spark, at one version so that a step sees one state of its input.
@@ -214,34 +216,41 @@ class Lake:
             reader = reader.option("versionAsOf", version)
         return reader.load(self.path(dataset))
 
-    def read_members(self, spark: SparkSession, dataset: str, chosen: Sequence[Member]) -> DataFrame:
-        """Read some members of a dataset as one frame, with the columns and types of the newest of them.
+    def read_members(
+        self,
+        spark: SparkSession,
+        dataset: str,
+        chosen: Sequence[Member],
+        columns: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """Read some members of a dataset as one frame, with the same columns and types for all of them.
 
         Args:
             spark: The session.
             dataset: Name as `layer.table`.
             chosen: At least one member.
+            columns: Name to Spark SQL type; None: every column that any of them has.
 
         Returns:
-            Their rows; a column that an older member does not have is null.
+            Their rows; a column that a member does not have is null.
         """
         from pyspark.sql import functions as F
 
-        newest = max(chosen, key=lambda member: member.visible_from).columns
+        wanted = columns or members.columns_of(chosen)
         frames = []
         for member in chosen:
             path = self.path(members.table_of(dataset, member.location))
             frame = spark.read.format("delta").option("versionAsOf", member.version).load(path)
             if _only(member) is not None:
                 frame = frame.where(F.col(str(member.partition_column)).isin(*member.partitions))
-            same = member.columns == newest
-            columns = [
+            same = member.columns == wanted
+            selected = [
                 F.col(f"`{name}`")
                 if same
                 else (F.col(f"`{name}`") if name in member.columns else F.lit(None)).cast(kind)
-                for name, kind in newest.items()
+                for name, kind in wanted.items()
             ]
-            frames.append(frame.select(*[column.alias(name) for column, name in zip(columns, newest, strict=True)]))
+            frames.append(frame.select(*[column.alias(name) for column, name in zip(selected, wanted, strict=True)]))
         return _union(frames)
 
     def _members(self, dataset: str, table: DeltaTable, version: int | None) -> tuple[Member, ...] | None:

@@ -191,6 +191,17 @@ def members_of(table: DeltaTable) -> Members:
     )
 
 
+def columns_of(chosen: Collection[Member]) -> dict[str, str]:
+    """Give every column that some members have, name to Spark SQL type, in the order of the widest one's."""
+    # By schema, not by time: clocks go back, and what is left of a frozen member is as new as what took from it. No
+    # member loses a column that others keep (`tables.hold_to`), so the widest one's schema is the newest.
+    columns: dict[str, str] = {}
+    for member in sorted(chosen, key=lambda member: len(member.columns), reverse=True):
+        for name, kind in member.columns.items():
+            columns.setdefault(name, kind)
+    return columns
+
+
 def table_of(dataset: str, location: str) -> str:
     """Give the name of a member's table, as the lake takes names: `bronze._devices/v2026-01-05-1f3a`."""
     layer, name = dataset.split(".", 1)

@@ -14,7 +14,7 @@ view of nothing. Here the pointer moves first. Another one: granularity. The per
 a day of it, or one customer in it, cannot.
 
 When not to use it: for rows that are corrected one by one (Merger), and on stores without cheap metadata (Data
-Overwrite). A column that is added is null in periods written before; when it must be there, replay them.
+Overwrite). A column that is added is null in periods written before, frozen or not; when it must be there, replay them.
 
 Source: Data Engineering Design Patterns, ch. 4.
 """
@@ -35,6 +35,7 @@ from patterns.core.members import Member, Members
 from patterns.idempotency import audited_members
 from patterns.idempotency.audited_members import NewMember
 from patterns.quality.audit_write_audit_publish import Provenance, Target
+from patterns.storage import tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -126,13 +127,16 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
         final_before: Key of the first period that may still change.
 
     Returns:
-        What was frozen; the accounts of the periods stay as they were published.
+        What was frozen; the accounts of the periods stay as they were published. A year with a period that was taken
+        back (`blogdata repair`) is not among it: its rows are to be computed again first.
 
     Raises:
         AuditFailed: The frozen rows are not those that were published; nothing changed for readers.
+        SchemaDrift: The contract lacks a column of the periods, or has another type for it.
         ConcurrentWrite: A period was replaced meanwhile; transient.
     """
     dataset = target.contract.dataset
+    columns = {column.name: column.type for column in target.contract.columns}
     events = EventLog(target.lake)
     frozen = []
     for year in freezable(members.seen(target.lake, dataset), final_before=final_before):
@@ -143,13 +147,19 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
             continue
         keys = tuple(sorted(key for member in chosen for key in member.partitions))
         published = events.publications(dataset, keys)
+        if not published.keys() >= set(keys):
+            # A period that was taken back is behind: what its member has now must not become final.
+            continue
+        for member in chosen:
+            tables.hold_to(member.columns, columns, where=f"{dataset}, member {member.name}")
         provenance = Provenance(
             inputs={dataset: seen.version},
             accounts={key: _account(published[key], target.contract) for key in keys},
-            expected={key: {"rows": rows} for member in chosen for key, rows in member.rows_of.items()},
+            expected={key: {"rows": count} for member in chosen for key, count in member.rows_of.items()},
         )
         name = _free(year, seen)
-        new = NewMember(name=name, frame=target.lake.read_members(spark, dataset, chosen), partitions=keys, frozen=True)
+        rows = target.lake.read_members(spark, dataset, chosen, columns)
+        new = NewMember(name=name, frame=rows, partitions=keys, frozen=True)
         filled = audited_members.fill(new, target, provenance)
         once = f"{dataset}/freeze {name}/{target.run.run_id}"
         # Without measures it is no publication: no row of the dataset has changed.

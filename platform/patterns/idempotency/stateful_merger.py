@@ -9,13 +9,13 @@ execution time -> table version, the pattern's state table, is derived from thes
 other one begins by a restoration to the version before the first merge that must not be seen: its own earlier one, or
 that of the next later execution. It is a commit of its own, audited: the table must have the rows again that it had.
 Then the execution is merged, and after it the later ones, in their order (:func:`due`); a crash at any moment leaves
-them known as not contained, and the next run goes on. A merge that its audit refuses is not the end of what was there:
-the table is taken back to what it was before the restoration.
+them known as not contained, and the next run goes on. A merge that fails for good, by its audit, a constraint or a lost
+file of its input, is not the end of what was there: the table is taken back to what it was before the restoration.
 
 The trap: to restore the version that the previous execution has made. What was done in between, a compaction for
 instance, is lost then; the version to restore is that of the execution's own merge, less one. And a
 vacuum takes files that only old versions have: before anything is touched, every file of the version to restore is
-looked for (:class:`VersionVacuumed`).
+looked for, those that mark rows as removed included (:class:`VersionVacuumed`).
 
 When not to use it: when deliveries do not build on one another (Data Overwrite), or when backfills may show what never
 was (Merger). Executions run one at a time, and one that runs again takes all later ones with it: a limit bounds them.
@@ -29,7 +29,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
 from patterns.core.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
@@ -42,7 +41,7 @@ from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.idempotency.merger import DELETED, merge
 from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, restate
-from patterns.quality.write_faults import AuditFailed, ConcurrentWrite
+from patterns.quality.write_faults import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,9 +114,9 @@ def execute(
     Raises:
         ConfigurationError: The contract says nothing of executions.
         VersionVacuumed: The version to restore is not there any more.
-        AuditFailed: The merge was refused; a table that had been restored for it is as it was before that.
         ConcurrentWrite: Another run changed the table meanwhile; transient.
-        PlatformError: As :func:`merge`.
+        PlatformError: As :func:`merge`; a table that had been restored for it is as it was before that, unless the
+            error is transient: whoever tries again goes on with the restored table.
     """
     contract, lake = target.contract, target.lake
     if contract.executed is None:
@@ -134,31 +133,37 @@ def execute(
     kept = [entry for entry in there if entry.partition < period]
     # An empty table is restored to nothing without a commit.
     restored = seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
-    constraints_enforcer.enforce(spark, lake, contract, engine=target.engine is Engine.TRANSACTION)
-    onto = lake.version(contract.dataset)
-    assert onto is not None
-    if list(applied(events.executions(contract.dataset))) != (kept if restored else list(there)):
-        raise ConcurrentWrite(
-            what=f"another run merged or restored something while {period} was about to be merged",
-            where=contract.dataset,
-            next_step="nothing of this execution was merged; it is retried, or run it again",
-        )
-    before = lake.read(spark, contract.dataset, onto)
-    said = replace(provenance, execution=Execution(period=period, onto=onto))
+    contained = kept if restored else list(there)
     try:
+        constraints_enforcer.enforce(spark, lake, contract, engine=target.engine is Engine.TRANSACTION)
+        onto = _version_with(contained, target, events, period)
+        before = lake.read(spark, contract.dataset, onto)
+        said = replace(provenance, execution=Execution(period=period, onto=onto))
         return merge(changes(before), target, said, deleted=deleted, at=onto)
-    except AuditFailed:
-        if restored and seen is not None:
-            _take_back(spark, target, Execution(period=period, onto=onto, restores=seen), there[-1].rows_out)
+    except PlatformError as error:
+        if restored and seen is not None and not error.transient:
+            back = Execution(period=period, onto=_version_with(contained, target, events, period), restores=seen)
+            _take_back(spark, target, back, there[-1].rows_out)
         raise
 
 
 def restorable(lake: Lake, dataset: str, version: int) -> bool:
     """Tell, without a JVM, whether a version can be restored: the log has it, and the store all of its files."""
-    try:
-        return version == EMPTY or not lake.missing_files(dataset, version)
-    except DeltaError:
-        return False
+    return version == EMPTY or lake.is_whole(dataset, version)
+
+
+def _version_with(contained: Sequence[Entry], target: Target, events: EventLog, period: str) -> int:
+    """Give the version the table is at, if it consists of these executions and no others."""
+    dataset = target.contract.dataset
+    version = target.lake.version(dataset)
+    assert version is not None
+    if list(applied(events.executions(dataset))) != list(contained):
+        raise ConcurrentWrite(
+            what=f"another run merged or restored something while {period} was about to be merged",
+            where=dataset,
+            next_step="nothing of this execution was merged; it is retried, or run it again",
+        )
+    return version
 
 
 def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[Entry], onto: int) -> Commit | None:

@@ -1,0 +1,130 @@
+"""A table that daily or hourly deliveries are merged into, for tests of the Stateful Merger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from core.toy import target
+from patterns.core import ledger
+from patterns.core.commit import Account, Commit
+from patterns.core.contract import Column, Contract
+from patterns.core.events import EventLog
+from patterns.core.executions import state
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from patterns.idempotency.stateful_merger import due, execute
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, restate
+
+CONTRACT = Contract(
+    dataset="silver.devices_now",
+    description="Letters that say what is known of them, for tests",
+    owner="team:tests",
+    columns=(
+        Column(name="letter", type="STRING", nullable=False, description="The key"),
+        Column(name="says", type="STRING", description="What it says"),
+    ),
+    key=("letter",),
+    executed=Grain.HOUR,
+)
+Change = tuple[str, str | None, bool]
+EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
+SEVEN = "2026-01-05T07"
+TABLE_4_1: Mapping[str, Sequence[Change]] = {
+    SEVEN: [("A", "new", False)],
+    EIGHT: [("A", "updated", False), ("B", "new", False)],
+    NINE: [("B", None, True), ("C", "new", False)],
+    TEN: [("M", "new", False), ("N", "new", False), ("O", "new", False)],
+}
+DAYS = ("2024-10-05", "2024-10-06", "2024-10-07", "2024-10-08")
+DAILY: Mapping[str, Sequence[Change]] = {
+    "2024-10-05": [("A", "5th", False), ("B", "5th", False)],
+    "2024-10-06": [("B", None, True), ("C", "6th", False)],
+    "2024-10-07": [("A", "7th", False), ("D", "7th", False)],
+    "2024-10-08": [("C", None, True), ("E", "8th", False)],
+}
+
+
+class Table:
+    """A table that executions are merged into, each time by a run of its own."""
+
+    def __init__(
+        self,
+        spark: Any,
+        root: Path,
+        deliveries: Mapping[str, Sequence[Change]],
+        engine: Engine = Engine.TRANSACTION,
+        contract: Contract = CONTRACT,
+    ) -> None:
+        self.spark, self.root, self.engine, self.contract = spark, root, engine, contract
+        self.deliveries = dict(deliveries)
+        self.lake = Lake(root=str(root))
+        self.events = EventLog(self.lake)
+        self.runs = 0
+
+    def frame(self, changes: Sequence[tuple[Any, ...]]) -> Any:
+        return self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
+
+    def execute(
+        self,
+        *periods: str,
+        run: str | None = None,
+        rows: int | None = None,
+        changes: Callable[[Any], Any] | None = None,
+        **more: Any,
+    ) -> Commit:
+        """Merge deliveries, or other changes than theirs, in the order given, as one run."""
+        self.runs += 1
+        aim = target(self.root, run or f"run-{self.runs}", self.engine, self.contract, **more)
+        accounts = {} if rows is None else {"": Account(rows_in=rows)}
+        for period in periods:
+            frame = self.frame(self.deliveries[period])
+            said = Provenance(accounts=accounts)
+            commit = execute(self.spark, aim, self.events, period, changes or (lambda _, rows=frame: rows), said)
+        return commit
+
+    def backfill(self, *periods: str) -> list[str]:
+        """Do what an orchestrator does: execute these, and whatever is due after them; gives what was."""
+        done: list[str] = []
+        left = set(periods)
+        while todo := due(self.contract, self.events.executions(self.contract.dataset), left):
+            self.execute(todo[0])
+            done.append(todo[0])
+            left.discard(todo[0])
+        return done
+
+    def rows(self, version: int | None = None) -> list[tuple[str, str | None]]:
+        frame = self.lake.read(self.spark, self.contract.dataset, version)
+        return sorted(tuple(row) for row in frame.collect())
+
+    def letters(self, version: int | None = None) -> str:
+        return "".join(letter for letter, _ in self.rows(version))
+
+    def versions(self) -> dict[str, int]:
+        """The state table of what the table contains."""
+        lines = state(self.events.executions(self.contract.dataset)).values()
+        return {line.execution: line.version for line in lines if line.applied}
+
+    def gone(self) -> list[str]:
+        lines = state(self.events.executions(self.contract.dataset)).values()
+        return [line.execution for line in lines if not line.applied]
+
+    def compact(self) -> None:
+        self.runs += 1
+        aim = target(self.root, f"compaction-{self.runs}", contract=self.contract)
+        assert restate(self.spark, aim, "OPTIMIZE {table}", Provenance()) is not None
+
+    def files(self, version: int) -> list[str]:
+        opened = self.lake.table(self.contract.dataset)
+        assert opened is not None
+        opened.load_as_version(version)
+        return sorted(opened.file_uris())
+
+    def operations(self) -> list[str]:
+        opened = self.lake.table(self.contract.dataset)
+        assert opened is not None
+        return [line["operation"] for line in reversed(opened.history())]
+
+    def problems(self) -> list[str]:
+        return [line.problem for line in ledger.audit(self.lake, self.events, self.contract) if line.problem]
