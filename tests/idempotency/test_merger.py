@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from core.toy import target
+from laws.writers import meanwhile
 from patterns.core.commit import Account, Commit
 from patterns.core.contract import Column, Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
 from patterns.idempotency.merger import merge, removed
 from patterns.quality.audit_write_audit_publish import Engine, Provenance
-from patterns.quality.write_faults import AmbiguousChange, AuditFailed
+from patterns.quality.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite
 
 CONTRACT = Contract(
     dataset="silver.letters",
@@ -113,15 +114,76 @@ def test_table_4_2_running_old_deliveries_again_shows_readers_what_never_was(let
     assert seen == ["ABCMNO", "ACMNO", "ACMNO"]
 
 
+SEVERAL: dict[str, Callable[[str], list[Change]]] = {
+    "a change and a removal": lambda letter: [(letter, "new", False), (letter, None, True)],
+    "two changes": lambda letter: [(letter, "new", False), (letter, "other", False)],
+    "the same change twice": lambda letter: [(letter, "new", False)] * 2,
+    "the same removal twice": lambda letter: [(letter, None, True)] * 2,
+}
+
+
 @every_engine
-def test_several_changes_of_one_row_are_refused_and_none_is_chosen(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_several_changes_of_one_key_are_refused_whatever_the_table_has_and_none_is_chosen(
+    spark: Any, lake_root: Path, engine: Engine
+) -> None:
     letters = Letters(spark, lake_root, engine)
+    for several in SEVERAL.values():
+        with pytest.raises(AmbiguousChange):
+            letters.merge(*new("A"), *several("B"))
+    letters.merge(*new("A"), ("B", "x", False))
+    # A says what one of the changes says, B something else, and C is not there.
+    for letter in "ABC":
+        for what, several in SEVERAL.items():
+            with pytest.raises(AmbiguousChange) as refused:
+                letters.merge(*several(letter), ("D", "new", False))
+            assert "decide" in refused.value.next_step
+            assert letters.rows() == [("A", "new"), ("B", "x")], (letter, what)
+    letters.merge(("A", None, True), ("B", "new", False))
+    assert letters.rows() == [("B", "new")]
+
+
+@every_engine
+def test_without_the_engines_jar_the_first_merge_does_not_replace_another_first_one(
+    spark: Any, lake_root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = Letters(spark, lake_root, Engine.CHECKPOINT)
+    aim = target(lake_root, "other", engine, CONTRACT)
+    frame = spark.createDataFrame(new("B"), "letter STRING, says STRING, is_deleted BOOLEAN")
+    meanwhile(monkeypatch, lambda: merge(frame, aim, Provenance()))
+    with pytest.raises(ConcurrentWrite):
+        letters.merge(*new("A"))
+    assert letters.rows() == [("B", "new")]
     letters.merge(*new("A"))
-    with pytest.raises((AmbiguousChange, AuditFailed)):
-        letters.merge(("A", "one", False), ("A", "other", False))
-    with pytest.raises(AuditFailed, match="unique"):
-        letters.merge(("B", "one", False), ("B", "other", False))
-    assert letters.rows() == [("A", "new")]
+    assert letters.rows() == [("A", "new"), ("B", "new")]
+
+
+def test_without_the_engines_jar_a_row_that_is_marked_as_removed_meanwhile_does_not_come_back(
+    spark: Any, lake_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contract = replace(CONTRACT, merged=True)
+
+    def merged(run: str, engine: Engine, *changes: Change) -> Commit:
+        frame = spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
+        return merge(frame, target(lake_root, run, engine, contract), Provenance())
+
+    def rows() -> list[tuple[str, ...]]:
+        return sorted(tuple(row) for row in Lake(root=str(lake_root)).read(spark, CONTRACT.dataset).collect())
+
+    merged("first", Engine.TRANSACTION, *new("ABCDEFGH"))
+    # Deletion vectors: the file is the same as before.
+    meanwhile(monkeypatch, lambda: merged("removal", Engine.TRANSACTION, ("B", None, True)))
+    with pytest.raises(ConcurrentWrite):
+        merged("slow", Engine.CHECKPOINT, *new("X"))
+    assert rows() == [(letter, "new") for letter in "ACDEFGH"]
+    # What leaves every row where it was is in nobody's way.
+    meanwhile(monkeypatch, lambda: merged("nothing", Engine.TRANSACTION, *new("A")))
+    merged("slow", Engine.CHECKPOINT, *new("X"))
+    assert rows() == [(letter, "new") for letter in "ACDEFGHX"]
+    # Nor does it matter that nothing is written.
+    meanwhile(monkeypatch, lambda: merged("more", Engine.TRANSACTION, *new("Y")))
+    with pytest.raises(ConcurrentWrite):
+        merged("all gone", Engine.CHECKPOINT, *[(letter, None, True) for letter in "ACDEFGHX"])
+    assert rows() == [(letter, "new") for letter in "ACDEFGHXY"]
 
 
 def test_a_delivery_that_changes_nothing_writes_no_file(letters: Letters) -> None:

@@ -170,6 +170,40 @@ def test_a_table_of_another_shape_is_named(database: str) -> None:
         deliver(database, delivery(2))
 
 
+def test_a_table_that_was_dropped_as_advised_is_served_anew_with_what_belongs_to_it(database: str) -> None:
+    for day in (DAY, OTHER_DAY):
+        deliver(database, delivery(1, day))
+    with psycopg.connect(database) as connection:
+        connection.execute("ALTER TABLE shop.sales ADD COLUMN more int")
+    with pytest.raises(SinkDrift) as drifted:
+        deliver(database, delivery(1))
+    assert "drop it and its rows of shop.publications" in drifted.value.next_step
+    with psycopg.connect(database) as connection:
+        connection.execute("DROP TABLE shop.sales")
+        connection.execute("DELETE FROM shop.publications WHERE dataset = 'gold.sales'")
+    for day in (DAY, OTHER_DAY):
+        assert not deliver(database, replace(delivery(1, day), run_id="anew")).repeated
+    assert shown(database) == {**both(1), **both(1, OTHER_DAY)}
+    with psycopg.connect(database) as connection:
+        lines = connection.execute("SELECT dataset, partition, rows, run_id FROM shop.publications").fetchall()
+    assert sorted(lines) == [
+        (dataset, day, 3, "anew") for dataset in ("gold.returns", "gold.sales") for day in (DAY, OTHER_DAY)
+    ]
+    assert deliver(database, delivery(1)).repeated, "what is served whole is a no-op again"
+
+
+def test_a_table_that_is_served_anew_takes_back_both_when_a_row_is_refused(database: str) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute("DELETE FROM shop.sales")
+        connection.execute("DELETE FROM shop.publications WHERE dataset = 'gold.sales'")
+    with pytest.raises(RowsRefused, match="has 4 rows by its ledger, but 3 arrived"):
+        deliver(database, delivery(1, rows=4))
+    assert shown(database) == {("returns", DAY): [1] * 3}
+    assert not deliver(database, delivery(1)).repeated
+    assert shown(database) == both(1)
+
+
 def test_two_deliveries_of_a_day_follow_each_other_and_readers_see_one_of_them(database: str) -> None:
     deliver(database, delivery(1))
     halfway, go_on = threading.Event(), threading.Event()

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from core.toy import HOURS, table
 from laws.stepping import Held, Probe
-from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer
+from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer, meanwhile
 from patterns.core import ledger
 from patterns.core.commit import Commit
 from patterns.core.errors import PlatformError
@@ -159,6 +159,33 @@ def test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again(
     assert world.rows() == writer.after(BEFORE.model(), twin), "never a mixture"
     world.write(AFTER, "slow")
     assert world.rows() == writer.after(writer.after(BEFORE.model(), twin), AFTER)
+    assert world.problems() == []
+
+
+@pytest.mark.parametrize("other", list(Engine), ids=lambda engine: engine.value)
+@pytest.mark.parametrize("writer", [one for one in WRITERS if one.name == "merge"], ids=lambda writer: writer.name)
+def test_of_two_merges_at_once_one_is_told_without_the_engines_jar_too(
+    world: World, writer: Writer, other: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = Batch(first=200, rows=20)
+    meanwhile(monkeypatch, lambda: world.write(twin, "fast", other))
+    with pytest.raises(ConcurrentWrite) as told:
+        world.write(AFTER, "slow", Engine.CHECKPOINT)
+    assert told.value.transient
+    assert world.rows() == writer.after(BEFORE.model(), twin), "what the other one wrote is not lost"
+    world.write(AFTER, "slow", Engine.CHECKPOINT)
+    assert world.rows() == writer.after(writer.after(BEFORE.model(), twin), AFTER)
+    assert world.problems() == []
+
+
+@pytest.mark.parametrize("writer", [one for one in WRITERS if "overwrite" in one.name], ids=lambda writer: writer.name)
+def test_of_two_overwrites_at_once_one_follows_the_other_where_there_is_no_jar(
+    world: World, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = Batch(first=200, rows=20)
+    meanwhile(monkeypatch, lambda: world.write(twin, "fast", Engine.CHECKPOINT))
+    world.write(AFTER, "slow", Engine.CHECKPOINT)
+    assert world.rows() == writer.after(writer.after(BEFORE.model(), twin), AFTER), "never a mixture"
     assert world.problems() == []
 
 

@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import pytest
+
 from core.toy import CONTRACT, HOURS, WHOLE, clicks, target
+from patterns.core.audit import AuditSpec, Judgement, judge
 from patterns.core.commit import Account, Commit
 from patterns.core.contract import Contract
 from patterns.idempotency import fast_metadata_cleaner, proxy
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge
+from patterns.quality import audit_write_audit_publish
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
 from patterns.quality.changes import Append
 
@@ -21,6 +25,17 @@ Row = tuple[str, int, int, str]
 State = frozenset[Row]
 Before = Callable[[], State]
 """Reads what is in the table, for a writer that has to know it."""
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have something happen when the next write by `Engine.CHECKPOINT` is computed, and not yet handed to Delta."""
+
+    def judged(rows: Any, spec: AuditSpec) -> Judgement:
+        monkeypatch.undo()
+        act()
+        return judge(rows, spec)
+
+    monkeypatch.setattr(audit_write_audit_publish, "judge", judged)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,14 @@ How it works: one MERGE, audited and committed like every write. A change whose 
 differs; one that marks the row as removed deletes it; one whose key is new is inserted. The audits see the table as
 the merge would leave it. Only files with rows that really change are touched: Delta rewrites a file in which a
 change meets a row even when it leaves that row as it is, so such changes are left out before. They are told by one
-version of the table, and the merge happens on that version or not at all.
+version of the table, and the merge happens on that version or not at all. Where MERGE cannot be audited
+(``Engine.CHECKPOINT``), the whole table is computed and replaced, with the same promise: only while its rows are still
+those of that version.
 
 The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add
 it, and never get rid of it: what is marked as removed is never inserted. Another one: several changes of one key.
-Which one wins is for whoever computes the changes; here they are refused.
+Which one wins is for whoever computes the changes; here they are refused, also where MERGE would take them: a change
+and a removal of a row that is not there, or one of two that leaves the row as it is.
 
 When not to use it: when the whole dataset is at hand and small (Data Overwrite), and when an old delivery has to be run
 again: its changes would meet rows of later deliveries (Stateful Merger).
@@ -24,17 +27,19 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column
+from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
 from patterns.core.commit import Commit
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
+from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
-from patterns.quality.changes import Overwrite, Upsert
+from patterns.quality.changes import Rewrite, Upsert
+from patterns.quality.write_faults import AMBIGUOUS_CHANGE, translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 DELETED = "is_deleted"
 """Column of the changes that marks a row as removed."""
@@ -63,7 +68,7 @@ def merge(
 
     Raises:
         ConfigurationError: The table has no key, or is partitioned.
-        AmbiguousChange: Several changes meet one row; nothing was published.
+        AmbiguousChange: Several changes have one key, whatever the table has; nothing was published.
         ConcurrentWrite: The table is no longer at that version; transient.
         PlatformError: As :func:`publish`.
     """
@@ -74,19 +79,41 @@ def merge(
             where=contract.dataset,
             next_step="declare the contract's key, or overwrite its partitions",
         )
+    distinct = unambiguous(changes, contract)
     version = target.lake.version(contract.dataset) if at is None else at
-    current = None if version is None else target.lake.read(changes.sparkSession, contract.dataset, version)
     if target.engine is Engine.CHECKPOINT:
-        rows = applied(changes, current, contract, deleted=deleted)
-        return publish(rows, target, change=Overwrite(predicate="true"), partitions=(), provenance=provenance)
+        version = _made(changes.sparkSession, target) if version is None else version
+        current = target.lake.read(changes.sparkSession, contract.dataset, version)
+        rows = applied(distinct, current, contract, deleted=deleted)
+        return publish(rows, target, change=Rewrite(at=version), partitions=(), provenance=provenance)
     upsert = Upsert(
         key=contract.key,
         columns=tuple(column.name for column in contract.columns),
         deleted=deleted,
         at=version,
     )
-    rows = changes if current is None else effective(changes, current, contract, deleted=deleted)
+    rows = distinct
+    if version is not None:
+        current = target.lake.read(changes.sparkSession, contract.dataset, version)
+        rows = effective(distinct, current, contract, deleted=deleted)
     return publish(rows, target, change=upsert, partitions=(), provenance=provenance)
+
+
+def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
+    """Have changes refuse to be computed when several of them have one key.
+
+    Args:
+        changes: As for :func:`merge`.
+        contract: Of the table.
+
+    Returns:
+        The same changes. What a key with a null in it stands for is for the audits to say.
+    """
+    several = F.count(F.lit(1)).over(Window.partitionBy(*contract.key)) > 1
+    known = reduce(Column.__and__, [F.col(name).isNotNull() for name in contract.key])
+    refusal = F.raise_error(F.lit(f"[{AMBIGUOUS_CHANGE}] several changes have the key of one row")).cast("boolean")
+    marked = changes.withColumn("_several", several & known)
+    return marked.where(F.when(F.col("_several"), refusal).otherwise(F.lit(True))).drop("_several")
 
 
 def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
@@ -134,25 +161,33 @@ def removed(delivered: DataFrame, current: DataFrame, contract: Contract, *, del
     )
 
 
-def applied(changes: DataFrame, current: DataFrame | None, contract: Contract, *, deleted: str | None) -> DataFrame:
+def applied(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
     """Compute what a merge would leave, for engines that cannot audit one.
 
     Args:
         changes: As for :func:`merge`.
-        current: The table; None when there is none yet.
+        current: The table.
         contract: Of the table.
         deleted: As for :func:`merge`.
 
     Returns:
-        All rows of the table, several where changes meet one row: the audit of the key refuses them.
+        All rows of the table.
     """
     columns = [column.name for column in contract.columns]
     alive: Column = F.lit(True) if deleted is None else ~F.col(deleted)
     arrived = changes.where(alive).select(*columns)
-    if current is None:
-        return arrived
     kept = current.alias("t").join(changes.alias("s"), on=_same(contract), how="left_anti")
     return kept.select(*columns).unionByName(arrived)
+
+
+def _made(spark: SparkSession, target: Target) -> int:
+    """Make the table, so that also the first rows are computed from a version: another run may be making it as well."""
+    dataset = target.contract.dataset
+    with translated(dataset, ()):
+        constraints_enforcer.enforce(spark, target.lake, target.contract, engine=False)
+    version = target.lake.version(dataset)
+    assert version is not None
+    return version
 
 
 def _same(contract: Contract) -> Column:

@@ -3,7 +3,9 @@
 How it works: the rows travel in batches by COPY, within one transaction that first takes away what the partition had.
 Before it is committed, the rows that are there are counted and held against the ledger; a `publications` table,
 written in the same transaction, says which versions of which datasets are served. It makes a retry a no-op, also one
-whose first attempt was committed without anybody hearing of it, and refuses to put older versions over newer ones.
+whose first attempt was committed without anybody hearing of it, and refuses to put older versions over newer ones. A
+batch is served when all of its tables are: where one of them lacks its line, because somebody dropped the table and its
+lines, all are served anew.
 
 The trap: transactions of single tasks. Each is all or nothing, and a job that is retried has committed some of them.
 """
@@ -177,7 +179,7 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
             raise SinkDrift(
                 what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
                 where=f"{schema}.{contract.name}",
-                next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: it is then served anew",
+                next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: all is then served anew",
             )
 
 
@@ -199,7 +201,7 @@ def _create(connection: psycopg.Connection, schema: str, contract: Contract) -> 
 
 def _is_served(connection: psycopg.Connection, schema: str, delivery: Delivery) -> bool:
     table = sql.Identifier(schema, PUBLICATIONS)
-    query = sql.SQL("SELECT 1 FROM {} WHERE batch_id = %s").format(table)
+    query = sql.SQL("SELECT dataset FROM {} WHERE batch_id = %s").format(table)
     newest = served(connection, schema)
     newer = [
         part.contract.dataset
@@ -212,7 +214,8 @@ def _is_served(connection: psycopg.Connection, schema: str, delivery: Delivery) 
             where=f"{schema}, {delivery.batch_id}",
             next_step="nothing was changed; the step is retried and reads the newest versions",
         )
-    return connection.execute(query, [delivery.batch_id]).fetchone() is not None
+    there = {dataset for (dataset,) in connection.execute(query, [delivery.batch_id])}
+    return there >= {part.contract.dataset for part in delivery.parts}
 
 
 def _replace(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:
@@ -250,7 +253,11 @@ def _audit(connection: psycopg.Connection, schema: str, delivery: Delivery, part
 def _record(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:
     connection.execute(
         sql.SQL(
-            "INSERT INTO {} (batch_id, dataset, partition, table_version, rows, run_id) VALUES (%s, %s, %s, %s, %s, %s)"
+            "INSERT INTO {} (batch_id, dataset, partition, table_version, rows, run_id) "
+            "VALUES (%s, %s, %s, %s, %s, %s) "
+            # A table that is served anew has its line of the first time.
+            "ON CONFLICT (batch_id, dataset) DO UPDATE "
+            "SET rows = excluded.rows, run_id = excluded.run_id, published_at = excluded.published_at"
         ).format(sql.Identifier(schema, PUBLICATIONS)),
         [
             delivery.batch_id,

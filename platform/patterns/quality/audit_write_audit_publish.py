@@ -14,8 +14,10 @@ The trap: the audited files must be the published ones. Auditing the frame inste
 a frame that is not deterministic then publishes rows that nobody looked at.
 
 When not to use it: never bypass it. Where Spark cannot load the engine's jar, ``Engine.CHECKPOINT`` writes a
-checkpoint of
-the frame after auditing that checkpoint: the same guarantees for 1.6 times the cost, without column lineage.
+checkpoint of the frame after auditing that checkpoint, for 1.6 times the cost and without column lineage. Nobody reads
+a row that was not audited there, either, and rows that were computed from the table's own (a merge) are written onto
+these or not at all. But an overwrite begins its transaction only after the audit: of two at once, the later one
+replaces the other's rows as if it had been started after it, where ``Engine.TRANSACTION`` refuses it.
 
 Source: Data Engineering Design Patterns, ch. 9.
 """
@@ -37,8 +39,8 @@ from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
 from patterns.core.run import RunContext
-from patterns.quality import companion_files, constraints_enforcer
-from patterns.quality.changes import Append, Change, Overwrite, Statement, Upsert
+from patterns.quality import companion_files, constraints_enforcer, unmoved
+from patterns.quality.changes import Append, Change, Overwrite, Rewrite, Statement, Upsert
 from patterns.quality.companion_files import Beside
 from patterns.quality.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
@@ -136,7 +138,8 @@ def publish(
         AuditFailed: Rows broke the contract or the account; nothing was published.
         RowsOutsidePredicate: A row does not match the predicate; nothing was published.
         ConstraintViolated: Delta refused a row that no audit covers; nothing was published.
-        ConcurrentWrite: Another run published the same partitions meanwhile; transient.
+        ConcurrentWrite: Another run published the same partitions meanwhile, or the table does not have the rows any
+            more that a rewrite was computed from; transient.
         SchemaMismatch: The frame's columns are not the contract's.
     """
     contract, lake = target.contract, target.lake
@@ -295,7 +298,8 @@ def _write(
             "bytes": 0,
             "companions": {each.dataset: companion_files.held(each, judgement.measures) for each in beside},
         }
-        writer = kept.write.format("delta").mode(mode).option("userMetadata", json.dumps(info, default=str))
+        written = unmoved.onto(kept, path, change.at) if isinstance(change, Rewrite) else kept
+        writer = written.write.format("delta").mode(mode).option("userMetadata", json.dumps(info, default=str))
     else:
         writer = rows.write.format("audited-delta").mode(mode).option("audit", json.dumps(spec.as_json()))
         if target.probe:

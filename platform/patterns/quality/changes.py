@@ -20,6 +20,22 @@ class Overwrite:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rewrite(Overwrite):
+    """Replace all rows by what was computed from them, or nothing when there are others by then.
+
+    Args:
+        at: Version of the table the rows were computed from.
+    """
+
+    predicate: str = "true"
+    at: int
+
+    def options(self) -> dict[str, str]:
+        """Give what the writer is told."""
+        return {**super().options(), "at": str(self.at)}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Upsert:
     """Change the rows that have the same key, and insert those that have none.
 

@@ -13,6 +13,12 @@ from patterns.core import store_faults
 from patterns.core.audit import Violation
 from patterns.core.errors import PlatformError
 
+ROWS_MOVED = "BLOGDATA_ROWS_MOVED"
+"""What rows raise when the table they are written into does not have those any more that they were computed from."""
+
+AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
+"""What changes raise of which several have one key."""
+
 
 class AuditFailed(PlatformError):
     """The rows broke audits; nothing was published."""
@@ -102,6 +108,7 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
         return _audit_failed(text)
     if (
         "BLOGDATA_TABLE_MOVED" in text
+        or _raised(ROWS_MOVED, text)
         or "CONCURRENT" in condition
         or "ConcurrentModification" in text
         or "DELTA_CONCURRENT" in text
@@ -117,7 +124,7 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             where=where,
             next_step="nothing of this run was published; it is retried, or run it again",
         )
-    if "MULTIPLE_SOURCE_ROW_MATCHING" in text:
+    if "MULTIPLE_SOURCE_ROW_MATCHING" in text or _raised(AMBIGUOUS_CHANGE, text):
         return AmbiguousChange(
             what="several changes have the key of one row",
             where=where,
@@ -142,6 +149,11 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             next_step="nothing was written; make the step produce the columns its contract declares",
         )
     return store_faults.explained(text, where)
+
+
+def _raised(what: str, text: str) -> bool:
+    # With what Spark puts before it: alone it also is in plans, and Spark shows these in other errors.
+    return f"[USER_RAISED_EXCEPTION] [{what}]" in text
 
 
 def _audit_failed(text: str) -> AuditFailed:
