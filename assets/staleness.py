@@ -62,13 +62,25 @@ def devices_are_stale(landing: Path, events: EventLog) -> bool:
 
 
 def stale_event_hours(events: EventLog) -> list[str]:
-    """Give the event hours that have rows, or had rows, which silver.visits has not seen; late data is nothing else."""
-    return dynamic_late_data_integrator.behind(
-        events.publications("bronze.visits"),
-        events.publications("silver.visits"),
-        source="bronze.visits",
-        breakdown="event_hours",
+    """Give the event hours that have rows, or had rows, which silver.visits has not seen; late data is nothing else.
+
+    Hours next to them, in which late rows have joined visits of a log, follow when these were published.
+    """
+    published = events.publications("silver.visits")
+    behind = dynamic_late_data_integrator.behind(
+        events.publications("bronze.visits"), published, source="bronze.visits", breakdown="event_hours"
     )
+    return sorted({*behind, *outdated(published)})
+
+
+def outdated(published: Mapping[str, Entry]) -> dict[str, int]:
+    """Give the partitions that a newer publication of another one has outdated, each with the version of that.
+
+    Args:
+        published: Partition to its newest publication.
+    """
+    told = sorted((entry.version, key) for entry in published.values() for key in entry.outdates)
+    return {key: version for version, key in told if key in published and published[key].version < version}
 
 
 def stale_same_hours(events: EventLog, dataset: str, above: str) -> list[str]:

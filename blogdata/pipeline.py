@@ -196,8 +196,6 @@ class Pipeline:
                     done.update(mine)
             finally:
                 claims.release(mine, owner)
-            if left.issubset(mine):
-                return
             if not mine:
                 if not (self._quiet or waiting):
                     console.print(f"waiting for another run, which computes {len(left)} partitions of {stage.name}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets.plan import STALE, late, stage_of
-from assets.staleness import stale_late_hours
+from assets.staleness import outdated, stale_late_hours
 from orchestration import replay_planner
 from orchestration.dataset import key_of
 from orchestration.replay_planner import Wanted
@@ -52,10 +52,11 @@ def _requests(
         return dg.SkipReason(f"all {len(planned)} hours that have not seen all of their rows are under way")
     # An hour is asked for once per state of its inputs: a run that failed is a person's, not this sensor's.
     state = ".".join(str(version) for version in lake.lake.versions(after).values())
+    by = outdated(lake.events.publications(of))
     return dg.SensorResult(
         run_requests=[
             dg.RunRequest(
-                run_key=f"{hour}@{state}",
+                run_key=f"{hour}@{state}.{by[hour]}" if hour in by else f"{hour}@{state}",
                 partition_key=hour,
                 asset_selection=[key_of(dataset) for dataset in planned[hour]],
             )

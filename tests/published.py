@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from patterns.core.commit import WHOLE_TABLE
+from patterns.core.commit import WHOLE_TABLE, Account
 from patterns.core.lake import Lake
 from patterns.ingestion.whole_files import write_whole
 from resources.lake import LakeResource
@@ -55,9 +55,14 @@ def bronze(lake: Lake, arrivals: Mapping[str, Mapping[str, int]], *, landed: Map
     )
 
 
-def silver(lake: Lake, hours: Mapping[str, int], *, read: int) -> int:
-    """Publish hours of silver.visits that saw one version of bronze: hour to the rows it got."""
-    return publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read})
+def silver(
+    lake: Lake, hours: Mapping[str, int], *, read: int, outdates: Mapping[str, Sequence[str]] | None = None
+) -> int:
+    """Publish hours of silver.visits that saw one version of bronze: hour to its rows, and to what it outdates."""
+    accounts = {
+        hour: Account(rows_in=hours[hour], outdates=others).as_json() for hour, others in (outdates or {}).items()
+    }
+    return publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read}, accounts=accounts)
 
 
 def days(lake: Lake, *keys: str) -> int:
@@ -85,6 +90,7 @@ def publish(
     breakdowns: Mapping[str, Sequence[Any]] | None = None,
     landed: Mapping[str, str] | None = None,
     measures: Mapping[str, Mapping[str, Any]] | None = None,
+    accounts: Mapping[str, Mapping[str, Any]] | None = None,
     seconds: float = 1.0,
 ) -> int:
     """Publish some partitions; returns the table's version.
@@ -98,6 +104,7 @@ def publish(
         breakdowns: Name to rows of partition, columns and count.
         landed: Partition to the fingerprint of its landed files.
         measures: Partition to further measures.
+        accounts: Partition to its account, as the commit says it.
         seconds: How long it seems to have taken.
     """
     own = measures or {}
@@ -106,7 +113,7 @@ def publish(
         "started_at": time.time() - seconds,
         "partition_column": column,
         "measures": {key: {"rows": count, "accounted": count, **own.get(key, {})} for key, count in rows.items()},
-        "accounts": {},
+        "accounts": accounts or {},
         "reasons": [],
         "own_measures": sorted({name for found in own.values() for name in found}),
         "breakdowns": breakdowns or {},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,20 @@ FIRST_LOOK = 6
 VISITOR_KEY = "visitor.key"
 
 
-def log_events(step: Step, above: Mapping[str, Entry]) -> DataFrame:
+@dataclass(frozen=True, kw_only=True)
+class Events:
+    """What was read for a step's hours.
+
+    Args:
+        rows: The columns of :data:`assets.transforms.visit_events.PARSED`.
+        outdates: Hour of the step to other hours, whose published page views belong to another visit now.
+    """
+
+    rows: DataFrame
+    outdates: Mapping[str, list[str]]
+
+
+def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     """Read the page views of the step's hours from access logs, with the visit each belongs to.
 
     Args:
@@ -29,13 +44,14 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> DataFrame:
         above: The accounts of all of bronze.visits.
 
     Returns:
-        The columns of :data:`assets.transforms.visit_events.PARSED`.
+        The page views, and which hours have to run again since visits of theirs were joined, or parted.
     """
     key = step.secrets.read(VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
     target = visit_events.parse(_rows(step).where(ours), COMBINED, key)
-    known = _hours(above)
+    arrivals = _arrivals(above)
+    known = [start_of(hour, Grain.HOUR) for hour in sorted(arrivals)]
     look = FIRST_LOOK * Grain.HOUR.length
     while True:
         since, until = first - look, last + Grain.HOUR.length + look
@@ -43,8 +59,15 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> DataFrame:
         # Beyond the oldest and the newest page view no visit can reach.
         edges = (since if known and known[0] < since else None, until if known and known[-1] >= until else None)
         if not access_logs.touches_edge(target, around, *edges):
-            return access_logs.with_visit_ids(target, around, key)
+            break
         look *= 2
+    outdates: dict[str, list[str]] = {}
+    others = _could_change(step, arrivals, since, until)
+    if others:
+        published = step.lake.read(step.spark, step.contract.dataset).where(F.col("event_hour").isin(*others))
+        for hour in access_logs.rejoined(published, target, around, key, *edges):
+            outdates.setdefault(_nearest(step, hour), []).append(hour)
+    return Events(rows=access_logs.with_visit_ids(target, around, key), outdates=outdates)
 
 
 COMBINED = frozenset({visit_events.COMBINED})
@@ -58,12 +81,35 @@ def _between(since: datetime, until: datetime) -> Column:
     return (F.col("event_hour") >= key_of(since, Grain.HOUR)) & (F.col("event_hour") < key_of(until, Grain.HOUR))
 
 
-def _hours(above: Mapping[str, Entry]) -> list[datetime]:
-    """The hours there are page views of, in order."""
-    hours = {
-        hour
-        for entry in above.values()
-        for (hour, filter_name, line_format) in entry.breakdowns["event_hours"]
-        if hour is not None and filter_name is None and line_format == visit_events.COMBINED
-    }
-    return [start_of(hour, Grain.HOUR) for hour in sorted(hours)]
+def _arrivals(above: Mapping[str, Entry]) -> dict[str, set[str]]:
+    """Give the hours there are page views of, each with the hours in which they arrived."""
+    arrivals: dict[str, set[str]] = {}
+    for arrival, entry in above.items():
+        for hour, filter_name, line_format in entry.breakdowns["event_hours"]:
+            if hour is not None and filter_name is None and line_format == visit_events.COMBINED:
+                arrivals.setdefault(hour, set()).add(arrival)
+    return arrivals
+
+
+def _could_change(step: Step, arrivals: Mapping[str, set[str]], since: datetime, until: datetime) -> list[str]:
+    """Give the published hours around in which visits may have been joined, or parted, by rows of the step's hours.
+
+    As long as logs come in the order of time there are none: what comes last is appended to visits, and joins no two.
+    """
+    first, end = key_of(since, Grain.HOUR), key_of(until, Grain.HOUR)
+    published = step.events.publications(step.contract.dataset, since=first, until=end)
+    others = sorted((published.keys() & arrivals.keys()) - set(step.partitions))
+    if not others:
+        return []
+    came = {arrival for hour in step.partitions for arrival in arrivals.get(hour, ())}
+    before = {arrival for hour in others for arrival in arrivals[hour]}
+    in_order = others[-1] < step.partitions[0] and came and min(came) > max(before)
+    return [] if in_order else others
+
+
+def _nearest(step: Step, hour: str) -> str:
+    """Give the hour of the step next to another one: a visit that reaches from any of the step's there has it, too."""
+    at = bisect_left(step.partitions, hour)
+    earlier, later = step.partitions[max(at - 1, 0)], step.partitions[min(at, len(step.partitions) - 1)]
+    instant = start_of(hour, Grain.HOUR)
+    return min((earlier, later), key=lambda key: abs(start_of(key, Grain.HOUR) - instant))

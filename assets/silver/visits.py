@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import functions as F
 
 from assets import bronze
 from assets.partitions import HOURS
 from assets.policy import blog_datasets_together, newly_updated
-from assets.silver.log_visits import log_events
+from assets.silver.log_visits import Events, log_events
 from assets.transforms import visit_events
 from orchestration import accounts
 from orchestration.step import Step
@@ -21,9 +21,6 @@ from patterns.idempotency.transactional_writer import Together
 from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.audit_write_audit_publish import Companion
 from quality.contracts import CONTRACTS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies beside what came hours before it, and has not come before that.
@@ -43,7 +40,8 @@ def visits(step: Step) -> Together:
     The events that had another payload than the one that won appear with it.
     """
     above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
-    events = read_events(step, formats_of(step, above)).withColumn("_replay", is_replay())
+    read = read_events(step, formats_of(step, above))
+    events = read.rows.withColumn("_replay", is_replay())
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")
     conflicts = Companion(
@@ -54,7 +52,7 @@ def visits(step: Step) -> Together:
         otherwise="identical",
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
-    return step.overwrite_together(unique, companions=[conflicts], accounts=arrived(step, above))
+    return step.overwrite_together(unique, companions=[conflicts], accounts=arrived(step, above, read.outdates))
 
 
 def earliest_arrival(step: Step) -> str:
@@ -75,7 +73,7 @@ def formats_of(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
     return frozenset(found or {visit_events.JSON})
 
 
-def read_events(step: Step, formats: frozenset[str]) -> DataFrame:
+def read_events(step: Step, formats: frozenset[str]) -> Events:
     """Read the visit events of the step's hours from bronze, with their typed columns."""
     json_events = visit_events.parse(
         step.read("bronze.visits").where(
@@ -87,12 +85,12 @@ def read_events(step: Step, formats: frozenset[str]) -> DataFrame:
         frozenset({visit_events.JSON}),
     )
     if visit_events.COMBINED not in formats:
-        return json_events
+        return Events(rows=json_events, outdates={})
     logs = log_events(step, accounts.entries(step, "bronze.visits"))
-    return json_events.unionByName(logs) if visit_events.JSON in formats else logs
+    return replace(logs, rows=json_events.unionByName(logs.rows)) if visit_events.JSON in formats else logs
 
 
-def arrived(step: Step, above: Mapping[str, Entry]) -> dict[str, Account]:
+def arrived(step: Step, above: Mapping[str, Entry], outdates: Mapping[str, Sequence[str]]) -> dict[str, Account]:
     """Give what arrived for each of the step's hours, and what the filters of bronze removed of it."""
     rows = dict.fromkeys(step.partitions, 0)
     filtered: dict[str, dict[str, int]] = {key: {} for key in step.partitions}
@@ -104,4 +102,7 @@ def arrived(step: Step, above: Mapping[str, Entry]) -> dict[str, Account]:
             if filter_name is not None:
                 reason = f"filtered.{filter_name}"
                 filtered[hour][reason] = filtered[hour].get(reason, 0) + count
-    return {hour: Account(rows_in=rows[hour], reasons=filtered[hour]) for hour in step.partitions}
+    return {
+        hour: Account(rows_in=rows[hour], reasons=filtered[hour], outdates=outdates.get(hour, ()))
+        for hour in step.partitions
+    }

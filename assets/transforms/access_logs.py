@@ -5,6 +5,7 @@ What is not a page view is filtered by name: `method`, `status`, `asset`, `feed`
 
 Visitors have no names here. `user_id` is a keyed hash of address and agent; `visit_id` of that and the position of the
 visit's line that was appended first (Keyed Idempotency): a line that comes late, whenever it was logged, changes no id.
+Only one that joins two visits does, of the one that was appended later: :func:`rejoined` tells which hours have it.
 A visit ends after more than 30 minutes without a page view, so it may reach into other hours: :func:`with_visit_ids` is
 given the rows around, and :func:`touches_edge` says when they do not suffice.
 
@@ -28,7 +29,7 @@ from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule
 from patterns.error_management.filter_interceptor import Filter, first_match
 from patterns.idempotency import keyed_idempotency
-from patterns.ingestion.landed_lines import REPLAY_PREFIX
+from patterns.ingestion.landed_lines import is_replay
 from patterns.ingestion.log_splitter import PART
 
 GAP = timedelta(minutes=30)
@@ -131,11 +132,42 @@ def with_visit_ids(target: DataFrame, around: DataFrame, key: str, gap: timedelt
         The target's rows and columns. The ids are those of a computation over all rows there are, unless
         :func:`touches_edge` says otherwise.
     """
-    visits = _visits(target, around, target.columns, gap)
-    keyed = keyed_idempotency.first_appended(visits, F.col("_position"), within=_VISIT, into="_first")
-    first = F.concat_ws(" ", "_first.log", F.col("_first.offset").cast("string"), "user_id")
-    visit = F.substring(keyed_hash(first, key, "visit_id"), 1, _ID_DIGITS)
-    return keyed.where("_ours").withColumn("visit_id", visit).select(*target.columns)
+    visits = _keyed(_visits(target, around, target.columns, gap), key)
+    return visits.where("_ours").select(*target.columns)
+
+
+def rejoined(
+    published: DataFrame,
+    target: DataFrame,
+    around: DataFrame,
+    key: str,
+    since: datetime | None,
+    until: datetime | None,
+    gap: timedelta = GAP,
+) -> list[str]:
+    """Give the hours with page views that were published under another visit id than they have now (an action).
+
+    Args:
+        published: user_id, event_time, event_hour and visit_id of page views around the target, as they are published.
+        target: As given to :func:`with_visit_ids`.
+        around: As given to :func:`with_visit_ids`.
+        key: As given to :func:`with_visit_ids`.
+        since: As given to :func:`touches_edge`.
+        until: As given to :func:`touches_edge`.
+        gap: As given to :func:`with_visit_ids`.
+
+    Returns:
+        Keys of the hours, in order. Visits of others that may reach beyond the rows around are not judged.
+    """
+    visits = _keyed(_visits(target, around, [*_WHEN, *POSITION], gap), key)
+    whole = Window.partitionBy(*_VISIT)
+    if since is not None:
+        visits = visits.withColumn("_began", F.min("event_time").over(whole)).where(F.col("_began") >= since + gap)
+    if until is not None:
+        visits = visits.withColumn("_ended", F.max("event_time").over(whole)).where(F.col("_ended") < until - gap)
+    now = visits.where("NOT _ours").select(*_WHEN, F.col("visit_id").alias("_now")).distinct()
+    others = published.join(now, [*_WHEN]).where(F.col("visit_id") != F.col("_now"))
+    return sorted(row[0] for row in others.select("event_hour").distinct().collect())
 
 
 def touches_edge(
@@ -158,7 +190,7 @@ def touches_edge(
     began, ended = F.min("event_time"), F.max("event_time")
     before = F.lit(False) if since is None else began < F.lit(since + gap)
     after = F.lit(False) if until is None else ended >= F.lit(until - gap)
-    visits = _visits(target, around, ["user_id", "event_time", *POSITION], gap).groupBy(*_VISIT)
+    visits = _visits(target, around, [*_WHEN, *POSITION], gap).groupBy(*_VISIT)
     reaching = visits.agg(F.bool_or("_ours").alias("_ours"), (before | after).alias("_reaches"))
     return bool(reaching.where("_ours AND _reaches").limit(1).collect())
 
@@ -171,9 +203,8 @@ def position() -> Column:
     """
     part = [F.regexp_extract("source_file", PART, group) for group in (1, 2, 3)]
     is_part = part[0] != ""
-    corrects = F.regexp_extract("source_file", rf"/{REPLAY_PREFIX}[^/]*$", 0) != ""
     return F.struct(
-        corrects.alias("corrects"),
+        is_replay().alias("corrects"),
         F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended"),
         F.when(is_part, part[0]).otherwise(F.col("source_file")).alias("log"),
         (F.when(is_part, part[2].try_cast("bigint")).otherwise(0) + F.col("source_offset")).alias("offset"),
@@ -198,15 +229,22 @@ def sessionize(page_views: DataFrame, gap: timedelta = GAP) -> DataFrame:
     return marked.withColumn("visit_start", F.last("_begin", ignorenulls=True).over(until_here)).drop("_begin")
 
 
+_WHEN = ("user_id", "event_time")
 _VISIT = ("user_id", "visit_start")
 
 
 def _visits(target: DataFrame, around: DataFrame, columns: Sequence[str], gap: timedelta) -> DataFrame:
     """The rows with their visits and positions; of those around only who, when and where is carried."""
     ours = target.select(*columns).withColumn("_ours", F.lit(True))
-    others = around.select("user_id", "event_time", *POSITION).withColumn("_ours", F.lit(False))
+    others = around.select(*_WHEN, *POSITION).withColumn("_ours", F.lit(False))
     whole = ours.unionByName(others, allowMissingColumns=True)
     return sessionize(whole.withColumn("_position", position()), gap)
+
+
+def _keyed(visits: DataFrame, key: str) -> DataFrame:
+    keyed = keyed_idempotency.first_appended(visits, F.col("_position"), within=_VISIT, into="_first")
+    first = F.concat_ws(" ", "_first.log", F.col("_first.offset").cast("string"), "user_id")
+    return keyed.withColumn("visit_id", F.substring(keyed_hash(first, key, "visit_id"), 1, _ID_DIGITS))
 
 
 def _with_fields(lines: DataFrame) -> DataFrame:

@@ -158,6 +158,44 @@ def test_a_visit_goes_on_across_hours_until_there_was_silence_whatever_order_hou
     assert deployment.problems() == []
 
 
+def test_hours_whose_visits_a_late_line_joins_or_parts_run_again_and_no_others(deploy: Deploy) -> None:
+    def ids() -> dict[str, str]:
+        return dict(deployment.rows("silver.visits", "page", "visit_id"))
+
+    def ran(begun: dict[str, int]) -> set[str]:
+        entries = deployment.published("silver.visits").values()
+        return {entry.partition for entry in entries if entry.version > begun["silver.visits"]}
+
+    deployment = deploy("joined")
+    for hour, lines in {
+        "2026-01-05T09": [view("09:10", "/early", n=2)],
+        "2026-01-05T10": [view("10:20", "/a")],
+        "2026-01-05T11": [view("11:05", "/b"), view("11:30", "/c")],
+        "2026-01-05T12": [view("12:00", "/d"), view("12:40", "/e", n=2)],
+    }.items():
+        deployment.land(hour, lines, name="access.log")
+    assert deployment.run().problems == []
+    before, versions = ids(), deployment.versions()
+    assert before["/a"] != before["/b"] == before["/d"]
+    late = deployment.land("2026-01-05T10", [view("10:45", "/late")], name="other.log")
+    assert deployment.run().problems == []
+    assert {ids()[page] for page in ("/a", "/late", "/b", "/c", "/d")} == {before["/a"]}
+    assert {page: ids()[page] for page in ("/early", "/e")} == {page: before[page] for page in ("/early", "/e")}
+    assert ran(versions) == {"2026-01-05T10", "2026-01-05T11", "2026-01-05T12"}
+    assert oracle.count(deployment.landing).log_visits == len(set(ids().values())) == 3
+    versions = deployment.versions()
+    late.unlink()
+    assert deployment.run().problems == []
+    assert ids() == before
+    assert ran(versions) == {"2026-01-05T10", "2026-01-05T11", "2026-01-05T12"}
+    versions = deployment.versions()
+    deployment.land("2026-01-05T13", [view("12:59", "/f", n=2), view("13:20", "/g", n=2)], name="access.log")
+    assert deployment.run().problems == []
+    assert ran(versions) == {"2026-01-05T12", "2026-01-05T13"}
+    assert ids()["/g"] == before["/e"]
+    assert deployment.problems() == []
+
+
 @pytest.mark.campaign
 def test_a_second_log_that_is_landed_later_changes_no_id_that_was_there(deploy: Deploy, tmp_path: Path) -> None:
     """Figure 4-8 through the platform: 09:55 comes when 10:09 has its id, in a log of its own, in an earlier hour."""

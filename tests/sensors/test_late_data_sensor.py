@@ -141,6 +141,17 @@ def test_more_late_rows_after_a_failed_run_ask_for_the_hour_under_a_new_key(sett
     assert first.isdisjoint(request.run_key for request in tick(late_data).run_requests)
 
 
+def test_hours_that_a_late_line_outdated_run_again_under_a_key_of_their_own(settled: LakeResource, tick: Any) -> None:
+    read = settled.lake.version("bronze.visits")
+    assert read is not None
+    by = silver(settled.lake, {"2026-01-05T02": 10}, read=read, outdates={"2026-01-05T02": ["2026-01-05T03"]})
+    (request,) = tick(late_data).run_requests
+    assert request.tags["dagster/partition"] == "2026-01-05T03"
+    assert request.run_key.endswith(f".{by}")
+    silver(settled.lake, {"2026-01-05T03": 10}, read=read)
+    assert not hours(tick(late_data))
+
+
 def test_a_long_history_is_integrated_in_slices(lake: LakeResource, tick: Any) -> None:
     bronze(lake.lake, {"2026-01-07T00": {f"2026-01-0{day}T{hour:02d}": 1 for day in (5, 6) for hour in range(24)}})
     assert len(hours(tick(late_data))) == MOST_AT_ONCE

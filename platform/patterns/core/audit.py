@@ -97,7 +97,7 @@ def specify(
             "contract": contract.fingerprint,
             "partition_column": contract.partition_column,
             "executed": contract.executed,
-            "accounts": {key: asdict(account) for key, account in accounts.items()},
+            "accounts": {key: account.as_json() for key, account in accounts.items()},
             "reasons": sorted(contract.reasons),
             "own_measures": sorted(contract.measures),
         },

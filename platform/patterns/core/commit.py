@@ -18,10 +18,17 @@ class Account:
     Args:
         rows_in: Rows of the layer above, from its own accounts.
         reasons: Rows of these that this dataset leaves out on purpose, by reason.
+        outdates: Partitions of the dataset that have to run again once this one is published: their rows would differ.
     """
 
     rows_in: int
     reasons: Mapping[str, int] = field(default_factory=dict)
+    outdates: Sequence[str] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as plain values."""
+        outdates = {"outdates": list(self.outdates)} if self.outdates else {}
+        return {"rows_in": self.rows_in, "reasons": dict(self.reasons), **outdates}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +52,7 @@ class Entry:
 
     For a table that is executed by period, the partition is the period; `restored` is the version that a restoration
     for it has taken the table back to. An `appended` one is about the rows that the commit added, not about all that
-    are in the partition.
+    are in the partition. What it `outdates` are partitions of the dataset that have to run again since.
     """
 
     dataset: str
@@ -62,6 +69,7 @@ class Entry:
     seconds: float = 0.0
     restored: int | None = None
     appended: bool = False
+    outdates: Sequence[str] = ()
 
     def after(self, earlier: Entry) -> Entry:
         """Give the line of the partition when this one adds to what an earlier one left; measures stay this one's own.
@@ -158,6 +166,7 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
             landed=info.get("landed", {}).get(measured),
             restored=execution["restores"] if execution else None,
             appended="appended" in info,
+            outdates=tuple(account.get("outdates", ())),
         )
     return entries
 

@@ -121,8 +121,7 @@ class EventLog:
 
     def record(self, commit: Commit) -> None:
         """Record a publication, and any earlier one of the dataset whose process died before it could."""
-        if _recorded_version(self._lake.table(EVENTS), commit.dataset) < commit.version:
-            self._complete(commit.dataset)
+        self._complete(commit.dataset)
 
     def reconcile(self, datasets: Iterable[str]) -> int:
         """Add the events of commits that have none; returns how many publications were added."""
@@ -312,6 +311,7 @@ def _publication_events(dataset: str, version: int, committed_at: int, info: dic
                 "landed": entry.landed,
                 **({} if entry.restored is None else {"restored": entry.restored}),
                 **({"appended": True} if entry.appended else {}),
+                **({"outdates": list(entry.outdates)} if entry.outdates else {}),
                 "run": info["run"],
             },
         )
@@ -334,6 +334,7 @@ def _entry(row: dict[str, Any]) -> Entry:
         run_id=row["run_id"] or "",
         landed=payload["landed"],
         appended=payload.get("appended", False),
+        outdates=tuple(payload.get("outdates", ())),
         seconds=row["seconds"] or 0.0,
         restored=payload.get("restored"),
     )
