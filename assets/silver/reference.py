@@ -30,12 +30,13 @@ def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> Non
 
 
 def _require_usable_users(step: Step) -> None:
-    read = [entry.inputs.get("bronze.users", -1) for entry in step.events.publications(step.contract.dataset).values()]
+    published = step.events.publications(step.contract.dataset).values()
+    read = max((entry.inputs.get("bronze.users", -1) for entry in published), default=-1)
     before = 0
     for _, delivery in sorted(accounts.entries(step, "bronze.users").items()):
         usable = delivery.rows_out - int(delivery.measures["dead"])
         # A day without a usable row is not a delivery: it removes nobody.
-        if usable and delivery.version > max(read, default=-1):
+        if usable and delivery.version > read:
             _require_usable(step, "bronze.users", delivery, before)
         before = usable or before
 
@@ -44,15 +45,15 @@ def _require_usable_users(step: Step) -> None:
 def users(step: Step) -> Commit:
     """Derive the history of the users from all deliveries: a function of bronze, whatever the order of loads."""
     _require_usable_users(step)
-    snapshots = step.read("bronze.users").where(F.size("reasons") == 0)
     return step.overwrite(
-        user_rules.history(snapshots), accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead")
+        user_rules.history(step.read("bronze.users")),
+        accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead"),
     )
 
 
 @blog_dataset("silver.users_current", deps=[bronze.users], partitions_def=DAYS, automation=newly_updated())
 def users_current(step: Step) -> Commit:
-    """Merge each day's delivery into what the days before it have left; users it does not have any more are removed."""
+    """Merge each day's delivery into what the days before it have left; users it does not name any more are removed."""
     _require_usable_users(step)
     deliveries = accounts.entries(step, "bronze.users")
     usable = [day for day, entry in sorted(deliveries.items()) if entry.rows_out > int(entry.measures["dead"])]
@@ -62,7 +63,7 @@ def users_current(step: Step) -> Commit:
         newest = max((one for one in usable if one <= day), default=None)
         entry = deliveries.get(newest or day)
         dead = int(entry.measures["dead"]) if entry else 0
-        rows = step.read("bronze.users").where((F.col("load_date") == (newest or day)) & (F.size("reasons") == 0))
+        rows = step.read("bronze.users").where(F.col("load_date") == (newest or day))
         return Delivery(
             rows=lambda before: user_rules.newest(rows, before, newest or day),
             account=Account(rows_in=entry.rows_out if entry else 0, reasons={"dead_lettered": dead}),

@@ -3,8 +3,9 @@
 Decisions: only `id` is required, and in JSON it has to be a string, as in the visits that refer to it;
 `login` and `email` may be missing. A version is a run of consecutive deliveries in which login and email stay
 the same; the other fields take the newest value of that run. A user absent from a delivery is closed on its
-day and, when delivered again, begins a new version. Deliveries are those with at least one row: a day that
-was not delivered closes nobody.
+day and, when delivered again, begins a new version. A rejected row that names its user says that he is there
+and nothing of what he is: what was known of him goes on, and where nothing was, or he was closed, nothing
+begins. Deliveries are those with at least one usable row: a day that was not delivered closes nobody.
 """
 
 from __future__ import annotations
@@ -62,45 +63,50 @@ def judge(lines: DataFrame) -> DataFrame:
     )
 
 
-def history(snapshots: DataFrame) -> DataFrame:
+def history(delivered: DataFrame) -> DataFrame:
     """Derive the versions of every user (SCD2) from all deliveries, in one shuffle.
 
     Args:
-        snapshots: Valid rows of bronze.users, all days.
+        delivered: Rows of bronze.users, all days, rejected ones among them.
 
     Returns:
-        Rows of silver.users; the sum of `snapshots` is the number of rows given. Of several rows of a user on
-        one day the first by position counts, the others are only counted.
+        Rows of silver.users; the sum of `snapshots` is the number of usable rows. Of several of a user on one day
+        the first by position counts, the others are only counted.
     """
     day = Window.partitionBy("id", "load_date")
-    runs = Window.partitionBy("id").orderBy("load_date")
+    days = Window.partitionBy("id").orderBy("load_date")
+    usable, told, before = F.col("_usable"), F.col("_told"), F.col("_before")
     one_a_day = (
-        snapshots.select("load_date", "source_file", "source_offset", *FIELDS)
+        delivered.where(_names_its_user())
+        .select("load_date", "source_file", "source_offset", *FIELDS, _is_usable().alias("_usable"))
         # One shuffle serves all windows and the grouping; left alone, those of a day would have their own.
         .repartition("id")
         .withColumns(
             {
-                "_place": F.row_number().over(day.orderBy("source_file", "source_offset")),
-                "_rows": F.count(F.lit(1)).over(day),
+                "_place": F.row_number().over(day.orderBy(usable.desc(), "source_file", "source_offset")),
+                "_rows": F.count_if(usable).over(day),
             }
         )
         .where(F.col("_place") == 1)
     )
-    numbered = one_a_day.join(F.broadcast(_deliveries(snapshots)), "load_date")
-    is_first = F.lag("_number").over(runs).isNull()
-    follows = F.lag("_number").over(runs) == F.col("_number") - 1
-    same = [F.col(name).eqNullSafe(F.lag(name).over(runs)) for name in TRACKED]
-    starts = is_first | ~follows | ~same[0] | ~same[1]
+    numbered = one_a_day.join(F.broadcast(_deliveries(delivered)), "load_date")
+    last_told = F.last(F.when(usable, told), ignorenulls=True).over(days.rowsBetween(Window.unboundedPreceding, -1))
     versions = (
-        numbered.withColumns({"_starts": starts, "_first": is_first})
-        .withColumn("_version", F.count_if(F.col("_starts")).over(runs))
-        .groupBy("id", "_version")
+        # From one delivery to the next both numbers grow by one: what they differ by changes with an absence only.
+        numbered.withColumn("_run", F.col("_number") - F.row_number().over(days))
+        .withColumn("_told", F.struct("_run", *TRACKED))
+        .withColumn("_before", last_told)
+        .withColumns({"_starts": usable & ~told.eqNullSafe(before), "_first": usable & before.isNull()})
+        .withColumn("_version", F.count_if("_starts").over(days))
+        .groupBy("id", "_run", "_version")
         .agg(
-            *(F.max_by(name, "load_date").alias(name) for name in (*TRACKED, *TIMES)),
+            *(F.max_by(name, F.when(usable, F.col("load_date"))).alias(name) for name in (*TRACKED, *TIMES)),
             F.least(_midnight(F.min("load_date")), F.min(F.when(F.col("_first"), F.col(TIMES[0])))).alias("valid_from"),
             _midnight(F.max_by("_next", "load_date")).alias("valid_to"),
             F.sum("_rows").alias("snapshots"),
         )
+        # Rejected rows before the first usable one of their run are no version.
+        .where(F.col("snapshots") > 0)
     )
     return versions.select(
         F.col("id").alias("user_id"),
@@ -117,28 +123,40 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
     """Give the users of one delivery, each with the day that made it what it is.
 
     Args:
-        delivered: Valid rows of bronze.users, of one day.
+        delivered: Rows of bronze.users, of one day, rejected ones among them.
         before: Rows of silver.users_current as the deliveries before have left them.
         day: The delivery's day.
 
     Returns:
-        Rows of silver.users_current. Of several rows of a user the first by position counts, the others are only
-        counted.
+        Rows of silver.users_current; the sum of `occurrences` is the number of usable rows. Of several of a user the
+        first by position counts, the others are only counted; who has none but rejected ones stays as he was.
     """
-    place = F.struct("source_file", "source_offset")
+    place = F.when(_is_usable(), F.struct("source_file", "source_offset"))
     first = {name: F.min_by(name, place).alias(name) for name in FIELDS[1:]}
-    one_each = delivered.groupBy(F.col("id").alias("user_id")).agg(
-        *first.values(), F.count(F.lit(1)).alias("occurrences")
+    one_each = (
+        delivered.where(_names_its_user())
+        .groupBy(F.col("id").alias("user_id"))
+        .agg(*first.values(), F.count_if(_is_usable()).alias("occurrences"))
     )
     known = before.select("user_id", "changed_on", F.struct(*first).alias("_before"))
-    changed = F.when(F.struct(*first).eqNullSafe(F.col("_before")), F.col("changed_on")).otherwise(F.lit(day))
-    told = one_each.join(known, "user_id", "left").withColumn("_changed", changed)
-    return told.select("user_id", *first, F.col("_changed").alias("changed_on"), "occurrences")
+    row = F.when(F.col("occurrences") > 0, F.struct(*first)).otherwise(F.col("_before"))
+    told = one_each.join(known, "user_id", "left").withColumn("_row", row).where(F.col("_row").isNotNull())
+    changed = F.when(F.col("_row").eqNullSafe(F.col("_before")), F.col("changed_on")).otherwise(F.lit(day))
+    return told.select("user_id", "_row.*", changed.alias("changed_on"), "occurrences")
 
 
-def _deliveries(snapshots: DataFrame) -> DataFrame:
-    """Number the delivered days in order, each with the day delivered next."""
-    days = snapshots.agg(F.array_sort(F.collect_set("load_date")).alias("_days"))
+def _is_usable() -> Column:
+    return F.size("reasons") == 0
+
+
+def _names_its_user() -> Column:
+    """Whether a row says whose it is, rejected or not: lines that are no row have no id, a number is none."""
+    return F.col("id").isNotNull() & ~F.array_contains("reasons", "wrong_type:id")
+
+
+def _deliveries(delivered: DataFrame) -> DataFrame:
+    """Number the days with a usable row in order, each with the one delivered next."""
+    days = delivered.where(_is_usable()).agg(F.array_sort(F.collect_set("load_date")).alias("_days"))
     numbered = days.select("_days", F.posexplode("_days").alias("_number", "load_date"))
     return numbered.select("load_date", "_number", F.get("_days", F.col("_number") + 1).alias("_next"))
 

@@ -50,6 +50,38 @@ def test_users_are_not_removed_because_their_delivery_became_dead_letters(deploy
     assert made.problems() == []
 
 
+def test_a_user_whose_row_is_a_dead_letter_stays_what_he_was_until_one_can_be_read(deploy: Deploy) -> None:
+    made = deploy("dead-user")
+
+    def user(name: str, login: str | None = None, **more: object) -> bytes:
+        return json.dumps({"id": name, "login": login or name, **TIMES, **more}).encode()
+
+    unread = [user("b", "bo", registered_datetime="yesterday"), user("e", email=[]), b'{"id": "c"', b'{"id": 12}']
+    deliver(made, "users/date=2026-01-05/users.json", [user(name) for name in "abcd"])
+    deliver(made, "users/date=2026-01-06/users.json", [user("a", "al"), user("a"), user("d"), *unread])
+    assert made.run().problems == []
+    assert current(made) == ["a", "b", "d"]
+    assert sorted(made.rows("silver.users_current", "user_id", "login", "changed_on", "occurrences")) == [
+        ("a", "al", "2026-01-06", 2),
+        ("b", "b", "2026-01-05", 0),
+        ("d", "d", "2026-01-05", 1),
+    ]
+    entry = made.published("silver.users_current")["2026-01-06"]
+    assert (entry.rows_in, entry.rows_out) == (7, 3)
+    assert dict(entry.reasons) == {"dead_lettered": 4, "duplicates": 1, "kept": -1}
+    assert made.problems() == []
+
+    deliver(made, "users/date=2026-01-07/users.json", [user(name) for name in "abd"])
+    assert made.run().problems == []
+    (version,) = (row[1:] for row in made.rows("silver.users", "user_id", "valid_to", "snapshots") if row[0] == "b")
+    assert version == (None, 2)
+    assert ("b", "2026-01-05", 1) in made.rows("silver.users_current", "user_id", "changed_on", "occurrences")
+    before = made.contents_of("silver.users_current")
+    assert made.replay("silver.users_current", "2026-01-06").problems == []
+    assert made.contents_of("silver.users_current") == before
+    assert made.problems() == []
+
+
 def test_devices_are_not_removed_because_a_column_was_renamed(deploy: Deploy) -> None:
     made = deploy("dead-devices")
     deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)

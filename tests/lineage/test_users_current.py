@@ -54,7 +54,8 @@ def test_days_are_executed_in_order_and_an_old_one_takes_the_later_ones_with_it(
     assert table is not None
     assert table.metadata().configuration["delta.deletedFileRetentionDuration"] == "interval 32 days"
     fifth = deployment.published(DATASET)[FIFTH]
-    assert (fifth.rows_in, fifth.rows_out, dict(fifth.reasons)) == (4, 2, {"dead_lettered": 1, "duplicates": 1})
+    assert (fifth.rows_in, fifth.rows_out) == (4, 2)
+    assert dict(fifth.reasons) == {"dead_lettered": 1, "duplicates": 1, "kept": 0}
 
     # A correction of the second day, a day that was not delivered in time, and one without a user, which is none.
     deliver(deployment, SIXTH, {"a": "ann", "c": "cat", "d": "dan"})

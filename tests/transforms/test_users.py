@@ -17,7 +17,12 @@ from quality.contracts import CONTRACTS
 LINES = "raw BINARY, source_offset BIGINT, source_file STRING, load_date STRING"
 ROWS = (
     "load_date STRING, source_file STRING, source_offset BIGINT, id STRING, login STRING, email STRING,"
-    " registered_datetime TIMESTAMP, first_connection_datetime TIMESTAMP, last_connection_datetime TIMESTAMP"
+    " registered_datetime TIMESTAMP, first_connection_datetime TIMESTAMP, last_connection_datetime TIMESTAMP,"
+    " reasons ARRAY<STRING>"
+)
+TODAY = (
+    "user_id STRING, login STRING, email STRING, registered_datetime TIMESTAMP, first_connection_datetime TIMESTAMP,"
+    " last_connection_datetime TIMESTAMP, changed_on STRING, occurrences BIGINT"
 )
 
 
@@ -58,12 +63,24 @@ def reasons(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/
 def snapshot(day: int, user: str, login: str = "l", email: str = "e", offset: int = 0, last: int | None = None) -> Any:
     registered = utc(2020, 5, 5)
     connected = None if last is None else utc(2026, 1, last)
-    return (f"2026-01-{day:02}", "f", offset, user, login, email, registered, None, connected)
+    return (f"2026-01-{day:02}", "f", offset, user, login, email, registered, None, connected, [])
+
+
+def rejected(day: int, user: str | None, *reasons: str, offset: int = 0) -> Any:
+    """A row that says who it is, and of him what cannot be used."""
+    why = list(reasons) or ["invalid_time:last_connection_datetime"]
+    return (f"2026-01-{day:02}", "f", offset, user, "unread", None, utc(2010, 1, 1), None, None, why)
 
 
 def versions(spark: Any, *rows: Any) -> list[Any]:
     found = users.history(spark.createDataFrame(list(rows), ROWS)).orderBy("user_id", "valid_from")
     return in_utc(found.collect())
+
+
+def today(spark: Any, before: list[Any], day: int, *rows: Any) -> list[Any]:
+    delivered = spark.createDataFrame(list(rows), ROWS)
+    found = users.newest(delivered, spark.createDataFrame(before, TODAY), f"2026-01-{day:02}")
+    return [tuple(row) for row in found.orderBy("user_id").collect()]
 
 
 def names_and_types(frame: Any) -> list[tuple[str, str]]:
@@ -74,10 +91,12 @@ def promised(dataset: str) -> list[tuple[str, str]]:
     return [(column.name, column.type) for column in CONTRACTS[dataset].columns]
 
 
-def test_both_results_have_the_columns_of_their_contracts(spark: Any) -> None:
+def test_all_results_have_the_columns_of_their_contracts(spark: Any) -> None:
     bronze = users.judge(deliver(spark, "{}"))
     assert names_and_types(bronze) == promised("bronze.users")
     assert names_and_types(users.history(bronze)) == promised("silver.users")
+    before = spark.createDataFrame([], TODAY)
+    assert names_and_types(users.newest(bronze, before, "2026-01-01")) == promised("silver.users_current")
 
 
 def test_a_json_line_is_typed(spark: Any) -> None:
@@ -219,35 +238,113 @@ def test_of_several_rows_of_a_day_the_first_counts_and_all_are_counted(spark: An
 
 
 def test_a_user_registered_after_its_delivery_is_known_from_the_delivery(spark: Any) -> None:
-    row = ("2026-01-01", "f", 0, "u", "l", "e", utc(2026, 1, 1, 12), None, None)
-    nothing = ("2026-01-01", "f", 1, "v", "l", "e", None, None, None)
+    row = ("2026-01-01", "f", 0, "u", "l", "e", utc(2026, 1, 1, 12), None, None, [])
+    nothing = ("2026-01-01", "f", 1, "v", "l", "e", None, None, None, [])
     assert [one.valid_from for one in versions(spark, row, nothing)] == [utc(2026, 1, 1)] * 2
 
 
-def test_any_history_equals_the_one_derived_day_by_day(spark: Any) -> None:
-    draw = random.Random(7)
+def test_a_user_whose_row_is_rejected_is_there_as_he_was(spark: Any) -> None:
+    rows = [snapshot(1, "u", last=1), rejected(2, "u"), snapshot(3, "u", last=3), rejected(4, "u")]
+    only, _ = versions(spark, *rows, *(snapshot(day, "x") for day in (1, 2, 3, 4)))
+    assert (only.user_id, only.login, only.valid_from) == ("u", "l", utc(2020, 5, 5))
+    assert (only.is_current, only.last_connection_datetime, only.snapshots) == (True, utc(2026, 1, 3), 2)
+
+
+def test_after_a_rejected_row_a_change_and_an_absence_count_from_their_own_day(spark: Any) -> None:
+    rows = [snapshot(1, "u"), rejected(2, "u"), snapshot(3, "u", "new"), rejected(4, "u")]
+    old, new, *_ = versions(spark, *rows, *(snapshot(day, "x") for day in (1, 2, 3, 4, 5)))
+    assert (old.login, old.valid_to, old.snapshots) == ("l", utc(2026, 1, 3), 1)
+    assert (new.login, new.valid_from, new.valid_to, new.snapshots) == ("new", utc(2026, 1, 3), utc(2026, 1, 5), 1)
+
+
+def test_a_rejected_row_begins_nobody_and_brings_nobody_back(spark: Any) -> None:
+    others = [snapshot(day, "x") for day in (1, 2, 3, 4)]
+    assert [row.user_id for row in versions(spark, rejected(1, "u"), rejected(4, "u"), *others)] == ["x"]
+    (late, _) = versions(spark, rejected(1, "u"), rejected(2, "u"), snapshot(3, "u"), snapshot(4, "u"), *others)
+    assert (late.valid_from, late.registered_datetime, late.snapshots) == (utc(2020, 5, 5), utc(2020, 5, 5), 2)
+    gone, back, _ = versions(spark, snapshot(1, "u"), rejected(3, "u"), snapshot(4, "u"), *others)
+    assert (gone.valid_to, gone.snapshots) == (utc(2026, 1, 2), 1)
+    assert (back.valid_from, back.is_current) == (utc(2026, 1, 4), True)
+
+
+def test_a_day_of_rejected_rows_is_no_delivery(spark: Any) -> None:
+    (user, other) = versions(spark, snapshot(1, "u"), snapshot(1, "x"), rejected(2, "u"), snapshot(3, "u"))
+    assert (user.is_current, user.snapshots) == (True, 2)
+    assert other.valid_to == utc(2026, 1, 3)
+
+
+def test_a_usable_row_of_a_day_counts_whatever_is_rejected_beside_it(spark: Any) -> None:
+    (only,) = versions(spark, rejected(1, "u", offset=1), snapshot(1, "u", "first", offset=2))
+    assert (only.login, only.snapshots) == ("first", 1)
+
+
+def test_a_row_whose_user_cannot_be_read_keeps_nobody(spark: Any) -> None:
+    nobody = [rejected(2, "u", "wrong_type:id", "invalid_time:registered_datetime"), rejected(2, None, "not_json")]
+    found = versions(spark, snapshot(1, "u"), snapshot(1, "x"), snapshot(2, "x"), *nobody)
+    assert [(row.user_id, row.is_current) for row in found] == [("u", False), ("x", True)]
+    assert today(spark, [("u", *snapshot(1, "u")[4:9], "2026-01-01", 1)], 2, *nobody) == []
+
+
+def test_of_rejected_lines_only_those_that_are_rows_with_a_string_for_an_id_keep_their_user(spark: Any) -> None:
+    before = spark.createDataFrame([(name, *[None] * 5, "2025-12-31", 1) for name in ("12", "a", "id", "u1")], TODAY)
+
+    def kept(*lines: str | bytes, file: str = "u.json") -> list[str]:
+        rows = users.judge(deliver(spark, *lines, file=file))
+        return [row.user_id for row in users.newest(rows, before, "2026-01-01").collect()]
+
+    lines = ['{"id":"a', '{"id":"a"}{}', '[{"id":"a"}]', b'{"id":"a","login":"\xff"}', '{"id":12}', '{"id":["a"]}']
+    assert kept(*lines, '{"id":"a","login":"' + "x" * 1_048_576 + '"}') == []
+    assert kept('{"id":"a","login":[]}') == ["a"]
+    assert kept("id;login", "u1", "u1;x;y", 'u1;"x', file="u.csv") == []
+    assert kept("id;registered_datetime", "u1;yesterday", file="u.csv") == ["u1"]
+
+
+def test_the_users_of_today_are_those_of_the_delivery_and_those_it_names_without_telling_of_them(spark: Any) -> None:
+    was = {name: (name, *snapshot(1, name)[4:9], "2026-01-01", 1) for name in "abcd"}
     rows = [
-        snapshot(day, f"u{user}", draw.choice("ab"), draw.choice("ef"), offset)
+        *(rejected(2, "a"), rejected(2, "a", offset=1)),
+        *(snapshot(2, "b", offset=3), snapshot(2, "b", "other", offset=4), rejected(2, "b", offset=2)),
+        snapshot(2, "c", "new"),
+        rejected(2, "unknown"),
+    ]
+    found = today(spark, list(was.values()), 2, *rows)
+    assert [(user, login, changed, times) for user, login, *_, changed, times in found] == [
+        ("a", "l", "2026-01-01", 0),
+        ("b", "l", "2026-01-01", 2),
+        ("c", "new", "2026-01-02", 1),
+    ]
+    again = today(spark, list(was.values()), 2, rejected(2, "d"), snapshot(2, "d", "new", offset=1))
+    assert [(user, login, times) for user, login, *_, times in again] == [("d", "new", 1)]
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_any_history_equals_the_one_derived_day_by_day(spark: Any, seed: int) -> None:
+    draw = random.Random(seed)
+    rows = [
+        rejected(day, f"u{user}", offset=offset)
+        if draw.random() < 0.3
+        else snapshot(day, f"u{user}", draw.choice("ab"), draw.choice("ef"), offset)
         for day in sorted(draw.sample(range(1, 29), 15))
         for user in range(20)
         for offset in range(draw.choice([0, 1, 1, 1, 2]))
     ]
     draw.shuffle(rows)
     found = versions(spark, *rows)
-    assert sum(row.snapshots for row in found) == len(rows)
+    assert sum(row.snapshots for row in found) == sum(not row[-1] for row in rows)
     assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in found} == by_hand(rows)
 
 
 def by_hand(rows: list[Any]) -> set[Any]:
-    days = sorted({row[0] for row in rows})
-    first = {}
-    for row in sorted(rows, key=lambda row: row[2], reverse=True):
+    days = sorted({row[0] for row in rows if not row[-1]})
+    first, named = {}, {(row[3], row[0]) for row in rows}
+    for row in sorted((row for row in rows if not row[-1]), key=lambda row: row[2], reverse=True):
         first[row[3], row[0]] = (row[4], row[5])
     found = set()
     for user in {row[3] for row in rows}:
         start, held, seen = None, None, False
         for day in [*days, None]:
-            now = held if day is None else first.get((user, day))
+            now = held if day is None or (user, day) in named else None
+            now = first.get((user, day), now)
             instant = None if day is None else datetime.fromisoformat(f"{day}T00:00:00+00:00")
             if now != held or day is None:
                 if held is not None:
@@ -258,7 +355,7 @@ def by_hand(rows: list[Any]) -> set[Any]:
 
 
 def test_the_history_is_one_shuffle_of_the_rows(spark: Any) -> None:
-    rows = spark.createDataFrame([snapshot(1, "u")], ROWS)
+    rows = spark.createDataFrame([snapshot(1, "u"), rejected(2, "u")], ROWS)
     plan = users.history(rows)._explain_string("simple")
     assert plan.count("Exchange hashpartitioning") == 1
 
