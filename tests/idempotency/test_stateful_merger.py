@@ -12,6 +12,7 @@ import pytest
 from core.toy import target
 from idempotency.executing import CONTRACT, DAILY, DAYS, EIGHT, NINE, SEVEN, TABLE_4_1, TEN, Table
 from laws.stepping import Held, Probe
+from laws.writers import meanwhile
 from patterns.core.errors import ConfigurationError
 from patterns.core.executions import state
 from patterns.core.partitions import Grain
@@ -178,6 +179,21 @@ def test_of_two_at_once_one_is_refused_and_finds_the_table_as_the_other_left_it(
     assert slow.error.transient
     assert daily.rows() == before
     assert daily.backfill(DAYS[1]) == list(DAYS[1:])
+    assert daily.rows() == before
+
+
+def test_without_the_engines_jar_a_restoration_does_not_replace_what_another_committed_meanwhile(
+    daily: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Table(daily.spark, daily.root, DAILY, Engine.CHECKPOINT, daily.contract)
+    daily.deliveries["2024-10-09"] = [("F", "9th", False)]
+    meanwhile(monkeypatch, lambda: daily.execute("2024-10-09", run="fast"))
+    with pytest.raises(ConcurrentWrite):
+        plain.execute(DAYS[1], run="slow")
+    assert "F" in daily.letters()
+    before = daily.rows()
+    plain.deliveries["2024-10-09"] = daily.deliveries["2024-10-09"]
+    assert plain.backfill(DAYS[1]) == [*DAYS[1:], "2024-10-09"]
     assert daily.rows() == before
 
 

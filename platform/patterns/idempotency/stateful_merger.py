@@ -37,10 +37,10 @@ from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EventLog
 from patterns.core.executions import EMPTY, applied, state
 from patterns.core.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.idempotency.merger import DELETED, merge
 from patterns.quality import constraints_enforcer
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, restate
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish, restate
+from patterns.quality.changes import Rewrite
 from patterns.quality.write_faults import ConcurrentWrite
 
 if TYPE_CHECKING:
@@ -190,7 +190,8 @@ def _take_back(spark: SparkSession, target: Target, back: Execution, rows: int) 
     provenance = Provenance(execution=back, expected={WHOLE_TABLE: {"rows": rows}})
     if target.engine is Engine.CHECKPOINT:
         then = target.lake.read(spark, dataset, None if version == EMPTY else version)
-        return overwrite_table(then.limit(0) if version == EMPTY else then, target, provenance)
+        restored = then.limit(0) if version == EMPTY else then
+        return publish(restored, target, change=Rewrite(at=back.onto), partitions=(), provenance=provenance)
     sql = "DELETE FROM {table}" if version == EMPTY else f"RESTORE TABLE {{table}} TO VERSION AS OF {version}"
     return restate(spark, target, sql, provenance, at=back.onto)
 
