@@ -41,7 +41,7 @@ def measure(bench: Bench, size: Size) -> Result:
     )
     facts: dict[str, Any] = {
         "seconds a touched hour": {name: round(value, 3) for name, value in each.items()},
-        "hours of silver.visits that ran": world.ran,
+        "hours of silver.visits that ran": dict(world.ran),
     }
     case = Case(name=f"{len(HOURS):,} hours", seconds=seconds, facts=facts)
     world.remove()

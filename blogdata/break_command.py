@@ -12,7 +12,7 @@ import click
 import typer
 from rich.table import Table
 
-from blogdata.output import console, say_json
+from blogdata.output import agreed, console, say_json
 from patterns.core import names
 from services.config import Settings, load
 
@@ -46,8 +46,10 @@ def break_(
         return
     settings = load()
     place = settings.home / "break" / chosen.name
-    if not (yes or as_json) and not _agreed(f"{chosen.title}, in a copy of {settings.home} ({place})?"):
-        return
+    question = f"{chosen.title}, in a copy of {settings.home} ({place})?"
+    if not (yes or as_json or agreed(question, otherwise="nothing was broken; to break the copy: --yes")):
+        # Whoever said no has what was asked for.
+        raise typer.Exit(0 if sys.stdin.isatty() else 1)
     found = play(settings, chosen, seed=seed, quiet=as_json)
     if as_json:
         say_json(found)
@@ -129,13 +131,6 @@ def _menu(scenes: dict[str, Scene]) -> Scene | None:
         console.print(f"{number}  {scene.title}", markup=False)
     answer = click.prompt("which (0 for none)", type=click.Choice([str(n) for n in range(len(offered) + 1)]))
     return offered[int(answer) - 1] if answer != "0" else None
-
-
-def _agreed(question: str) -> bool:
-    if sys.stdin.isatty():
-        return typer.confirm(question)
-    console.print("nothing was broken; to break the copy: --yes")
-    raise typer.Exit(1)
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any
 
+import typer
 from rich.console import Console
 
 from patterns.core.errors import PlatformError
@@ -22,6 +23,14 @@ def say_error(error: PlatformError) -> None:
     errors.print(f"error: {error.what}", style="red", markup=False)
     errors.print(f"where: {error.where}", markup=False)
     errors.print(f"next:  {error.next_step}", markup=False)
+
+
+def agreed(question: str, *, otherwise: str) -> bool:
+    """Ask the person at the terminal; without one nobody agrees, and what to do otherwise is said."""
+    if sys.stdin.isatty():
+        return typer.confirm(question)
+    console.print(otherwise)
+    return False
 
 
 def say_json(value: Any) -> None:

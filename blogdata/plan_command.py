@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from blogdata.output import console, say_json
+from blogdata.output import agreed, console, say_json
 from blogdata.run_command import EVERYTHING, say
 from patterns.core import names
 from patterns.core.errors import ConfigurationError
@@ -61,18 +60,12 @@ def plan(
         say_json(told if outcome is None else {**told, "result": outcome.as_json()})
     else:
         _show(runs, past)
-        outcome = _run(settings, runs, quiet=False) if runs and (yes or _agreed()) else None
+        wanted = runs and (yes or agreed("run it?", otherwise="nothing was run; to run it: --yes"))
+        outcome = _run(settings, runs, quiet=False) if wanted else None
         if outcome is not None:
             say(outcome)
     if outcome is not None and not outcome.ok:
         raise typer.Exit(1)
-
-
-def _agreed() -> bool:
-    if sys.stdin.isatty():
-        return typer.confirm("run it?")
-    console.print("nothing was run; to run it: --yes")
-    return False
 
 
 def _run(settings: Settings, runs: Sequence[PlannedRun], *, quiet: bool) -> Outcome:

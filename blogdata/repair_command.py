@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
-from blogdata.output import console, say_json
+from blogdata.output import agreed, console, say_json
 from patterns.core import damage, names
 from patterns.core.damage import Damage
 from patterns.core.errors import ConfigurationError
@@ -46,19 +45,13 @@ def repair(
     if not damaged:
         console.print(f"{len(chosen)} datasets: all files are there and whole")
         return
-    if not (yes or _agreed()):
+    question = "put these files aside, and have the next run compute what they told?"
+    if not (yes or agreed(question, otherwise="nothing was mended; to mend it: --yes")):
         raise typer.Exit(1)
     events = EventLog(lake)
     for name in damaged:
         _mend(lake, events, name)
     console.print("now run: blogdata run")
-
-
-def _agreed() -> bool:
-    if sys.stdin.isatty():
-        return typer.confirm("put these files aside, and have the next run compute what they told?")
-    console.print("nothing was mended; to mend it: --yes")
-    return False
 
 
 def _mend(lake: Lake, events: EventLog, name: str) -> None:
