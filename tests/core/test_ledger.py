@@ -11,11 +11,12 @@ import pytest
 
 from core.toy import CONTRACT, HOURS, accounts, clicks, target
 from patterns.core import ledger
-from patterns.core.commit import Entry
+from patterns.core.commit import Account, Entry
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance
+from published import publish
 
 
 def published(spark: Any, root: Path, run: str = "run-1", rows: int = 100) -> tuple[Lake, EventLog]:
@@ -72,9 +73,20 @@ def test_a_run_that_publishes_while_the_ledger_looks_is_no_problem(spark: Any, l
     assert [(line.rows_there, line.problem) for line in lines] == [(40, None), (40, None)]
 
 
-def test_an_account_that_does_not_add_up_says_by_how_much() -> None:
-    entry = Entry(dataset="silver.clicks", partition="x", version=1, rows_in=10, rows_out=7, reasons={"duplicates": 2})
-    assert entry.missing == 1
+@pytest.mark.parametrize(
+    ("above", "problem"),
+    [
+        (3, "2 rows of the layer above vanished"),
+        (0, "1 rows more than the layer above has"),
+        (1, None),
+    ],
+)
+def test_an_account_that_does_not_add_up_says_by_how_much(lake_root: Path, above: int, problem: str | None) -> None:
+    lake = Lake(root=str(lake_root))
+    account = Account(rows_in=above).as_json()
+    publish(lake, CONTRACT.dataset, "hour", {HOURS[0]: 1}, accounts={HOURS[0]: account})
+    (line,) = ledger.audit(lake, EventLog(lake), CONTRACT)
+    assert (line.problem, line.balanced) == (problem, problem is None)
 
 
 def test_a_process_that_dies_before_recording_loses_no_event(spark: Any, lake_root: Path) -> None:

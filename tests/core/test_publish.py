@@ -18,7 +18,7 @@ from patterns.core.commit import Account, Commit
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, publish
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, publish, restate
 from patterns.quality.changes import Append
 from patterns.quality.write_faults import (
     AuditFailed,
@@ -138,6 +138,27 @@ def test_all_violations_of_a_batch_are_named_at_once(spark: Any, lake_root: Path
         ("account.accounted", HOURS[0]),
     }
     assert table(spark, lake_root) == []
+
+
+@both_engines
+@pytest.mark.parametrize("broken", ["unique.click", "few"])
+def test_what_no_constraint_of_a_table_can_say_is_judged_all_the_same(
+    spark: Any, lake_root: Path, engine: Engine, broken: str
+) -> None:
+    bad = clicks(spark).unionByName(clicks(spark, 4)) if broken == "unique.click" else clicks(spark, 2100)
+    with pytest.raises(AuditFailed) as refused:
+        overwrite_partitions(bad, target(lake_root, engine=engine), HOURS, Provenance())
+    assert {(item.rule, item.partition) for item in refused.value.violations} == {(broken, hour) for hour in HOURS}
+    assert table(spark, lake_root) == []
+
+
+def test_a_rule_is_judged_also_when_the_table_has_lost_its_constraint(spark: Any, lake_root: Path) -> None:
+    overwrite_table(clicks(spark), target(lake_root, "one", contract=WHOLE), Provenance())
+    spark.sql(f"ALTER TABLE delta.`{Lake(root=str(lake_root)).path(WHOLE.dataset)}` DROP CONSTRAINT positive")
+    negative = "UPDATE {table} SET click = -click WHERE click IN (2, 3)"
+    with pytest.raises(AuditFailed) as refused:
+        restate(spark, target(lake_root, "two", contract=WHOLE), negative, Provenance())
+    assert [(item.rule, item.found) for item in refused.value.violations] == [("positive", 2)]
 
 
 @both_engines

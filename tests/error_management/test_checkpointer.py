@@ -172,6 +172,14 @@ def test_a_damaged_file_is_named_before_spark_reads_it(tmp_path: Path, name: str
     assert "blogdata stream visits --new-checkpoint" in refused.value.next_step
 
 
+def test_a_file_that_reads_well_and_is_not_what_was_written_is_told_by_its_sums(tmp_path: Path) -> None:
+    checkpoint = used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
+    file = Path(checkpoint.location) / "sources/0/1"
+    file.write_bytes(file.read_bytes().replace(b"hour=00", b"hour=01"))
+    with pytest.raises(CheckpointDamaged, match="does not match its checksum"):
+        open_checkpoint(tmp_path, SPEC)
+
+
 def test_a_batch_that_is_not_remembered_is_no_empty_batch(tmp_path: Path) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 1, committed=1)
     with pytest.raises(CheckpointDamaged, match="is not there"):

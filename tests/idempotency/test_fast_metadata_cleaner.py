@@ -23,7 +23,7 @@ from patterns.core.partitions import Grain
 from patterns.idempotency import fast_metadata_cleaner
 from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
 from patterns.quality.audit_write_audit_publish import Provenance
-from patterns.quality.write_faults import AuditFailed
+from patterns.quality.write_faults import AuditFailed, RowsOutsidePredicate
 from patterns.storage.tables import SchemaDrift
 
 OLD, LAST, NEW = "2025-12-15", "2025-12-22", "2026-01-05"
@@ -135,7 +135,7 @@ def test_the_view_is_never_broken_and_the_old_state_can_be_read_afterwards(
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (lambda frame: frame.withColumn("week", F.lit("2026-01-12")), AuditFailed),
+        (lambda frame: frame.unionByName(frame.limit(1).withColumn("week", F.lit("2026-01-12"))), RowsOutsidePredicate),
         (lambda frame: frame.where("click <> 7"), AuditFailed),
     ],
     ids=["a row of another week", "a row that vanished"],

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
+from laws.plain_clicks import Rows, clicks_of, pages_of
 from laws.small_lineage import BRONZE, GOLD, HOURS, SILVER, Line, Lineage
 from laws.stepping import Held, Probe
 from patterns.core.commit import Commit
@@ -31,7 +32,6 @@ AT_ONCE = 50
 IN_THE_ENGINE = ("opened", "written", "audited", "committed")
 RECORDED = "recorded"
 PHASES = (*IN_THE_ENGINE, RECORDED)
-Rows = list[tuple[Any, ...]]
 
 lines = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["/a", "/b", "/c"])), min_size=0, max_size=5)
 hours = st.sampled_from(HOURS)
@@ -71,7 +71,7 @@ class Machine(RuleBasedStateMachine):
             self._run(self._name())
             self._look(everywhere=True)
             assert self.arrived == self.landed
-            assert self.clicks == {hour: _clicks(self._lines(), hour) for hour in self.clicks}
+            assert self.clicks == {hour: clicks_of(self._lines(), hour) for hour in self.clicks}
             assert {line.hour for line in self._lines()} <= set(self.clicks)
         shutil.rmtree(self.folder)
 
@@ -250,7 +250,7 @@ class Machine(RuleBasedStateMachine):
             (),
             name,
             lambda probe: self.lineage.count(name, probe),
-            lambda: setattr(self, "pages", _pages(rows)),
+            lambda: setattr(self, "pages", pages_of(rows)),
             dies,
         )
 
@@ -266,7 +266,7 @@ class Machine(RuleBasedStateMachine):
         )
 
     def _integrate(self, keys: Sequence[str], name: str, dies: str | None = None) -> None:
-        rows = {key: _clicks(self._lines(), key) for key in keys}
+        rows = {key: clicks_of(self._lines(), key) for key in keys}
         self._step(
             SILVER.dataset,
             tuple(keys),
@@ -312,7 +312,7 @@ class Machine(RuleBasedStateMachine):
 
     def _integrated(self, keys: Sequence[str], name: str, seen: Sequence[Line] | None = None) -> None:
         lines = self._lines() if seen is None else seen
-        self.clicks.update({key: _clicks(lines, key) for key in keys})
+        self.clicks.update({key: clicks_of(lines, key) for key in keys})
         self.published.add((SILVER.dataset, name, tuple(keys)))
         self._look()
 
@@ -335,7 +335,7 @@ class Machine(RuleBasedStateMachine):
             self.looked[dataset] = (version, rows)
             if version is not None:
                 self.readable[dataset][version] = rows
-        wrong = {hour for hour, rows in self.clicks.items() if rows != _clicks(self._lines(), hour)}
+        wrong = {hour for hour, rows in self.clicks.items() if rows != clicks_of(self._lines(), hour)}
         wrong |= {line.hour for line in self._lines()} - set(self.clicks)
         if self.arrived:
             assert wrong <= set(self.lineage.behind())
@@ -356,22 +356,6 @@ class Machine(RuleBasedStateMachine):
 
     def _made(self, what: str) -> None:
         type(self).made[what] += 1
-
-
-def _clicks(arrived: Sequence[Line], hour: str) -> Rows:
-    """The clicks of an hour: of the lines of one click the first to arrive counts."""
-    found: dict[int, list[Line]] = defaultdict(list)
-    for line in sorted(arrived):
-        if line.hour == hour:
-            found[line.click].append(line)
-    return sorted(
-        (hour, click, told[0].page, len(told), sum(line.page != told[0].page for line in told))
-        for click, told in found.items()
-    )
-
-
-def _pages(clicks: Rows) -> Rows:
-    return sorted(Counter(row[2] for row in clicks).items())
 
 
 @pytest.fixture

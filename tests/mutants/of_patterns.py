@@ -216,7 +216,7 @@ PATTERNS = (
         AUDITED_MEMBERS,
         "if _places(base, partitions) != _places(seen, partitions):",
         "if False:",
-        f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again",
+        f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again[replace_periods-audited]",
     ),
     in_code(
         "a retry shows what was computed from other inputs",

@@ -127,21 +127,21 @@ WRITING = (
         "Audit.java",
         'functions.col("rows").gt(1)',
         'functions.col("rows").gt(1000000)',
-        f"{PUBLISH}::test_all_violations_of_a_batch_are_named_at_once",
+        f"{PUBLISH}::test_what_no_constraint_of_a_table_can_say_is_judged_all_the_same",
     ),
     in_engine(
         "broken rules are not judged",
         "Audit.java",
         "if (rows != null && ((Number) rows).longValue() != 0) {",
         "if (false) {",
-        f"{PUBLISH}::test_all_violations_of_a_batch_are_named_at_once",
+        f"{PUBLISH}::test_a_rule_is_judged_also_when_the_table_has_lost_its_constraint",
     ),
     in_engine(
         "audits of a partition are not judged",
         "Audit.java",
         "if (!Boolean.TRUE.equals(value)) {",
         "if (false) {",
-        f"{PUBLISH}::test_all_violations_of_a_batch_are_named_at_once",
+        f"{PUBLISH}::test_what_no_constraint_of_a_table_can_say_is_judged_all_the_same",
     ),
     # Ledger, events, claims.
     in_code(
