@@ -7,8 +7,6 @@ import socket
 import uuid
 from datetime import datetime, timedelta, timezone
 
-import psutil
-
 from patterns.core.claims import Claim
 from services import processes
 from services.processes import ProcessIdentity
@@ -21,7 +19,7 @@ RENEWAL = LEASE / 6
 
 def this_run() -> str:
     """Give a name for whoever is about to claim; two runs of one process are two."""
-    return f"{socket.gethostname()} {os.getpid()} {psutil.Process().create_time()} {uuid.uuid4().hex[:8]}"
+    return f"{socket.gethostname()} {os.getpid()} {processes.identify(os.getpid()).created} {uuid.uuid4().hex[:8]}"
 
 
 def alive(claim: Claim) -> bool:
@@ -29,4 +27,4 @@ def alive(claim: Claim) -> bool:
     host, pid, created, _ = claim.owner.rsplit(" ", 3)
     if host != socket.gethostname():
         return datetime.now(timezone.utc) - claim.taken_at < LEASE
-    return processes.is_alive(ProcessIdentity(pid=int(pid), created=float(created)))
+    return processes.is_alive(ProcessIdentity(pid=int(pid), created=created))

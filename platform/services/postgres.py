@@ -72,7 +72,7 @@ class _State:
     password: str
     wanted: bool
     pid: int = 0
-    created: float = 0.0
+    created: str = ""
 
     @property
     def identity(self) -> ProcessIdentity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-_SAME_MOMENT_SECONDS = 0.05
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 # How long a process may take to end by itself before it is killed.
 _STOP_SECONDS = 15.0
 
@@ -34,11 +35,12 @@ class ProcessIdentity:
 
     Args:
         pid: Its number.
-        created: When it began, in seconds since 1970, as the system tells it.
+        created: In which boot of the system, and how many seconds after it. The time of day would be another one
+            whenever the clock is set, and a process that lives would count as dead.
     """
 
     pid: int
-    created: float
+    created: str
 
 
 def start(command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path) -> ProcessIdentity:
@@ -65,10 +67,26 @@ def start(command: Sequence[str], *, environment: Mapping[str, str], log: Path, 
         )
     _children[process.pid] = process
     try:
-        created = psutil.Process(process.pid).create_time()
+        return identify(process.pid)
     except psutil.NoSuchProcess:
-        created = 0.0
-    return ProcessIdentity(pid=process.pid, created=created)
+        return ProcessIdentity(pid=process.pid, created="")
+
+
+def identify(pid: int) -> ProcessIdentity:
+    """Give the identity of a process that runs.
+
+    Args:
+        pid: Its number.
+
+    Returns:
+        Its identity.
+
+    Raises:
+        psutil.NoSuchProcess: None of that number runs.
+    """
+    # The clock is in both, and so in neither.
+    since = psutil.Process(pid).create_time() - psutil.boot_time()
+    return ProcessIdentity(pid=pid, created=f"{_BOOT.read_text(encoding='ascii').strip()}+{since:.2f}")
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
@@ -83,9 +101,7 @@ def is_alive(identity: ProcessIdentity) -> bool:
     if identity.pid in _children:
         _children[identity.pid].poll()
     try:
-        process = psutil.Process(identity.pid)
-        same = abs(process.create_time() - identity.created) < _SAME_MOMENT_SECONDS
-        return same and process.status() != psutil.STATUS_ZOMBIE
+        return identify(identity.pid) == identity and psutil.Process(identity.pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
@@ -124,10 +140,11 @@ def with_argument(argument: str) -> list[ProcessIdentity]:
         Their identities.
     """
     found = []
-    for process in psutil.process_iter(["cmdline", "uids", "create_time"]):
+    for process in psutil.process_iter(["cmdline", "uids"]):
         uids = process.info["uids"]
         if uids is not None and uids.real == os.getuid() and argument in (process.info["cmdline"] or ()):
-            found.append(ProcessIdentity(pid=process.pid, created=process.info["create_time"]))
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.append(identify(process.pid))
     return [identity for identity in found if is_alive(identity)]
 
 

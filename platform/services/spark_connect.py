@@ -84,7 +84,7 @@ class SparkStatus:
 @dataclass(frozen=True, kw_only=True)
 class _State:
     pid: int
-    created: float
+    created: str
     url: str
     fingerprint: str
 
