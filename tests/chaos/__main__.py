@@ -69,6 +69,10 @@ def _campaign(kept: Kept, seed: int, kills: int, writers: Sequence[str]) -> bool
             while left and _world(seed, kept.next_round) == _world(seed, number):
                 whole = _one(bench, kept, seed, list(left)) and whole
                 left = _left(kept, kills, writers)
+        except BaseException:
+            whole = False
+            print(f"cut off; what there is stays in {folder}", flush=True)
+            raise
         finally:
             bench.servers.stop()
             if whole:

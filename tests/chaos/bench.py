@@ -56,17 +56,18 @@ class Bench:
             f'[spark]\nheap = "1g"\nstart_seconds = 240\n[spark.conf]\n'
             f'"spark.sql.warehouse.dir" = {json.dumps(str(folder / "warehouse"))}\n'
             f'"spark.databricks.delta.properties.defaults.checkpointInterval" = "{CHECKPOINT_INTERVAL}"\n'
-            # For a few rows, on servers that do not live long, code is sooner interpreted than compiled.
-            '"spark.sql.codegen.wholeStage" = "false"\n"spark.sql.codegen.factoryMode" = "NO_CODEGEN"\n'
         )
         world = World.create(folder / "world", seed)
         servers = Servers(folder / "servers", fixed, archive=archive, spares=spares)
         try:
             whole = world.deployment(folder / "whole", fixed)
             world.arrive(whole)
-            order = undisturbed(whole, servers, folder / "runs" / "whole")
+            servers.serve(whole, doomed=False)
+            order = undisturbed(whole, folder / "runs" / "whole")
             first = world.deployment(folder / "published", fixed)
-            undisturbed(first, servers, folder / "runs" / "first")
+            # What the doomed ones will have to load is what this run does.
+            servers.serve(first, doomed=True)
+            undisturbed(first, folder / "runs" / "first")
             never = sorted(set(WRITERS) - set(order))
             assert not never, f"nothing lands in this world that {', '.join(never)} would publish"
             for dataset, rule in world.rules.items():
@@ -81,24 +82,24 @@ class Bench:
             folder=folder, fixed=fixed, servers=servers, world=world, first=first, order=order, contents=contents
         )
 
-    def deployment(self, home: Path, *, empty: bool) -> Deployment:
+    def deployment(self, home: Path, *, empty: bool, doomed: bool) -> Deployment:
         """Make the deployment of a round: everything has landed.
 
         Args:
             home: Its home, a new folder.
             empty: Nothing is published yet; otherwise what landed first is.
+            doomed: Whether its server will be killed.
         """
         made = self.world.deployment(home, self.fixed)
         if not empty:
             shutil.copytree(self.first.settings.lake, made.settings.lake)
         self.world.arrive(made)
-        self.servers.serve(made)
+        self.servers.serve(made, doomed=doomed)
         return made
 
 
-def undisturbed(deployment: Deployment, servers: Servers, folder: Path) -> list[str]:
+def undisturbed(deployment: Deployment, folder: Path) -> list[str]:
     """Run everything; gives the datasets in the order in which they were published first."""
-    servers.serve(deployment)
     run = Worker(Job(home=str(deployment.settings.home), folder=str(folder)))
     assert run.problems() == []
     return list(dict.fromkeys(run.outcome()["order"]))

@@ -88,7 +88,9 @@ class Round:
         self._folder = bench.folder / "rounds" / str(number)
         self._publications = [kill for kill in kills if not kill.is_maintenance]
         self._maintenance = [kill for kill in kills if kill.is_maintenance]
-        self.deployment: Deployment = bench.deployment(self._folder / "home", empty=empty)
+        self.deployment: Deployment = bench.deployment(
+            self._folder / "home", empty=empty, doomed=any(kill.victim == SERVER for kill in kills)
+        )
         self._before = self.deployment.versions()
         self._done = Done()
         self._outliving: list[Hold] = []
@@ -259,7 +261,7 @@ class Round:
         if kill.moment != OPTIMIZE:
             return f"VACUUM {table}"
         contract = CONTRACTS[kill.writer]
-        columns = [name for name in contract.statistics if name != contract.partition_column]
+        columns = [f"`{name}`" for name in contract.statistics if name != contract.partition_column]
         # Files are rewritten by this one also when they are few and large.
         return f"OPTIMIZE {table}" + (f" ZORDER BY ({', '.join(columns[:2])})" if columns else "")
 

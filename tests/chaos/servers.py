@@ -1,8 +1,9 @@
-"""The Spark server of a campaign, and a spare one that boots while the other works.
+"""The Spark servers of a campaign: one that lasts, and those that are doomed.
 
-A server that was killed costs a new one. The spare is the platform's own command once more, on another port, started on
-classes from an archive and compiled quickly rather than well; it takes the dead one's place in the state file where the
-platform looks. When there is no spare, the platform starts a server by itself, as it always does.
+Rounds that kill no server share one that is warm. A server that was killed costs a new one: each of the doomed is the
+platform's own command once more, on another port, started on classes from an archive, and made for a short life: it
+interprets and compiles quickly rather than well. A spare one boots while another works, and takes the dead one's place
+in the state file where the platform looks.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from services.files import write_atomically
 from services.processes import ProcessIdentity
 
 QUICK = ("-XX:TieredStopAtLevel=1",)
+INTERPRETED = ("spark.sql.codegen.wholeStage false", "spark.sql.codegen.factoryMode NO_CODEGEN")
+"""For a few rows on a server that does not live long, code is sooner interpreted than compiled."""
 _DUMP_SECONDS = 180
 
 
@@ -38,13 +41,14 @@ class Server:
 
 
 class Servers:
-    """The one that works, and the one that will.
+    """The one that lasts, the doomed one that works, and the one that will.
 
     Args:
         folder: Where logs and properties go.
         fixed: Settings that all deployments of the campaign share, as TOML.
         archive: Folder with archives of classes that servers are started from; None: they are started without.
-        spares: Whether a spare one boots all the time.
+        spares: Whether a doomed one works beside the one that lasts, and a spare one boots all the time; without
+            them it is the lasting one that is killed first.
     """
 
     def __init__(self, folder: Path, fixed: str, *, archive: Path | None, spares: bool) -> None:
@@ -52,16 +56,15 @@ class Servers:
         self._archive: Path | None = None
         self._spares = spares
         self._number = 0
-        self._read_platforms_command(fixed)
+        self._lasting = self._the_platforms_own(fixed)
         self._spare: Server | None = None
         if archive is not None:
             # An archive fits one Java and one class path.
             fits = sha256(" ".join([self._command[0], *self._command[self._command.index("-cp") :][:2]]).encode())
             self._archive = archive / f"classes-{fits.hexdigest()[:12]}.jsa"
-            processes.stop(self.current.process)
-            self.current = self._start(self._training())
+        self._doomed = self._start(self._training()) if spares else self._lasting
 
-    def _read_platforms_command(self, fixed: str) -> None:
+    def _the_platforms_own(self, fixed: str) -> Server:
         home = self._folder / "platform"
         home.mkdir(parents=True)
         (home / "blogdata.toml").write_text(fixed)
@@ -73,7 +76,7 @@ class Servers:
         self._configuration = Path(self._properties).read_text()
         self._state = json.loads((home / "services" / "spark" / "server.json").read_text())
         assert server.process is not None
-        self.current = Server(process=server.process, state=self._state)
+        return Server(process=server.process, state=self._state)
 
     def _training(self) -> tuple[str, ...]:
         """Give what has a server note its classes, when nobody has before."""
@@ -84,12 +87,12 @@ class Servers:
     def trained(self) -> None:
         """Write the archive, from what the server has loaded by now; later servers start from it."""
         if self._training():
-            os.kill(self.current.process.pid, signal.SIGTERM)
+            os.kill(self._doomed.process.pid, signal.SIGTERM)
             deadline = time.monotonic() + _DUMP_SECONDS
-            while processes.is_alive(self.current.process):
+            while processes.is_alive(self._doomed.process):
                 assert time.monotonic() < deadline, "the server does not end"
                 time.sleep(0.1)
-            self.current = self._start()
+            self._doomed = self._start()
         self._prepare()
 
     def _prepare(self) -> None:
@@ -104,7 +107,7 @@ class Servers:
             f"spark.connect.grpc.binding.port {port}" if line.startswith("spark.connect.grpc.binding.port ") else line
             for line in self._configuration.splitlines()
         ]
-        properties.write_text("\n".join(lines) + "\n")
+        properties.write_text("\n".join([*lines, *INTERPRETED]) + "\n")
         scratch = self._folder / f"scratch-{self._number}"
         options = [*QUICK, *more]
         if self._archive is not None and self._archive.is_file():
@@ -122,22 +125,28 @@ class Servers:
             process=process, state={**self._state, "pid": process.pid, "created": process.created, "url": url}
         )
 
-    def serve(self, deployment: Deployment) -> None:
-        """Have a deployment use the server, also one that boots yet."""
+    def serve(self, deployment: Deployment, *, doomed: bool) -> None:
+        """Have a deployment use a server, also one that boots yet.
+
+        Args:
+            deployment: Which.
+            doomed: Whether it will be killed.
+        """
         state = deployment.settings.service_folder("spark") / "server.json"
-        write_atomically(state, json.dumps(self.current.state).encode(), mode=0o600)
+        server = self._doomed if doomed else self._lasting
+        write_atomically(state, json.dumps(server.state).encode(), mode=0o600)
 
     def kill(self, deployment: Deployment) -> None:
-        """Kill the server with -9; the spare takes its place."""
-        kill(self.current.process)
-        self.current = self._spare or self._start()
+        """Kill the doomed server with -9; the spare takes its place."""
+        kill(self._doomed.process)
+        self._doomed = self._spare or self._start()
         self._spare = None
-        self.serve(deployment)
+        self.serve(deployment, doomed=True)
         self._prepare()
 
     def stop(self) -> None:
         """End them all."""
-        for server in (self.current, self._spare):
+        for server in (self._lasting, self._doomed, self._spare):
             if server is not None:
                 processes.stop(server.process)
         for scratch in self._folder.glob("scratch-*"):
