@@ -261,7 +261,10 @@ class Round:
         if kill.moment != OPTIMIZE:
             return f"VACUUM {table}"
         contract = CONTRACTS[kill.writer]
-        columns = [f"`{name}`" for name in contract.statistics if name != contract.partition_column]
+        there = self.deployment.lake.table(kill.writer)
+        # A table that points to others has none of the dataset's columns.
+        held = {field.name for field in there.schema().fields} - {contract.partition_column} if there else set()
+        columns = [f"`{name}`" for name in contract.statistics if name in held]
         # Files are rewritten by this one also when they are few and large.
         return f"OPTIMIZE {table}" + (f" ZORDER BY ({', '.join(columns[:2])})" if columns else "")
 

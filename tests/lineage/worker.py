@@ -21,7 +21,24 @@ from lineage.phases import PATIENCE_SECONDS, Hold
 from patterns.core.errors import PlatformError
 from services import config
 
-PRELOADED = ["definitions", "blogdata.pipeline", "pyspark.sql.connect.session", "pytest", "lineage.worker"]
+PRELOADED = [
+    "definitions",
+    "blogdata.pipeline",
+    "pyspark.sql.connect.session",
+    "pyspark.sql.connect.window",
+    "pytest",
+    "lineage.worker",
+    # What Dagster imports when its storage is opened, and a run is begun.
+    "dagster._core.definitions.repository_definition.repository_data_builder",
+    "dagster._core.executor.in_process",
+    "dagster._core.instance.factory",
+    "dagster._core.secrets.env_file",
+    "dagster._core.storage.local_compute_log_manager",
+    "dagster._core.storage.root",
+    "dagster._core.storage.sqlite_storage",
+    "upath.implementations.local",
+    "watchdog.observers.polling",
+]
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(PRELOADED)
 
