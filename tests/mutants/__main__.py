@@ -75,8 +75,8 @@ def _try(mutant: Mutant, copy: Path) -> tuple[int, str]:
     apply(mutant, copy)
     # Before the installed project, whose path a file of the environment names.
     paths = os.pathsep.join(str(copy / part) for part in ("platform", "", "tests"))
-    # What the suite tries a part of may be in the other part.
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant.noticed_by]
+    # What the suite tries a part of may be in the other part.
     environment = {**os.environ, "PYTHONPATH": paths, "WHOLE_MATRIX": "1"}
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
