@@ -212,6 +212,9 @@ class Round:
                 self._outliving.append(hold)
                 return
             self._raced.add(kill.writer)
+        if kill.victim == RUN and kill.delay is not None and CONTRACTS[kill.writer].executed:
+            # The run may have begun the execution of another period, which goes on in the server.
+            self._raced.add(kill.writer)
         hold.release()
 
     def _free(self) -> None:
