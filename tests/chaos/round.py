@@ -121,7 +121,7 @@ class Round:
                 if touched.touched:
                     holds[other] = self._arm(other)
                     if kill.victim == RUN:
-                        self._raced.add(other.writer)
+                        self._went_on(other.writer)
             self._let_go(kill, hold, hit)
             if not run.working:
                 if hit is None:
@@ -211,11 +211,15 @@ class Round:
             if kill.delay is None and kill.outlived:
                 self._outliving.append(hold)
                 return
-            self._raced.add(kill.writer)
+            self._went_on(kill.writer)
         if kill.victim == RUN and kill.delay is not None and CONTRACTS[kill.writer].executed:
             # The run may have begun the execution of another period, which goes on in the server.
-            self._raced.add(kill.writer)
+            self._went_on(kill.writer)
         hold.release()
+
+    def _went_on(self, writer: str) -> None:
+        """Note that a killed run's write goes on in the server, beside the next run's."""
+        self._raced |= {writer, *(name for name, each in CONTRACTS.items() if each.appears_with == writer)}
 
     def _free(self) -> None:
         for hold in self._outliving:
