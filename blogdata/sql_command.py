@@ -170,11 +170,11 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
     table = lake.table(dataset)
     if table is not None and (main := companions.main_of(table)) is not None:
         return companions.version_with(lake, dataset, version_at(lake, main, moment))
-    history = table.history() if table else []
+    history = list(lake.commits(table)) if table else []
     milliseconds = moment.timestamp() * 1000
-    versions = [int(entry["version"]) for entry in history if entry["timestamp"] <= milliseconds]
+    versions = [version for version, entry in history if entry["timestamp"] <= milliseconds]
     if not versions:
-        first = datetime.fromtimestamp(min(entry["timestamp"] for entry in history) / 1000, tz=timezone.utc)
+        first = datetime.fromtimestamp(min(entry["timestamp"] for _, entry in history) / 1000, tz=timezone.utc)
         raise ConfigurationError(
             what=f"{dataset} did not exist at {moment:%Y-%m-%d %H:%M:%S} (UTC)",
             where="--as-of",

@@ -73,21 +73,25 @@ def of(bench: Bench, deployment: Deployment, *, before: Mapping[str, int], raced
 
 
 def _versions(deployment: Deployment, dataset: str, before: int, raced: Set[str], found: Verdict) -> None:
-    table = DeltaTable(deployment.lake.path(dataset))
     commits: Counter[str] = Counter()
     partitions: Counter[str] = Counter()
-    for entry in table.history():
-        version = int(entry["version"])
+    published: Counter[tuple[str, int]] = Counter()
+    # Read first: what is committed in between is in the log of the table alone.
+    recorded = Counter((entry.partition, entry.version) for entry in deployment.events.history(dataset))
+    for version, entry in deployment.lake.commits(DeltaTable(deployment.lake.path(dataset))):
+        info = parse(entry.get("userMetadata"))
+        entries = {} if info is None else entries_of(dataset, version, info)
+        published.update((partition, version) for partition in entries)
         if version <= before:
             continue
         found.versions += 1
         found.problems += unreadable(deployment, dataset, version)
-        info = parse(entry.get("userMetadata"))
         if info is not None:
             commits[info["commit_id"]] += 1
-            partitions.update(list(entries_of(dataset, version, info)))
+            partitions.update(list(entries))
         elif entry["operation"] not in ROWS_KEPT:
             found.problems.append(f"{dataset} version {version} was not audited: {entry['operation']}")
+    found.problems += [f"the event log has {what} of {dataset}, which no commit has" for what in recorded - published]
     found.problems += [f"{commit} was published {times} times" for commit, times in commits.items() if times > 1]
     again = {key: times for key, times in partitions.items() if times > 1}
     if dataset in raced:
@@ -106,8 +110,7 @@ def unreadable(deployment: Deployment, dataset: str, version: int) -> list[str]:
     logged = sum(int(file["num_records"]) for file in pa.table(table.get_add_actions(flatten=True)).to_pylist())
     if rows != logged and not marks_rows(table):
         return [f"{dataset} version {version}: {rows} rows can be read, {logged} are in its log"]
-    entry = next(entry for entry in DeltaTable(path).history() if int(entry["version"]) == version)
-    info = parse(entry.get("userMetadata"))
+    info = next((parse(said.get("userMetadata")) for _, said in deployment.lake.commits(table, version - 1)), None)
     if info is None:
         return []
     there = deployment.lake.rows(dataset, column, version)

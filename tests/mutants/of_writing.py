@@ -36,6 +36,13 @@ WRITING = (
         f"{LAWS}::test_one_run_publishes_each_of_its_batches",
     ),
     in_code(
+        "versions are counted down from the newest commit there is",
+        "platform/patterns/core/lake.py",
+        'f"_delta_log/{version:020d}.json"',
+        'f"_delta_log/{DeltaTable(table.table_uri).version() - table.version() + version:020d}.json"',
+        "tests/core/test_commits.py::test_commits_that_came_after_the_table_was_opened_shift_nothing",
+    ),
+    in_code(
         "the ledger forgets what was appended before",
         "platform/patterns/core/events.py",
         "entry.after(lines[partition]) if partition in lines else entry",

@@ -64,7 +64,7 @@ def follow(lake: Lake, dataset: str, table: DeltaTable) -> DeltaTable:
     if main is None or leader is None:
         return table
     for _ in range(_TRIES):
-        pending = _pending(leader, main, dataset, _followed(table, main))
+        pending = _pending(lake, leader, main, dataset, _followed(table, main))
         if not pending:
             return table
         try:
@@ -98,13 +98,13 @@ def version_with(lake: Lake, dataset: str, version: int) -> int:
     main = main_of(table)
     if main is None or _followed(table, main) <= version:
         return table.version()
-    history = sorted(table.history(), key=lambda commit: int(commit["version"]))
-    chosen = int(history[0]["version"])
-    for commit in history:
+    history = sorted(lake.commits(table), key=lambda commit: commit[0])
+    chosen = history[0][0]
+    for own, commit in history:
         info = parse(commit.get("userMetadata"))
         if info is not None and info.get(FOLLOWED, {}).get("version", -1) > version:
             break
-        chosen = int(commit["version"])
+        chosen = own
     return chosen
 
 
@@ -133,11 +133,13 @@ def _followed(table: DeltaTable, main: str) -> int:
     return -1 if version is None else version
 
 
-def _pending(leader: DeltaTable, main: str, dataset: str, after: int) -> list[tuple[int, Mapping[str, Any]]]:
+def _pending(
+    lake: Lake, leader: DeltaTable, main: str, dataset: str, after: int
+) -> list[tuple[int, Mapping[str, Any]]]:
     behind = leader.version() - after
     if behind <= 0:
         return []
-    commits = [commit for commit in leader.history(behind) if int(commit["version"]) > after]
+    commits = list(lake.commits(leader, after))
     if after >= 0 and len(commits) < behind:
         raise LogTruncated(
             what=f"{main} has no commits between versions {after} and {leader.version()} any more",
@@ -146,10 +148,10 @@ def _pending(leader: DeltaTable, main: str, dataset: str, after: int) -> list[tu
             "blogdata run, which computes everything from the landing zone",
         )
     found = []
-    for commit in commits:
+    for version, commit in commits:
         info = parse(commit.get("userMetadata"))
         if info is not None and dataset in info.get("companions", {}):
-            found.append((int(commit["version"]), info["companions"][dataset]))
+            found.append((version, info["companions"][dataset]))
     return sorted(found, key=lambda item: item[0])
 
 

@@ -249,11 +249,10 @@ class EventLog:
 
     def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
         events: list[Event] = []
-        for commit in table.history(table.version() - after if after >= 0 else None):
+        for version, commit in self._lake.commits(table, after):
             info = parse(commit.get("userMetadata"))
-            if info is None or int(commit["version"]) <= after:
-                continue
-            events.extend(_publication_events(dataset, int(commit["version"]), int(commit["timestamp"]), info))
+            if info is not None:
+                events.extend(_publication_events(dataset, version, int(commit["timestamp"]), info))
         if events:
             # Of two who look at the same log and add events of one dataset, Delta refuses the second.
             once = CommitProperties(app_transactions=[Transaction(dataset, table.version())])

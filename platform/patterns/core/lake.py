@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ from pyarrow.fs import FileType, PyFileSystem
 from patterns.core import companions, members
 from patterns.core.errors import PlatformError
 from patterns.core.members import Member, MemberRemoved
-from patterns.core.store_faults import store_faults
+from patterns.core.store_faults import log_damaged, store_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -87,6 +88,37 @@ class Lake:
         """Give the newest version of a table; None when it does not exist."""
         table = self.table(dataset)
         return None if table is None else table.version()
+
+    def commits(self, table: DeltaTable, after: int = -1) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Read what the commits of a table say of themselves, the newest first, as far back as its log goes.
+
+        Each one bears the version in the name of its file. `DeltaTable.history` counts down from the version that is
+        open, and begins with the newest there is: a commit that came in between shifts all of them
+        (https://github.com/delta-io/delta-rs/issues/4488).
+
+        Args:
+            table: Opened at the newest commit that is wanted.
+            after: Version before the oldest one.
+
+        Returns:
+            Version and `commitInfo` of each commit that has one.
+
+        Raises:
+            LogDamaged: A file of the log is cut off or garbled.
+        """
+        store = self._store(table.table_uri)
+        for version in range(table.version(), after, -1):
+            file = f"_delta_log/{version:020d}.json"
+            try:
+                with store_faults(table.table_uri), store.open_input_stream(file) as stream:
+                    lines = stream.read().splitlines()
+            except FileNotFoundError:
+                return
+            try:
+                found = [json.loads(line) for line in lines if b'"commitInfo"' in line]
+            except ValueError as error:
+                raise log_damaged(table.table_uri, file) from error
+            yield from ((version, action["commitInfo"]) for action in found if "commitInfo" in action)
 
     def rows(
         self,
@@ -183,7 +215,7 @@ class Lake:
         except DeltaError:
             return False
         paths = [str(action["path"]) for action in pa.table(table.get_add_actions(flatten=True)).to_pylist()]
-        store = PyFileSystem(DeltaStorageHandler(self.path(dataset), options))
+        store = self._store(self.path(dataset))
         found = store.get_file_info(paths) if paths else []
         return all(info.type != FileType.NotFound for info in found)
 
@@ -282,6 +314,9 @@ class Lake:
 
     def _at(self, table: str, version: int) -> DeltaTable:
         return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
+
+    def _store(self, address: str) -> PyFileSystem:
+        return PyFileSystem(DeltaStorageHandler(address, dict(self.storage_options)))
 
     def versions(self, datasets: Iterable[str]) -> dict[str, int]:
         """Give versions of the datasets that exist: the newest ones, which agree where datasets appear together."""

@@ -75,13 +75,27 @@ def explained(text: str, where: str) -> PlatformError | None:
         )
     unreadable = "is not a Parquet file" in text or "MalformedInput" in text or "Kernel error" in text
     if unreadable and any(sign in text for sign in _LOG):
-        return LogDamaged(
-            what="a file of the table's log is cut off or garbled" + _named(text),
-            where=where,
-            next_step="blogdata repair finds it, and goes back to what the rest of the log tells; earlier versions can "
-            'be read meanwhile, as in: blogdata sql "SELECT ..." --as-of TIME',
-        )
+        return _log_damaged(where, _named(text))
     return None
+
+
+def log_damaged(where: str, file: str) -> LogDamaged:
+    """Tell what to do about a file of a table's log that cannot be read.
+
+    Args:
+        where: The dataset or folder concerned.
+        file: Path of the file.
+    """
+    return _log_damaged(where, f": {file}")
+
+
+def _log_damaged(where: str, named: str) -> LogDamaged:
+    return LogDamaged(
+        what="a file of the table's log is cut off or garbled" + named,
+        where=where,
+        next_step="blogdata repair finds it, and goes back to what the rest of the log tells; earlier versions can "
+        'be read meanwhile, as in: blogdata sql "SELECT ..." --as-of TIME',
+    )
 
 
 def _named(text: str) -> str:

@@ -301,19 +301,10 @@ def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
         dataset: Name as `layer.table`.
     """
     table = lake.table(dataset)
-    looked = 0
-    limit: int | None = 20
-    while table is not None:
-        history = table.history(limit)
-        for entry in history[looked:]:
-            info = parse(entry.get("userMetadata"))
-            if info is not None and "appended" in info:
-                version = int(entry["version"])
-                yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
-        if limit is None or len(history) < limit:
-            return
-        # Nearly always the newest few will do.
-        looked, limit = len(history), None
+    for version, entry in lake.commits(table) if table is not None else []:
+        info = parse(entry.get("userMetadata"))
+        if info is not None and "appended" in info:
+            yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
 
 
 def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:

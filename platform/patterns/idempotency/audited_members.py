@@ -198,10 +198,9 @@ def _of(provenance: Provenance, partitions: Sequence[str]) -> Provenance:
 
 def _published(lake: Lake, table: str, commit_id: str) -> Commit | None:
     found = lake.table(table)
-    for entry in found.history() if found is not None else []:
+    for version, entry in lake.commits(found) if found is not None else []:
         info = parse(entry.get("userMetadata"))
         if info is not None and info["commit_id"] == commit_id:
-            version = int(entry["version"])
             return Commit(dataset=table, version=version, entries=entries_of(table, version, info), info=info)
     return None
 

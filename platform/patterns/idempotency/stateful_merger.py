@@ -211,9 +211,9 @@ def _vacuumed(target: Target, period: str, version: int, later: Sequence[Entry])
 def _published(lake: Lake, entry: Entry) -> Commit:
     table = lake.table(entry.dataset)
     assert table is not None
-    for line in table.history(table.version() - entry.version + 1):
+    for version, line in lake.commits(table, entry.version - 1):
         info = parse(line.get("userMetadata"))
-        if int(line["version"]) == entry.version and info is not None:
+        if version == entry.version and info is not None:
             entries = entries_of(entry.dataset, entry.version, info)
             return Commit(dataset=entry.dataset, version=entry.version, entries=entries, info=info, repeated=True)
     raise AssertionError(f"{entry.dataset} has no version {entry.version}, which its events name")

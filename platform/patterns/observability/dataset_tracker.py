@@ -144,10 +144,9 @@ def track(
 def publications(lake: Lake, dataset: str) -> Iterator[Published]:
     """Read the publications a table's log remembers, newest first."""
     table = lake.table(dataset)
-    for entry in table.history() if table is not None else []:
+    for version, entry in lake.commits(table) if table is not None else []:
         info = parse(entry.get("userMetadata"))
         if info is not None:
-            version = int(entry["version"])
             yield Published(
                 commit=Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info),
                 committed_at=datetime.fromtimestamp(int(entry["timestamp"]) / 1000, tz=timezone.utc),

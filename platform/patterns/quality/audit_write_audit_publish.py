@@ -328,13 +328,10 @@ def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Com
     """
     table = lake.table(dataset)
     assert table is not None
-    newest = table.version()
-    for limit in (max(1, newest - (before or 0)) + 1, None):
-        for entry in table.history(limit):
-            info = parse(entry.get("userMetadata"))
-            if info and info["commit_id"] == commit_id:
-                version = int(entry["version"])
-                repeated = before is not None and version <= before
-                entries = entries_of(dataset, version, info)
-                return Commit(dataset=dataset, version=version, entries=entries, info=info, repeated=repeated)
+    for version, entry in lake.commits(table):
+        info = parse(entry.get("userMetadata"))
+        if info and info["commit_id"] == commit_id:
+            repeated = before is not None and version <= before
+            entries = entries_of(dataset, version, info)
+            return Commit(dataset=dataset, version=version, entries=entries, info=info, repeated=repeated)
     raise PublicationUnknown(dataset, commit_id)
