@@ -43,6 +43,13 @@ WRITING = (
         "tests/core/test_commits.py::test_commits_that_came_after_the_table_was_opened_shift_nothing",
     ),
     in_code(
+        "two compact the event log at once",
+        "platform/patterns/core/events.py",
+        'write_deltalake(log, rows, mode="overwrite", commit_properties=CommitProperties(max_commit_retries=0))',
+        "log.optimize.compact()",
+        "tests/core/test_event_log.py::test_of_two_who_compact_it_at_once_one_does",
+    ),
+    in_code(
         "the ledger forgets what was appended before",
         "platform/patterns/core/events.py",
         "entry.after(lines[partition]) if partition in lines else entry",

@@ -31,7 +31,9 @@ TAKEN_BACK = "taken back"
 RESTORATION = "restoration"
 """A table was taken back to an earlier version; its partition is the execution that is about to be merged again."""
 COMPACT_EVERY = 100
-"""Appends after which the log's many small files become few; a compaction never conflicts with an append."""
+"""Appends after which the log's many small files become few."""
+CHECKPOINT_EVERY = 10
+"""Appends after which what the log has is in one place; every look at a ledger opens it, and reads what came since."""
 
 _TRIES = 100
 _APPENDED = '"appended": true'
@@ -117,7 +119,9 @@ class EventLog:
         )
         table = self._lake.table(EVENTS)
         if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
-            table.optimize.compact()
+            compact(table)
+        if table is not None and table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
+            table.create_checkpoint()
 
     def record(self, commit: Commit) -> None:
         """Record a publication, and any earlier one of the dataset whose process died before it could."""
@@ -261,6 +265,23 @@ class EventLog:
             else:
                 self._write(events, log, mode="append", commit_properties=once)
         return len(events)
+
+
+def compact(log: DeltaTable) -> bool:
+    """Write the log's many small files as few ones; False when somebody has committed to it since it was opened.
+
+    Not by `optimize.compact`: of two that began at one version delta-rs commits both, and every row is there twice.
+    What the log has is written over itself instead, which is refused once anything else was added.
+
+    Args:
+        log: As it was opened.
+    """
+    rows = log.to_pyarrow_dataset().to_table()
+    try:
+        write_deltalake(log, rows, mode="overwrite", commit_properties=CommitProperties(max_commit_retries=0))
+    except CommitFailedError:
+        return False
+    return True
 
 
 def _recorded_version(log: DeltaTable | None, dataset: str) -> int:

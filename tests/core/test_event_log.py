@@ -1,0 +1,69 @@
+"""The event log stays quick to open and read, and has every event once, whoever tidies it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+import published
+from patterns.core import events
+from patterns.core.events import EVENTS, EventLog
+from patterns.core.lake import Lake
+
+HOUR = "2026-01-05T10"
+
+
+@pytest.fixture
+def lake(lake_root: Path) -> Lake:
+    """Three publications and their events."""
+    found = Lake(root=str(lake_root))
+    for rows in range(3):
+        one_more(found, rows)
+    return found
+
+
+def one_more(lake: Lake, rows: int) -> None:
+    """Publish an hour with so many rows, and record it."""
+    published.silver(lake, {HOUR: rows}, read=0)
+    EventLog(lake).reconcile(["silver.visits"])
+
+
+def opened(lake: Lake) -> DeltaTable:
+    """The log as it is now."""
+    table = lake.table(EVENTS)
+    assert table is not None
+    return table
+
+
+def recorded(lake: Lake) -> list[int]:
+    """Rows of the publications, in their order."""
+    return [entry.rows_out for entry in EventLog(lake).history("silver.visits")]
+
+
+def test_of_two_who_compact_it_at_once_one_does(lake: Lake) -> None:
+    first, second = opened(lake), opened(lake)
+    assert (events.compact(first), events.compact(second)) == (True, False)
+    assert recorded(lake) == [0, 1, 2]
+    assert len(opened(lake).file_uris()) == 1
+
+
+def test_what_is_recorded_while_it_is_compacted_stays(lake: Lake) -> None:
+    before = opened(lake)
+    one_more(lake, 3)
+    assert not events.compact(before)
+    assert recorded(lake) == [0, 1, 2, 3]
+    assert events.compact(opened(lake))
+    one_more(lake, 4)
+    assert recorded(lake) == [0, 1, 2, 3, 4]
+
+
+def test_it_is_tidied_as_it_grows(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "COMPACT_EVERY", 5)
+    monkeypatch.setattr(events, "CHECKPOINT_EVERY", 4)
+    for rows in range(3, 20):
+        one_more(lake, rows)
+    assert recorded(lake) == list(range(20))
+    assert len(opened(lake).file_uris()) <= 5
+    assert list(Path(lake.path(EVENTS), "_delta_log").glob("*.checkpoint.parquet"))
