@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import dagster as dg
 import psutil
 
+CLOCK_SECONDS = 60.0
+"""How far the clock may have been set forward since a process was noted: it then seems to have begun so much later."""
 UNDER_WAY = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
 
 
@@ -42,9 +44,9 @@ def _process(entry: dg.EventLogEntry) -> tuple[int, float] | None:
 
 
 def _lives(pid: int, noted: float) -> bool:
-    # Numbers are given out again: a process that began after the run had noted its own is another one.
+    # Numbers are given out again: a process that began well after the run had noted its own is another one.
     try:
         process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= noted
+        return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= noted + CLOCK_SECONDS
     except psutil.NoSuchProcess:
         return False

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from blogdata.pipeline import Pipeline
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction
 
-HOUR = "2026-01-05T10"
+HOUR, NEXT = "2026-01-05T10", "2026-01-05T11"
 TIMES = {f"{name}_datetime": "2020-05-05T00:00:00Z" for name in ("registered", "first_connection", "last_connection")}
 USERS = [json.dumps({"id": name, "login": name, "email": "a@example.org", **TIMES}).encode() for name in "abcd"]
 DEVICES = [b"type;full_name;version", b"PC;One;1", b"PC;Two;2", b"Phone;Three;3"]
@@ -94,21 +92,26 @@ def test_devices_are_not_removed_because_a_column_was_renamed(deploy: Deploy) ->
     assert made.rows("silver.devices", "full_name") == []
 
 
-@pytest.mark.parametrize("name", ["visits.json", "a.json"])
-def test_a_correction_does_not_win_over_what_came_in_its_hour(deploy: Deploy, tmp_path: Path, name: str) -> None:
-    made = deploy(f"corrected-{name}")
-    file = made.land(HOUR, [event("10:05", "/a"), b"{"], name=name)
+def test_a_correction_does_not_win_over_what_came_in_its_hour(deploy: Deploy) -> None:
+    """Whether the file with the correction comes before or after that of the hour by its name."""
+    made = deploy("corrected")
+    files = {
+        "/a": made.land(HOUR, [event("10:05", "/a"), b"{"], name="visits.json"),
+        "/b": made.land(NEXT, [event("11:05", "/b"), b"{"], name="a.json"),
+    }
     assert made.run().problems == []
-    ((source, offset),) = made.rows("bronze.dead_letters", "source_file", "source_offset")
-    correction = Correction(
-        source_file=source, source_offset=offset, payload=event("10:05", "/a", user_id="somebody else").decode()
-    )
-    landed = replays.land([correction], [(source, offset)], made.landing)
-    assert made.run().problems == []
-    assert made.rows("silver.visits", "user_id", "source_file") == [
-        ("user-/a", f"visits/{file.parent.parent.name}/{file.parent.name}/{name}")
+    places = sorted(made.rows("bronze.dead_letters", "source_file", "source_offset"))
+    payloads = [event(at, page, user_id="somebody else").decode() for at, page in (("10:05", "/a"), ("11:05", "/b"))]
+    corrections = [
+        Correction(source_file=source, source_offset=offset, payload=payload)
+        for (source, offset), payload in zip(places, payloads, strict=True)
     ]
-    assert made.rows("silver.visit_conflicts", "source_file") == list(landed.files)
-    # The same correction once more changes nothing, and nothing is published again.
-    replays.land([correction], [(source, offset)], made.landing)
+    landed = replays.land(corrections, places, made.landing)
+    assert made.run().problems == []
+    assert sorted(made.rows("silver.visits", "user_id", "source_file")) == [
+        (f"user-{page}", str(Path("visits", *file.parts[-3:]))) for page, file in files.items()
+    ]
+    assert sorted(made.rows("silver.visit_conflicts", "source_file")) == sorted(landed.files)
+    # The same corrections once more change nothing, and nothing is published again.
+    replays.land(corrections, places, made.landing)
     assert made.run().runs == 0
