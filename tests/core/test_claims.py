@@ -94,7 +94,7 @@ def test_two_at_once_integrate_fifty_late_partitions_each_once(lake: Lake, tmp_p
     folder.mkdir()
     commands = [[sys.executable, str(PROGRAM), lake.root, str(folder), str(count)] for count in (0, dies)]
     started = [subprocess.Popen(command, cwd=PROGRAM.parent.parent) for command in commands]
-    ended = [process.wait(timeout=120) for process in started]
+    ended = [process.wait(timeout=600) for process in started]
     assert ended == [0, -signal.SIGKILL if dies else 0]
     done = {key: (folder / key).read_text().splitlines() for key in KEYS}
     assert [key for key, by in done.items() if len(by) != 1] == []

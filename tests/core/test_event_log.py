@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Literal
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 import published
 from patterns.core import events
-from patterns.core.events import EVENTS, EventLog
+from patterns.core.events import EVENTS, Event, EventLog
 from patterns.core.lake import Lake
 
 HOUR = "2026-01-05T10"
@@ -57,6 +59,23 @@ def test_what_is_recorded_while_it_is_compacted_stays(lake: Lake) -> None:
     assert events.compact(opened(lake))
     one_more(lake, 4)
     assert recorded(lake) == [0, 1, 2, 3, 4]
+
+
+def test_what_is_appended_while_it_is_compacted_is_not_lost(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def overtaken(log: DeltaTable | str, rows: pa.Table, *, mode: Literal["append", "overwrite"], **how: Any) -> None:
+        calls.append(mode)
+        if calls == ["append"]:
+            log = opened(lake)
+            assert events.compact(opened(lake))
+        write_deltalake(log, rows, mode=mode, **how)
+
+    monkeypatch.setattr(events, "write_deltalake", overtaken)
+    EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=HOUR)])
+    assert calls == ["append", "overwrite", "append"]
+    assert [event.partition for event in EventLog(lake).notes("noted")] == [HOUR]
+    assert recorded(lake) == [0, 1, 2]
 
 
 def test_it_is_tidied_as_it_grows(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

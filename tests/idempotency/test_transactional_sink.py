@@ -210,7 +210,7 @@ def test_two_deliveries_of_a_day_follow_each_other_and_readers_see_one_of_them(d
 
     def slow(batches: Any) -> Iterator[Any]:
         halfway.set()
-        assert go_on.wait(60)
+        assert go_on.wait(300)
         yield from batches
 
     first = delivery(2)
@@ -225,14 +225,14 @@ def test_two_deliveries_of_a_day_follow_each_other_and_readers_see_one_of_them(d
 
     threads = [threading.Thread(target=run, args=[what]) for what in (held, delivery(3))]
     threads[0].start()
-    assert halfway.wait(60)
+    assert halfway.wait(300)
     threads[1].start()
     assert shown(database) == both(1), "nobody sees a half of it"
     threads[1].join(0.3)
     assert threads[1].is_alive(), "the other one waits"
     go_on.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert (errors, shown(database)) == ([], both(3))
 
 

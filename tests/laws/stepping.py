@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 600
 
 
 class Probe:

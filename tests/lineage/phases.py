@@ -19,7 +19,7 @@ IN_THE_ENGINE = ("opened", "written", "audited", "committed")
 RECORDED = "recorded"
 """The step knows of its commit, and has not yet told the event log."""
 PHASES = (*IN_THE_ENGINE, RECORDED)
-PATIENCE_SECONDS = 400
+PATIENCE_SECONDS = 900
 
 
 class Hold:

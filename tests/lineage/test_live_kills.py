@@ -90,7 +90,7 @@ class _Tick:
 
     def reached(self, marker: Path) -> bool:
         """Wait until a publication is held; False when the tick has ended before."""
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 900
         while not marker.exists():
             assert time.monotonic() < deadline
             if self._process.poll() is not None:
@@ -100,4 +100,4 @@ class _Tick:
 
     def ended(self) -> None:
         """Wait for its end, whichever it is: a server that was killed is an error to it."""
-        self._process.communicate(timeout=300)
+        self._process.communicate(timeout=900)

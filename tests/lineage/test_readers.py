@@ -71,7 +71,7 @@ class Reader:
 
     def look(self) -> None:
         """Wait until a whole round has begun and ended."""
-        wanted, deadline = self.rounds + 2, time.monotonic() + 240
+        wanted, deadline = self.rounds + 2, time.monotonic() + 900
         while self.rounds < wanted and self._thread.is_alive():
             assert time.monotonic() < deadline
             time.sleep(0.01)

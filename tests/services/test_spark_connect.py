@@ -37,7 +37,7 @@ def starter(settings: Settings) -> subprocess.Popen[str]:
 
 def test_two_processes_that_start_it_at_once_get_one_server_that_outlives_them(own: Settings) -> None:
     starters = [starter(own), starter(own)]
-    answers = [int(process.communicate(timeout=300)[0]) for process in starters]
+    answers = [int(process.communicate(timeout=900)[0]) for process in starters]
     assert [process.returncode for process in starters] == [0, 0]
     assert answers[0] == answers[1]
     assert spark_connect.ensure(own).pid == answers[0]

@@ -103,7 +103,7 @@ def test_a_classic_session_of_dagster_pyspark_reads_and_writes_the_same_tables(o
     spark_connect.stop(own)
     environment = {**os.environ, "BLOGDATA_SPARK_HEAP": "600m", "SPARK_REMOTE": "sc://localhost:1"}
     command = [sys.executable, "-c", program, str(own.home), str(tmp_path / "table")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["pyspark.sql.session", "4"]
 

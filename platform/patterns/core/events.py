@@ -75,7 +75,7 @@ class Event:
 
 
 class RecordingContended(PlatformError):
-    """Others recorded publications of the dataset so often that this one never came to it."""
+    """Others changed the log so often that this one never came to it."""
 
     transient = True
 
@@ -87,9 +87,20 @@ class EventLog:
         self._lake = lake
 
     def append(self, events: Sequence[Event]) -> None:
-        """Append events in one commit."""
+        """Append events in one commit.
+
+        Raises:
+            RecordingContended: Others were always faster; transient.
+        """
+        for _ in range(_TRIES if events else 0):
+            try:
+                self._write(events, self._lake.path(EVENTS), mode="append")
+                return
+            except CommitFailedError:
+                # Somebody has compacted it meanwhile.
+                continue
         if events:
-            self._write(events, self._lake.path(EVENTS), mode="append")
+            raise _contended("changed the log", EVENTS)
 
     def _write(self, events: Sequence[Event], log: DeltaTable | str, **how: Any) -> None:
         now = datetime.now(timezone.utc)
@@ -245,11 +256,7 @@ class EventLog:
                     raise
                 continue
             return (self._lake.table(EVENTS) if added else log), added
-        raise RecordingContended(
-            what=f"others recorded publications {_TRIES} times while this one was about to",
-            where=f"{EVENTS}, {dataset}",
-            next_step="run it again; when it repeats, fewer runs at once",
-        )
+        raise _contended("recorded publications", f"{EVENTS}, {dataset}")
 
     def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
         events: list[Event] = []
@@ -265,6 +272,14 @@ class EventLog:
             else:
                 self._write(events, log, mode="append", commit_properties=once)
         return len(events)
+
+
+def _contended(what: str, where: str) -> RecordingContended:
+    return RecordingContended(
+        what=f"others {what} {_TRIES} times while this one was about to",
+        where=where,
+        next_step="run it again; when it repeats, fewer runs at once",
+    )
 
 
 def compact(log: DeltaTable) -> bool:
