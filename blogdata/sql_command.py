@@ -170,17 +170,16 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
     table = lake.table(dataset)
     if table is not None and (main := companions.main_of(table)) is not None:
         return companions.version_with(lake, dataset, version_at(lake, main, moment))
-    history = list(lake.commits(table)) if table else []
-    milliseconds = moment.timestamp() * 1000
-    versions = [version for version, entry in history if entry["timestamp"] <= milliseconds]
-    if not versions:
-        first = datetime.fromtimestamp(min(entry["timestamp"] for _, entry in history) / 1000, tz=timezone.utc)
-        raise ConfigurationError(
-            what=f"{dataset} did not exist at {moment:%Y-%m-%d %H:%M:%S} (UTC)",
-            where="--as-of",
-            next_step=f"give a time from {first:%Y-%m-%dT%H:%M:%S} on",
-        )
-    return max(versions)
+    oldest = moment
+    for version, entry in lake.commits(table) if table else []:
+        oldest = datetime.fromtimestamp(entry["timestamp"] / 1000, tz=timezone.utc)
+        if oldest <= moment:
+            return version
+    raise ConfigurationError(
+        what=f"{dataset} did not exist at {moment:%Y-%m-%d %H:%M:%S} (UTC)",
+        where="--as-of",
+        next_step=f"give a time from {oldest:%Y-%m-%dT%H:%M:%S} on",
+    )
 
 
 def _checkpoints() -> Path:
