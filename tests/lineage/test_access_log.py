@@ -158,6 +158,7 @@ def test_a_visit_goes_on_across_hours_until_there_was_silence_whatever_order_hou
     assert deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_hours_whose_visits_a_late_line_joins_or_parts_run_again_and_no_others(deploy: Deploy) -> None:
     def ids() -> dict[str, str]:
         return dict(deployment.rows("silver.visits", "page", "visit_id"))

@@ -166,6 +166,7 @@ def begun(world: Deployment, deploy: Deploy, request: pytest.FixtureRequest) -> 
     return live.land(deploy(f"live-{request.node.name}"[:60]), world)
 
 
+@pytest.mark.campaign
 def test_cut_off_anywhere_and_run_again_it_ends_in_the_same_tables(
     begun: Deployment, expected: dict[str, Any], tmp_path: Path
 ) -> None:

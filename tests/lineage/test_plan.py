@@ -140,6 +140,7 @@ def test_a_file_that_came_after_the_flag_is_integrated_and_only_what_it_touches_
     assert straight.run().runs == 0
 
 
+@pytest.mark.campaign
 def test_a_late_file_that_moves_the_watermark_changes_what_is_late_in_later_hours(straight: Deployment) -> None:
     # 11:59 in the hour of 11 moves the watermark of 12 from 11:40 to 11:44: still no more rows are late; then an
     # event of 12:04 (a browser's clock runs ahead) moves it to 11:49, and one of 11:50 stays in time.
@@ -227,6 +228,7 @@ def test_an_hour_without_its_flag_is_left_alone(deploy: Deploy) -> None:
     assert (waiting.run().runs, waiting.versions()) == (0, {})
 
 
+@pytest.mark.campaign
 def test_a_span_can_run_again_where_no_users_or_devices_were_ever_delivered(straight: Deployment) -> None:
     before = straight.contents()
     outcome = straight.run(hours=(HOURS[0], HOURS[0]))

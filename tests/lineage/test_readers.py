@@ -191,6 +191,7 @@ def test_a_run_whose_rows_are_refused_is_invisible_to_readers(
     assert deployment.versions() == versions
 
 
+@pytest.mark.campaign
 def test_readers_see_late_rows_from_the_commit_on_and_nothing_of_them_before(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from blogdata.main import app
@@ -41,6 +42,7 @@ def agrees_with_history(deployment: Deployment) -> bool:
     ]
 
 
+@pytest.mark.campaign
 def test_days_are_executed_in_order_and_an_old_one_takes_the_later_ones_with_it(deploy: Deploy) -> None:
     deployment = deploy("users-current")
     deliver(deployment, FIFTH, {"a": "ann", "b": "bob"}, b'{"id": "a", "login": "again"}', b"no user")

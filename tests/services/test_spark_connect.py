@@ -194,6 +194,7 @@ def test_somebody_elses_server_that_does_not_answer_is_a_transient_error(fresh: 
     assert caught.value.transient
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_without_a_java_on_the_machine_it_runs_on_the_bundled_one(fresh: Settings, tmp_path: Path) -> None:
     bare = replace(fresh, java="auto", java_home=None, search_path="")
