@@ -11,6 +11,9 @@ JOBS ?= 2
 STEPS ?= 10000
 N ?= 10
 SEED ?= 1
+# Where tests write: into memory, when there is enough of it.
+SCRATCH ?= $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 8388608 ] 2>/dev/null \
+	&& echo /dev/shm || echo "$${TMPDIR:-/tmp}")
 # Where the data goes; BLOGDATA_HOME is exported to everything that runs below.
 BLOGDATA_HOME ?= $(CURDIR)/var
 export BLOGDATA_HOME
@@ -39,7 +42,7 @@ run: setup ## Run the main job: simulated visits, or LOGS=access.log for your ow
 	$(BLOGDATA) run
 
 test: lint ## Set up, lint and run every test, in JOBS processes (ARGS="-k name" narrows them)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@PYTEST_DEBUG_TEMPROOT=$(SCRATCH) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=docs/images keeps its pictures there)
 	@$(BIN)/python -m pytest -m ui $(ARGS)

@@ -12,6 +12,7 @@ from chaos.bench import Bench
 from chaos.certificates import Kept
 from chaos.draws import LOGGED, MAINTENANCE, RUN, SERVER, WRITERS, Kill, draw
 from chaos.round import Done, Round
+from chaos.servers import QUICK
 from chaos.world import difference
 from lineage.phases import PHASES
 from lineage.runs import retries
@@ -30,6 +31,8 @@ def bench(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Itera
         for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
         patch.setenv("BLOGDATA_JARS", str(settings.jars))
+        # For the few minutes that the server is there, code is sooner compiled quickly than well.
+        patch.setenv("JAVA_TOOL_OPTIONS", " ".join(QUICK))
         made = Bench.create(tmp_path_factory.mktemp("chaos") / "bench", SEED)
         yield made
         made.servers.stop()

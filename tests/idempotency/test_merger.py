@@ -30,6 +30,7 @@ CONTRACT = Contract(
     key=("letter",),
 )
 Change = tuple[str, str | None, bool]
+pytestmark = pytest.mark.matrix(2)
 every_engine = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 
 

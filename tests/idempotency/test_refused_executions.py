@@ -21,6 +21,8 @@ from patterns.quality.write_faults import (
 )
 from patterns.storage.tables import SchemaDrift
 
+pytestmark = pytest.mark.matrix(2)
+
 
 @pytest.mark.parametrize("day", [DAYS[0], DAYS[2]])
 def test_a_merge_that_is_refused_leaves_the_table_as_it_was_before_the_restoration(daily: Table, day: str) -> None:
