@@ -210,9 +210,11 @@ def deliver_users(deployment: Deployment, day: str, *lines: bytes) -> None:
 def test_users_that_are_delivered_after_their_visits_are_joined_all_the_same(deploy: Deploy) -> None:
     late = deploy("late-users")
     land(late, HOURS[0])
+    assert late.run().ok
+    assert set(late.rows("silver.visits_enriched", "user_known")) == {False}
     deliver_users(late, "2026-01-06", user("one day late"))
     assert late.run().ok
-    # A delivery tells nothing of the days before it.
+    # A delivery has no hour of the days before it run again.
     assert set(late.rows("silver.visits_enriched", "user_known")) == {False}
     deliver_users(late, "2026-01-05", user("in time"))
     assert late.run().problems == []
