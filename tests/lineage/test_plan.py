@@ -216,6 +216,7 @@ def test_users_that_are_delivered_after_their_visits_are_joined_all_the_same(dep
     assert late.run().ok
     # A delivery has no hour of the days before it run again.
     assert set(late.rows("silver.visits_enriched", "user_known")) == {False}
+    assert "silver.visits_enriched" not in {step["dataset"] for step in late.run(select=()).steps}
     deliver_users(late, "2026-01-05", user("in time"))
     assert late.run().problems == []
     known = dict(late.rows("silver.visits_enriched", "page", "user_known"))

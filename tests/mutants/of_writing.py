@@ -82,8 +82,8 @@ WRITING = (
     in_code(
         "the receipt is that of the newest commit, whoever wrote it",
         ONE_WAY,
-        'if info and info["commit_id"] == commit_id:',
-        "if info:",
+        'if info is not None and info["commit_id"] == commit_id:',
+        "if info is not None:",
         f"{LAWS}::test_a_commit_that_came_in_between_is_not_taken_for_ones_own",
     ),
     in_code(

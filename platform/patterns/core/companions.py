@@ -98,7 +98,7 @@ def version_with(lake: Lake, dataset: str, version: int) -> int:
     main = main_of(table)
     if main is None or _followed(table, main) <= version:
         return table.version()
-    history = sorted(lake.commits(table), key=lambda commit: commit[0])
+    history = list(lake.commits(table))[::-1]
     chosen = history[0][0]
     for own, commit in history:
         info = parse(commit.get("userMetadata"))
@@ -148,11 +148,11 @@ def _pending(
             "blogdata run, which computes everything from the landing zone",
         )
     found = []
-    for version, commit in commits:
+    for version, commit in reversed(commits):
         info = parse(commit.get("userMetadata"))
         if info is not None and dataset in info.get("companions", {}):
             found.append((version, info["companions"][dataset]))
-    return sorted(found, key=lambda item: item[0])
+    return found
 
 
 def _commit(table: DeltaTable, main: str, version: int, held: Mapping[str, Any]) -> None:

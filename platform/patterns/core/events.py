@@ -92,15 +92,16 @@ class EventLog:
         Raises:
             RecordingContended: Others were always faster; transient.
         """
-        for _ in range(_TRIES if events else 0):
+        if not events:
+            return
+        for _ in range(_TRIES):
             try:
                 self._write(events, self._lake.path(EVENTS), mode="append")
                 return
             except CommitFailedError:
                 # Somebody has compacted it meanwhile.
                 continue
-        if events:
-            raise _contended("changed the log", EVENTS)
+        raise _contended("changed the log", EVENTS)
 
     def _write(self, events: Sequence[Event], log: DeltaTable | str, **how: Any) -> None:
         now = datetime.now(timezone.utc)

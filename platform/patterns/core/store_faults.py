@@ -68,14 +68,14 @@ def explained(text: str, where: str) -> PlatformError | None:
         )
     if "FAILED_READ_FILE" in text and "_delta_log" not in text.split("JVM stacktrace")[0]:
         return DataFileDamaged(
-            what="a data file is gone or cut off" + _named(text),
+            what="a data file is gone or cut off" + _named(_file_in(text)),
             where=where,
             next_step="blogdata repair says which partitions are concerned and has the next run compute them again; "
             "all other partitions, and earlier versions that do not need the file, can be read",
         )
     unreadable = "is not a Parquet file" in text or "MalformedInput" in text or "Kernel error" in text
     if unreadable and any(sign in text for sign in _LOG):
-        return _log_damaged(where, _named(text))
+        return log_damaged(where, _file_in(text))
     return None
 
 
@@ -84,20 +84,20 @@ def log_damaged(where: str, file: str) -> LogDamaged:
 
     Args:
         where: The dataset or folder concerned.
-        file: Path of the file.
+        file: Path of the file; empty when nobody says which.
     """
-    return _log_damaged(where, f": {file}")
-
-
-def _log_damaged(where: str, named: str) -> LogDamaged:
     return LogDamaged(
-        what="a file of the table's log is cut off or garbled" + named,
+        what="a file of the table's log is cut off or garbled" + _named(file),
         where=where,
         next_step="blogdata repair finds it, and goes back to what the rest of the log tells; earlier versions can "
         'be read meanwhile, as in: blogdata sql "SELECT ..." --as-of TIME',
     )
 
 
-def _named(text: str) -> str:
+def _file_in(text: str) -> str:
     found = _FILE.search(text)
-    return f": {found[1]}" if found else ""
+    return found[1] if found else ""
+
+
+def _named(file: str) -> str:
+    return f": {file}" if file else ""

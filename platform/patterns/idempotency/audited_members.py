@@ -18,12 +18,12 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from patterns.core import members
-from patterns.core.commit import WHOLE_TABLE, Commit, entries_of, parse
+from patterns.core.commit import WHOLE_TABLE, Commit, entries_of
 from patterns.core.contract import Contract
 from patterns.core.lake import Lake
 from patterns.core.members import CLOSED, Member, Members
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from patterns.quality.audit_write_audit_publish import Provenance, Target, commit_id_of, receipt
+from patterns.quality.audit_write_audit_publish import Provenance, Target, commit_id_of, committed, receipt
 from patterns.quality.write_faults import ConcurrentWrite
 from patterns.storage import tables
 
@@ -107,7 +107,7 @@ def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
     location = f"{new.name}-{_digest(commit_id_of(target, new.partitions), mine)}"
     table = members.table_of(target.contract.dataset, location)
     inner = replace(target, contract=replace(target.contract, dataset=table))
-    commit = _published(target.lake, table, commit_id_of(inner, new.partitions))
+    commit = committed(target.lake, table, commit_id_of(inner, new.partitions))
     if commit is None:
         commit = (
             overwrite_partitions(new.frame, inner, new.partitions, mine)
@@ -194,15 +194,6 @@ def _of(provenance: Provenance, partitions: Sequence[str]) -> Provenance:
         expected={key: value for key, value in provenance.expected.items() if key in partitions},
         landed={key: value for key, value in provenance.landed.items() if key in partitions},
     )
-
-
-def _published(lake: Lake, table: str, commit_id: str) -> Commit | None:
-    found = lake.table(table)
-    for version, entry in lake.commits(found) if found is not None else []:
-        info = parse(entry.get("userMetadata"))
-        if info is not None and info["commit_id"] == commit_id:
-            return Commit(dataset=table, version=version, entries=entries_of(table, version, info), info=info)
-    return None
 
 
 def _close(lake: Lake, table: str) -> None:

@@ -326,12 +326,23 @@ def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Com
     Raises:
         PublicationUnknown: No commit bears that identifier; transient.
     """
+    found = committed(lake, dataset, commit_id)
+    if found is None:
+        raise PublicationUnknown(dataset, commit_id)
+    return replace(found, repeated=before is not None and found.version <= before)
+
+
+def committed(lake: Lake, dataset: str, commit_id: str) -> Commit | None:
+    """Look for a publication in a table's log; None when no commit bears that identifier.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`, also of a member.
+        commit_id: Which.
+    """
     table = lake.table(dataset)
-    assert table is not None
-    for version, entry in lake.commits(table):
+    for version, entry in lake.commits(table) if table is not None else []:
         info = parse(entry.get("userMetadata"))
-        if info and info["commit_id"] == commit_id:
-            repeated = before is not None and version <= before
-            entries = entries_of(dataset, version, info)
-            return Commit(dataset=dataset, version=version, entries=entries, info=info, repeated=repeated)
-    raise PublicationUnknown(dataset, commit_id)
+        if info is not None and info["commit_id"] == commit_id:
+            return Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
+    return None
