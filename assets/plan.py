@@ -11,6 +11,7 @@ from pathlib import Path
 
 from assets.staleness import (
     devices_are_stale,
+    first_delivery,
     landed,
     open_periods,
     stale_arrivals,
@@ -113,7 +114,9 @@ def _events_of(events: EventLog, keys: Collection[str]) -> dict[str, str]:
 
 def _enriched_since(events: EventLog, keys: Collection[str]) -> dict[str, str]:
     first = min(keys)
-    return {hour: first for hour in events.publications("silver.visits_enriched") if hour[:10] >= first}
+    # Those of the first delivery have been there since they registered.
+    since = first if first > (first_delivery(events) or first) else ""
+    return {hour: first for hour in events.publications("silver.visits_enriched") if hour[:10] >= since}
 
 
 def _all_enriched(events: EventLog, keys: Collection[str]) -> dict[str, str]:

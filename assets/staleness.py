@@ -121,7 +121,10 @@ def whole_is_stale(events: EventLog, dataset: str, above: str) -> bool:
 
 
 def stale_for_users(events: EventLog) -> list[str]:
-    """Give the event hours that were enriched before a delivery of users that tells of them had come."""
+    """Give the event hours that were enriched before a delivery of users that tells of them had come.
+
+    One of their day or before does, and the first one, whose users have been there since they registered.
+    """
     read = {entry.version: entry.inputs.get("bronze.users", -1) for entry in events.history("silver.users")}
     integrated = max(read.values(), default=-1)
     deliveries = sorted(
@@ -131,13 +134,20 @@ def stale_for_users(events: EventLog) -> list[str]:
         if entry.version <= integrated
     )
     days = [day for day, _ in deliveries]
+    first = bisect_right(days, first_delivery(events) or "")
     newest = list(accumulate((version for _, version in deliveries), max))
     stale = []
     for hour, entry in sorted(events.publications("silver.visits_enriched").items()):
-        told = bisect_right(days, hour[:10])
+        told = max(bisect_right(days, hour[:10]), first)
         if told and newest[told - 1] > read.get(entry.inputs.get("silver.users", -1), -1):
             stale.append(hour)
     return stale
+
+
+def first_delivery(events: EventLog) -> str | None:
+    """Give the first day on which users were delivered; one without a usable row is none."""
+    published = events.publications("bronze.users").items()
+    return min((day for day, entry in published if entry.rows_out > int(entry.measures["dead"])), default=None)
 
 
 def stale_late_hours(events: EventLog) -> list[str]:

@@ -181,9 +181,9 @@ WITH days AS (
         count(*) OVER (PARTITION BY id, load_date) AS received
     FROM users WHERE len(reasons) = 0 QUALIFY place = 1
 ), compared AS (
-    SELECT *, lag(number) OVER runs IS NULL AS is_first,
-        lag(number) OVER runs IS NULL OR lag(number) OVER runs < number - 1
-        OR login IS DISTINCT FROM lag(login) OVER runs OR email IS DISTINCT FROM lag(email) OVER runs AS starts
+    SELECT *, lag(number) OVER runs IS NULL OR lag(number) OVER runs < number - 1
+        OR (login, email, registered_datetime)
+            IS DISTINCT FROM lag((login, email, registered_datetime)) OVER runs AS starts
     FROM one_a_day JOIN days USING (load_date) WINDOW runs AS (PARTITION BY id ORDER BY load_date)
 ), numbered AS (
     SELECT *, count_if(starts) OVER (PARTITION BY id ORDER BY load_date) AS version FROM compared
@@ -192,7 +192,7 @@ SELECT id AS user_id, max_by(login, load_date) AS login, max_by(email, load_date
     last(registered_datetime ORDER BY load_date) AS registered_datetime,
     last(first_connection_datetime ORDER BY load_date) AS first_connection_datetime,
     last(last_connection_datetime ORDER BY load_date) AS last_connection_datetime,
-    least((min(load_date) || 'T00:00:00Z')::TIMESTAMPTZ, min(registered_datetime) FILTER (is_first)) AS valid_from,
+    least((min(load_date) || 'T00:00:00Z')::TIMESTAMPTZ, min(registered_datetime) FILTER (number = 1)) AS valid_from,
     (last(following ORDER BY load_date) || 'T00:00:00Z')::TIMESTAMPTZ AS valid_to,
     last(following ORDER BY load_date) IS NULL AS is_current, sum(received)::BIGINT AS snapshots
 FROM numbered GROUP BY id, version

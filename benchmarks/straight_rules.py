@@ -26,6 +26,7 @@ EVENT = (
 )
 REQUIRED = ("visit_id", "event_time", "user_id", "page")
 TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")
+TRACKED = ("login", "email", "registered_datetime")
 USER_TIMES = ("registered_datetime", "first_connection_datetime", "last_connection_datetime")
 IDENTITY = ("event_hour", "visit_id", "event_time", "page")
 ARRIVAL = ("arrival_hour", "source_file", "source_offset")

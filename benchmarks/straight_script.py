@@ -22,6 +22,7 @@ from benchmarks.straight_rules import (
     IDENTITY,
     STRICT,
     TECHNICAL,
+    TRACKED,
     USER_LOOK,
     USER_TIMES,
     absent,
@@ -127,21 +128,20 @@ class Script:
             .where("place = 1")
             .withColumn("number", number[F.col("load_date")])
         )
-        before = {name: F.lag(name).over(runs) for name in ("number", "login", "email")}
+        before = {name: F.lag(name).over(runs) for name in ("number", *TRACKED)}
         starts = (
             before["number"].isNull()
             | (before["number"] < F.col("number") - 1)
-            | ~F.col("login").eqNullSafe(before["login"])
-            | ~F.col("email").eqNullSafe(before["email"])
+            | ~F.struct(*TRACKED).eqNullSafe(F.struct(*(before[name] for name in TRACKED)))
         )
         versions = (
-            snapshots.withColumns({"starts": starts, "first": before["number"].isNull()})
+            snapshots.withColumn("starts", starts)
             .withColumn("version", F.count_if("starts").over(runs))
             .groupBy(F.col("id").alias("user_id"), "version")
             .agg(
                 *(F.max_by(name, "load_date").alias(name) for name in ("login", "email", *USER_TIMES)),
                 F.least(
-                    midnight(F.min("load_date")), F.min(F.when(F.col("first"), F.col("registered_datetime")))
+                    midnight(F.min("load_date")), F.min(F.when(F.col("number") == 0, F.col("registered_datetime")))
                 ).alias("valid_from"),
                 midnight(following[F.max("load_date")]).alias("valid_to"),
                 F.sum("rows").alias("snapshots"),

@@ -65,9 +65,11 @@ def silver(
     return publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read}, accounts=accounts)
 
 
-def days(lake: Lake, *keys: str) -> int:
-    """Publish deliveries of bronze.users, one user each; returns the table's version."""
-    return publish(lake, "bronze.users", "load_date", dict.fromkeys(keys, 1))
+def days(lake: Lake, *keys: str, dead: int = 0) -> int:
+    """Publish deliveries of bronze.users, one row each, so many of them dead letters; returns the table's version."""
+    return publish(
+        lake, "bronze.users", "load_date", dict.fromkeys(keys, 1), measures={key: {"dead": dead} for key in keys}
+    )
 
 
 def whole(lake: Lake, dataset: str, *, inputs: Mapping[str, int]) -> int:

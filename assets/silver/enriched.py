@@ -19,7 +19,7 @@ from patterns.core.commit import Commit
     automation=newly_updated(ignoring=["silver.users", "silver.devices"]),
 )
 def visits_enriched(step: Step) -> Commit:
-    """Join at event time, not now: the same hour gives the same rows next year."""
+    """Join the user as of the event, not as of now, and the device by the newest list, which has no past."""
     events = step.read("silver.visits").where(F.col("event_hour").isin(*step.partitions))
     return step.overwrite(
         enrich(

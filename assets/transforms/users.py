@@ -1,11 +1,13 @@
 """The users: judging the lines of each day's full delivery, and their history derived from all deliveries.
 
 Decisions: only `id` is required, and in JSON it has to be a string, as in the visits that refer to it;
-`login` and `email` may be missing. A version is a run of consecutive deliveries in which login and email stay
-the same; the other fields take the newest value of that run. A user absent from a delivery is closed on its
-day and, when delivered again, begins a new version. A rejected row that names its user says that he is there
-and nothing of what he is: what was known of him goes on, and where nothing was, or he was closed, nothing
-begins. Deliveries are those with at least one usable row: a day that was not delivered closes nobody.
+`login` and `email` may be missing. A version is a run of consecutive deliveries in which login, email and the time
+of registration stay the same; the other fields take the newest value of that run. It holds from its first day on;
+those of the first delivery hold from their registration on, as nobody could have told of them before. So a delivery
+changes what is said of the days before it only if it is the first one. A user absent from a delivery is closed on
+its day and, when delivered again, begins a new version. A rejected row that names its user says that he is there and
+nothing of what he is: what was known of him goes on, and where nothing was, or he was closed, nothing begins.
+Deliveries are those with at least one usable row: a day that was not delivered closes nobody.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from assets.transforms.visit_times import iso_time
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule
 
-TIMES = ("registered_datetime", "first_connection_datetime", "last_connection_datetime")
-TRACKED = ("login", "email")
-FIELDS = ("id", *TRACKED, *TIMES)
+REGISTERED = "registered_datetime"
+TRACKED = ("login", "email", REGISTERED)
+CONNECTIONS = ("first_connection_datetime", "last_connection_datetime")
+TIMES = (REGISTERED, *CONNECTIONS)
+FIELDS = ("id", *TRACKED, *CONNECTIONS)
 
 
 def judge(lines: DataFrame) -> DataFrame:
@@ -57,7 +61,8 @@ def judge(lines: DataFrame) -> DataFrame:
         "source_offset",
         "load_date",
         F.when(F.trim("id") != "", F.col("id")).alias("id"),
-        *TRACKED,
+        "login",
+        "email",
         *(F.col(f"_{name}").alias(name) for name in TIMES),
         F.when(line.isNotNull(), F.array(line)).otherwise(dead_letter.reasons(rules)).alias("reasons"),
     )
@@ -76,6 +81,7 @@ def history(delivered: DataFrame) -> DataFrame:
     day = Window.partitionBy("id", "load_date")
     days = Window.partitionBy("id").orderBy("load_date")
     usable, told, before = F.col("_usable"), F.col("_told"), F.col("_before")
+    of_the_first = usable & (F.col("_number") == 0)
     one_a_day = (
         delivered.where(_names_its_user())
         .select("load_date", "source_file", "source_offset", *FIELDS, _is_usable().alias("_usable"))
@@ -96,12 +102,12 @@ def history(delivered: DataFrame) -> DataFrame:
         numbered.withColumn("_run", F.col("_number") - F.row_number().over(days))
         .withColumn("_told", F.struct("_run", *TRACKED))
         .withColumn("_before", last_told)
-        .withColumns({"_starts": usable & ~told.eqNullSafe(before), "_first": usable & before.isNull()})
+        .withColumn("_starts", usable & ~told.eqNullSafe(before))
         .withColumn("_version", F.count_if("_starts").over(days))
         .groupBy("id", "_run", "_version")
         .agg(
-            *(F.max_by(name, F.when(usable, F.col("load_date"))).alias(name) for name in (*TRACKED, *TIMES)),
-            F.least(_midnight(F.min("load_date")), F.min(F.when(F.col("_first"), F.col(TIMES[0])))).alias("valid_from"),
+            *(F.max_by(name, F.when(usable, F.col("load_date"))).alias(name) for name in FIELDS[1:]),
+            F.least(_midnight(F.min("load_date")), F.min(F.when(of_the_first, F.col(REGISTERED)))).alias("valid_from"),
             _midnight(F.max_by("_next", "load_date")).alias("valid_to"),
             F.sum("_rows").alias("snapshots"),
         )
@@ -110,8 +116,7 @@ def history(delivered: DataFrame) -> DataFrame:
     )
     return versions.select(
         F.col("id").alias("user_id"),
-        *TRACKED,
-        *TIMES,
+        *FIELDS[1:],
         "valid_from",
         "valid_to",
         F.col("valid_to").isNull().alias("is_current"),

@@ -145,7 +145,12 @@ USERS = Contract(
     columns=(
         Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
         *c.USER,
-        Column(name="valid_from", type="TIMESTAMP", nullable=False, description="First instant the version holds"),
+        Column(
+            name="valid_from",
+            type="TIMESTAMP",
+            nullable=False,
+            description="First instant it holds: the day that delivered it, or the registration for the first delivery",
+        ),
         Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
         Column(name="is_current", type="BOOLEAN", nullable=False, description="The version that holds now"),
         Column(

@@ -70,23 +70,22 @@ def _versions(landing: Path) -> dict[str, list[Version]]:
             if last is None or following[last] != day or _tracked(days[last][user]) != _tracked(rows[user]):
                 runs.append([])
             runs[-1].append(day)
-        found[user] = [_version(user, run, days, following, is_first=run is runs[0]) for run in runs]
+        found[user] = [_version(user, run, days, following) for run in runs]
     return found
 
 
-def _tracked(row: dict[str, Any]) -> tuple[Any, Any]:
-    return row.get("login"), row.get("email")
+def _tracked(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row.get("login"), row.get("email"), oracle.iso_time(row.get("registered_datetime") or "")
 
 
-def _version(
-    user: str, run: list[str], days: dict[str, Any], following: dict[str, str | None], *, is_first: bool
-) -> Version:
+def _version(user: str, run: list[str], days: dict[str, Any], following: dict[str, str | None]) -> Version:
     since = brute_force.midnight(run[0])
-    registered = oracle.iso_time(days[run[0]][user].get("registered_datetime") or "") if is_first else None
+    registered = oracle.iso_time(days[run[0]][user].get("registered_datetime") or "")
     until = following[run[-1]]
     return Version(
         user=user,
-        valid_from=min(since, registered or since),
+        # Nobody could have told of those of the first delivery before.
+        valid_from=min(since, registered or since) if run[0] == min(days) else since,
         valid_to=brute_force.midnight(until) if until else None,
         snapshots=len(run),
     )

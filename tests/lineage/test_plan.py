@@ -191,8 +191,8 @@ def test_so_many_dead_letters_that_it_is_no_accident_stop_the_run_and_are_kept(d
     assert broken.problems() == []
 
 
-def user(login: str) -> bytes:
-    return json.dumps({"id": "user-/a", "login": login, "email": "a@example.org", **CONNECTED}).encode()
+def user(name: str) -> bytes:
+    return json.dumps({"id": f"user-/{name}", "login": name, "email": "a@example.org", **CONNECTED}).encode()
 
 
 CONNECTED = {
@@ -209,19 +209,28 @@ def deliver_users(deployment: Deployment, day: str, *lines: bytes) -> None:
 
 def test_users_that_are_delivered_after_their_visits_are_joined_all_the_same(deploy: Deploy) -> None:
     late = deploy("late-users")
+    joined = ["bronze.users", "silver.users", "silver.visits_enriched"]
     land(late, HOURS[0])
-    assert late.run().ok
-    assert set(late.rows("silver.visits_enriched", "user_known")) == {False}
-    deliver_users(late, "2026-01-06", user("one day late"))
-    assert late.run().ok
-    # A delivery has no hour of the days before it run again.
-    assert set(late.rows("silver.visits_enriched", "user_known")) == {False}
-    assert "silver.visits_enriched" not in {step["dataset"] for step in late.run(select=()).steps}
-    deliver_users(late, "2026-01-05", user("in time"))
-    assert late.run().problems == []
-    known = dict(late.rows("silver.visits_enriched", "page", "user_known"))
-    assert known == {"/a": True, "/b": False, "/c": False}
-    assert late.run().runs == 0
+    assert late.run(select=["bronze.visits", "silver.visits", "silver.visits_enriched"]).problems == []
+    assert known_pages(late) == set()
+    # Users of the first delivery were there since they registered, whatever its day.
+    deliver_users(late, "2026-01-07", user("a"))
+    assert late.run(select=joined).problems == []
+    assert known_pages(late) == {"/a"}
+    # Others since they are delivered: no hour of the days before runs again, and if it does, it says the same.
+    deliver_users(late, "2026-01-08", user("a"), user("b"))
+    assert "silver.visits_enriched" not in {step["dataset"] for step in late.run().steps}
+    assert late.run(hours=(HOURS[0], HOURS[0]), select=["silver.visits_enriched"]).problems == []
+    assert known_pages(late) == {"/a"}
+    deliver_users(late, "2026-01-05", user("a"), user("b"))
+    assert late.run(select=joined).problems == []
+    assert known_pages(late) == {"/a", "/b"}
+
+
+def known_pages(deployment: Deployment) -> set[str]:
+    rows = dict(deployment.rows("silver.visits_enriched", "page", "user_known"))
+    assert set(rows) == {"/a", "/b", "/c"}
+    return {page for page, known in rows.items() if known}
 
 
 def test_an_hour_without_its_flag_is_left_alone(deploy: Deploy) -> None:

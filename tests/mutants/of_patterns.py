@@ -16,6 +16,7 @@ SERVED = "tests/idempotency/test_transactional_sink.py"
 MEMBERS = "tests/core/test_members.py"
 PROXY = "tests/idempotency/test_proxy.py"
 AUDITED_MEMBERS = "platform/patterns/idempotency/audited_members.py"
+USERS = "tests/transforms/test_users.py"
 CLEANER = "platform/patterns/idempotency/fast_metadata_cleaner.py"
 
 PATTERNS = (
@@ -202,6 +203,20 @@ PATTERNS = (
         'F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended")',
         'F.col("arrival_hour").alias("appended")',
         f"{KEYS}::test_the_lines_of_a_log_that_was_landed_later_are_later_whatever_hour_they_were_logged_in",
+    ),
+    in_code(
+        "who is delivered later was there since he registered",
+        "assets/transforms/users.py",
+        'of_the_first = usable & (F.col("_number") == 0)',
+        "of_the_first = usable",
+        f"{USERS}::test_users_of_the_first_delivery_were_there_since_they_registered_and_others_since_they_are_delivered",
+    ),
+    in_code(
+        "the first delivery of users tells of no hour before it",
+        "assets/staleness.py",
+        "told = max(bisect_right(days, hour[:10]), first)",
+        "told = bisect_right(days, hour[:10])",
+        f"{PLANNER}::test_the_first_delivery_of_users_reaches_the_hours_before_it_and_no_other_does",
     ),
     # Tables behind one name.
     in_code(

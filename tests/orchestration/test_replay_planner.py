@@ -145,6 +145,25 @@ def test_a_delivery_of_users_reaches_the_hours_since_its_day(lake: Lake) -> None
     assert "silver.visits" not in found
 
 
+def test_the_first_delivery_of_users_reaches_the_hours_before_it_and_no_other_does(lake: Lake) -> None:
+    hours = ["2026-01-03T10", "2026-01-05T23", "2026-01-07T00"]
+    days(lake, "2026-01-04", dead=1)
+    read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05", "2026-01-06")})
+    enriched(lake, hours, read=read)
+    assert planned({"bronze.users": {"2026-01-05": ASKED}}, lake)["silver.visits_enriched"] == set(hours)
+    assert planned({"bronze.users": {"2026-01-06": ASKED}}, lake)["silver.visits_enriched"] == {hours[2]}
+
+    def stale_after(day: str) -> list[str]:
+        whole(lake, "silver.users", inputs={"bronze.users": days(lake, day)})
+        return staleness.stale_for_users(EventLog(lake))
+
+    assert stale_after("2026-01-07") == hours[2:]
+    assert stale_after("2026-01-05") == hours
+    enriched(lake, hours, read=whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-04", dead=1)}))
+    assert staleness.stale_for_users(EventLog(lake)) == []
+    assert stale_after("2026-01-04") == hours
+
+
 def merged(lake: Lake, *keys: str, read: int) -> None:
     """Execute days of silver.users_current, one after the other, on one version of bronze."""
     for key in keys:

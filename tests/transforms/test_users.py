@@ -210,6 +210,26 @@ def test_a_login_that_changes_makes_a_version_and_a_connection_does_not(spark: A
     assert (first.snapshots, second.snapshots) == (2, 2)
 
 
+def test_users_of_the_first_delivery_were_there_since_they_registered_and_others_since_they_are_delivered(
+    spark: Any,
+) -> None:
+    rows = [rejected(1, "v"), snapshot(2, "u"), snapshot(3, "u"), snapshot(3, "v")]
+    assert [row.valid_from for row in versions(spark, *rows)] == [utc(2020, 5, 5), utc(2026, 1, 3)]
+    u, v, w = versions(spark, snapshot(1, "w"), *rows)
+    assert (u.valid_from, v.valid_from, w.valid_from) == (utc(2026, 1, 2), utc(2026, 1, 3), utc(2020, 5, 5))
+
+
+def test_what_visits_are_given_of_a_version_is_the_same_in_all_of_it(spark: Any) -> None:
+    corrected = (*snapshot(2, "u")[:6], utc(2021, 1, 1), None, None, [])
+    first, second = versions(spark, snapshot(1, "u"), corrected)
+    assert (first.registered_datetime, first.valid_from, first.valid_to) == (
+        utc(2020, 5, 5),
+        utc(2020, 5, 5),
+        second.valid_from,
+    )
+    assert (second.registered_datetime, second.valid_from) == (utc(2021, 1, 1), utc(2026, 1, 2))
+
+
 def test_an_email_that_goes_missing_is_a_change(spark: Any) -> None:
     rows = [snapshot(1, "u", email="e"), (*snapshot(2, "u")[:5], None, *snapshot(2, "u")[6:])]
     assert [row.email for row in versions(spark, *rows)] == ["e", None]
@@ -261,7 +281,7 @@ def test_a_rejected_row_begins_nobody_and_brings_nobody_back(spark: Any) -> None
     others = [snapshot(day, "x") for day in (1, 2, 3, 4)]
     assert [row.user_id for row in versions(spark, rejected(1, "u"), rejected(4, "u"), *others)] == ["x"]
     (late, _) = versions(spark, rejected(1, "u"), rejected(2, "u"), snapshot(3, "u"), snapshot(4, "u"), *others)
-    assert (late.valid_from, late.registered_datetime, late.snapshots) == (utc(2020, 5, 5), utc(2020, 5, 5), 2)
+    assert (late.valid_from, late.registered_datetime, late.snapshots) == (utc(2026, 1, 3), utc(2020, 5, 5), 2)
     gone, back, _ = versions(spark, snapshot(1, "u"), rejected(3, "u"), snapshot(4, "u"), *others)
     assert (gone.valid_to, gone.snapshots) == (utc(2026, 1, 2), 1)
     assert (back.valid_from, back.is_current) == (utc(2026, 1, 4), True)
@@ -341,7 +361,7 @@ def by_hand(rows: list[Any]) -> set[Any]:
         first[row[3], row[0]] = (row[4], row[5])
     found = set()
     for user in {row[3] for row in rows}:
-        start, held, seen = None, None, False
+        start, held = None, None
         for day in [*days, None]:
             now = held if day is None or (user, day) in named else None
             now = first.get((user, day), now)
@@ -349,8 +369,8 @@ def by_hand(rows: list[Any]) -> set[Any]:
             if now != held or day is None:
                 if held is not None:
                     found.add((user, start, instant, *held))
-                start = instant if seen else utc(2020, 5, 5)
-            held, seen = now, seen or now is not None
+                start = utc(2020, 5, 5) if day == days[0] else instant
+            held = now
     return found
 
 
