@@ -9,7 +9,6 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -25,8 +24,6 @@ ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 WHOLE = "WHOLE_MATRIX"
 """Set, campaigns and every case of every matrix are tried; otherwise a part of them, the same one each time."""
-FEW_ROWS = (("spark.sql.codegen.factoryMode", "NO_CODEGEN"),)
-"""Of a few rows, generating code takes a quarter of the time; `make laws` has it generated."""
 WORKERS = "BLOGDATA_TEST_WORKERS"
 """Set to a number, the tests run on a standalone cluster of so many workers."""
 
@@ -93,8 +90,7 @@ def _settings(folders: pytest.TempPathFactory) -> Settings:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # Where tests run in several processes, each has a folder in that of the one which started them.
     root = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
-    found = config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "3g"})
-    return found if WHOLE in os.environ else replace(found, spark=replace(found.spark, conf=FEW_ROWS))
+    return config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "3g"})
 
 
 _KEPT = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")

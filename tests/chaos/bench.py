@@ -56,8 +56,6 @@ class Bench:
             f'[spark]\nheap = "1g"\nstart_seconds = 240\n[spark.conf]\n'
             f'"spark.sql.warehouse.dir" = {json.dumps(str(folder / "warehouse"))}\n'
             f'"spark.databricks.delta.properties.defaults.checkpointInterval" = "{CHECKPOINT_INTERVAL}"\n'
-            # There are few rows, and code that is generated dies with its server.
-            '"spark.sql.codegen.factoryMode" = "NO_CODEGEN"\n'
         )
         world = World.create(folder / "world", seed)
         servers = Servers(folder / "servers", fixed, archive=archive, spares=spares)

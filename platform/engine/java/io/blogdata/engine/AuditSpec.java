@@ -46,4 +46,15 @@ final class AuditSpec {
   /** What the client wants in the commit's metadata, untouched. */
   @JsonProperty("info")
   Map<String, Object> info = new LinkedHashMap<>();
+
+  /** Rows the batch is computed from, as its accounts say; as many as there can be when it has none. */
+  long rowsIn() {
+    Map<?, ?> accounts = (Map<?, ?>) info.getOrDefault("accounts", Map.of());
+    if (accounts.isEmpty()) {
+      return Long.MAX_VALUE;
+    }
+    return accounts.values().stream()
+        .mapToLong(account -> ((Number) ((Map<?, ?>) account).get("rows_in")).longValue())
+        .sum();
+  }
 }

@@ -92,7 +92,10 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             } else if (statement != null) {
               spark.sql(statement);
             } else {
-              overwrite(spark, log, mode, parameters.removed("txnAppId").removed("txnVersion"), data);
+              FewRows.with(
+                  spark,
+                  spec.rowsIn(),
+                  () -> overwrite(spark, log, mode, parameters.removed("txnAppId").removed("txnVersion"), data));
             }
           });
     } catch (AuditedTransaction.Repeated repetition) {

@@ -1,0 +1,70 @@
+"""Of few rows Spark is spared to generate code; of many it is not, and never where somebody has said otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from core.toy import HOURS, accounts, clicks, table, target
+from patterns.core.commit import Account
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.quality.audit_write_audit_publish import Provenance
+from services import spark_session
+from services.spark_connect import SparkServer
+
+MODE = "spark.sql.codegen.factoryMode"
+ROWS = 4
+MANY = 10_000
+
+
+@pytest.fixture
+def session(spark_server: SparkServer) -> Any:
+    """A session of its own, as what is looked at are its settings."""
+    found = spark_session.attach(spark_server.url)
+    yield found
+    spark_session.release(found)
+
+
+def many() -> Mapping[str, Account]:
+    return {
+        key: Account(rows_in=account.rows_in + MANY, reasons={"left_out": MANY})
+        for key, account in accounts(ROWS).items()
+    }
+
+
+def seen(session: Any, root: Path, run: str, given: Mapping[str, Account]) -> set[str | None]:
+    """Publish rows whose tasks write down what they are told."""
+
+    def told(_):  # type: ignore[no-untyped-def]  # Spark would take hints for those of Arrow.
+        from pyspark import TaskContext
+
+        return TaskContext.get().getLocalProperty(MODE)
+
+    rows = clicks(session, ROWS).withColumn("page", F.udf(told, "string")("click"))
+    overwrite_partitions(rows, target(root, run), HOURS, Provenance(accounts=given))
+    return {page for *_, page in table(session, root)}
+
+
+def test_code_is_generated_for_many_rows_only(session: Any, lake_root: Path) -> None:
+    default = session.conf.get(MODE)
+    assert seen(session, lake_root, "few", accounts(ROWS)) == {"NO_CODEGEN"}
+    assert session.conf.get(MODE) == default
+    assert seen(session, lake_root, "many", many()) == {None}
+    assert seen(session, lake_root, "who knows", {}) == {None}
+
+
+def test_what_is_refused_leaves_no_setting_behind(session: Any, lake_root: Path) -> None:
+    default = session.conf.get(MODE)
+    with pytest.raises(Exception, match="account"):
+        seen(session, lake_root, "wrong", {HOURS[0]: Account(rows_in=1)})
+    assert session.conf.get(MODE) == default
+
+
+def test_what_a_person_has_configured_is_left_alone(session: Any, lake_root: Path) -> None:
+    session.conf.set(MODE, "CODEGEN_ONLY")
+    assert seen(session, lake_root, "few", accounts(ROWS)) == {"CODEGEN_ONLY"}
+    assert session.conf.get(MODE) == "CODEGEN_ONLY"
