@@ -16,10 +16,10 @@ from typing import Any
 
 from chaos import verdict
 from chaos.bench import Bench
-from chaos.draws import LOGGED, OPTIMIZE, RUN, SERVER, VACUUM, Kill
+from chaos.draws import LOGGED, OPTIMIZE, RUN, SERVER, VACUUM, WRITERS, Kill
 from chaos.verdict import Verdict
 from lineage.deployment import Deployment
-from lineage.phases import PATIENCE_SECONDS, PHASES, Hold
+from lineage.phases import PATIENCE_SECONDS, PHASES, RECORDED, Hold
 from lineage.worker import Job, Worker
 from quality.contracts import CONTRACTS
 
@@ -215,6 +215,11 @@ class Round:
         if kill.victim == RUN and kill.delay is not None and CONTRACTS[kill.writer].executed:
             # The run may have begun the execution of another period, which goes on in the server.
             self._went_on(kill.writer)
+        if kill.victim == RUN and kill.delay is not None and hit is not None and hit.reached == RECORDED:
+            # The run may have sent its next publication, of which nothing was to be seen yet.
+            order = [writer for writer in self._bench.order if writer in WRITERS]
+            for following in order[order.index(kill.writer) + 1 :][:1]:
+                self._went_on(following)
         hold.release()
 
     def _went_on(self, writer: str) -> None:
