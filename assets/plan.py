@@ -115,8 +115,9 @@ def _events_of(events: EventLog, keys: Collection[str]) -> dict[str, str]:
 def _enriched_since(events: EventLog, keys: Collection[str]) -> dict[str, str]:
     first = min(keys)
     # Those of the first delivery have been there since they registered.
-    since = first if first > (first_delivery(events) or first) else ""
-    return {hour: first for hour in events.publications("silver.visits_enriched") if hour[:10] >= since}
+    reaches_all = first <= (first_delivery(events.publications("bronze.users")) or first)
+    hours = events.publications("silver.visits_enriched")
+    return {hour: first for hour in hours if reaches_all or hour[:10] >= first}
 
 
 def _all_enriched(events: EventLog, keys: Collection[str]) -> dict[str, str]:

@@ -127,14 +127,15 @@ def stale_for_users(events: EventLog) -> list[str]:
     """
     read = {entry.version: entry.inputs.get("bronze.users", -1) for entry in events.history("silver.users")}
     integrated = max(read.values(), default=-1)
+    published = events.publications("bronze.users")
     deliveries = sorted(
         (day, entry.version)
-        for day, entry in events.publications("bronze.users").items()
+        for day, entry in published.items()
         # What silver.users has not read yet cannot help an hour that runs again.
         if entry.version <= integrated
     )
     days = [day for day, _ in deliveries]
-    first = bisect_right(days, first_delivery(events) or "")
+    first = bisect_right(days, first_delivery(published) or "")
     newest = list(accumulate((version for _, version in deliveries), max))
     stale = []
     for hour, entry in sorted(events.publications("silver.visits_enriched").items()):
@@ -144,10 +145,18 @@ def stale_for_users(events: EventLog) -> list[str]:
     return stale
 
 
-def first_delivery(events: EventLog) -> str | None:
-    """Give the first day on which users were delivered; one without a usable row is none."""
-    published = events.publications("bronze.users").items()
-    return min((day for day, entry in published if entry.rows_out > int(entry.measures["dead"])), default=None)
+def usable_rows(delivery: Entry) -> int:
+    """Give the rows of a delivery of users or devices that are no dead letters; a day without any is no delivery."""
+    return delivery.rows_out - int(delivery.measures["dead"])
+
+
+def first_delivery(published: Mapping[str, Entry]) -> str | None:
+    """Give the first day on which users were delivered.
+
+    Args:
+        published: Day to its newest publication of bronze.users.
+    """
+    return min((day for day, entry in published.items() if usable_rows(entry)), default=None)
 
 
 def stale_late_hours(events: EventLog) -> list[str]:

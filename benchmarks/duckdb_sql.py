@@ -1,6 +1,6 @@
 """The SQL of the DuckDB job: what the hand-written script says in PySpark.
 
-The session's time zone is UTC.
+DuckDB's time zone is UTC.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class SparkResource(LazyPySparkResource):
     def _classic(self) -> Any:
         if self._spark_session is None:
             parts = spark_conf.prepare(self.settings)
-            # The session's Java is started by PySpark, which looks nowhere but in the environment.
+            # A classic Spark's Java is started by PySpark, which looks nowhere but in the environment.
             os.environ.update(spark_launch.environment(self.settings, parts))
             os.environ.pop("SPARK_REMOTE", None)
             os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)

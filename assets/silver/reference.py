@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 from assets import bronze
 from assets.partitions import DAYS
 from assets.policy import blog_dataset, delivered, newly_updated
+from assets.staleness import usable_rows
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from orchestration import accounts
@@ -15,8 +16,8 @@ from patterns.ingestion import full_loader
 
 def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
     """Refuse a full load when dead letters have taken most of it: whoever is absent from it is removed."""
-    dead = int(delivery.measures["dead"])
-    usable = delivery.rows_out - dead
+    usable = usable_rows(delivery)
+    dead = delivery.rows_out - usable
     if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.SIZE in step.accepted:
         return
     dataset = step.contract.dataset
@@ -34,7 +35,7 @@ def _require_usable_users(step: Step) -> None:
     read = max((entry.inputs.get("bronze.users", -1) for entry in published), default=-1)
     before = 0
     for _, delivery in sorted(accounts.entries(step, "bronze.users").items()):
-        usable = delivery.rows_out - int(delivery.measures["dead"])
+        usable = usable_rows(delivery)
         # A day without a usable row is not a delivery: it removes nobody.
         if usable and delivery.version > read:
             _require_usable(step, "bronze.users", delivery, before)
@@ -56,7 +57,7 @@ def users_current(step: Step) -> Commit:
     """Merge each day's delivery into what the days before it have left; users it does not name any more are removed."""
     _require_usable_users(step)
     deliveries = accounts.entries(step, "bronze.users")
-    usable = [day for day, entry in sorted(deliveries.items()) if entry.rows_out > int(entry.measures["dead"])]
+    usable = [day for day, entry in sorted(deliveries.items()) if usable_rows(entry)]
 
     def delivery(day: str) -> Delivery:
         # As for silver.users, a day without a usable row is not a delivery: the one before it still holds.

@@ -21,10 +21,9 @@ from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule
 
 REGISTERED = "registered_datetime"
+TIMES = (REGISTERED, "first_connection_datetime", "last_connection_datetime")
+FIELDS = ("id", "login", "email", *TIMES)
 TRACKED = ("login", "email", REGISTERED)
-CONNECTIONS = ("first_connection_datetime", "last_connection_datetime")
-TIMES = (REGISTERED, *CONNECTIONS)
-FIELDS = ("id", *TRACKED, *CONNECTIONS)
 
 
 def judge(lines: DataFrame) -> DataFrame:

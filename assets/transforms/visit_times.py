@@ -45,5 +45,5 @@ def impossible(time: Column, arrival_hour: Column) -> Column:
 
 
 def hour_of(time: Column) -> Column:
-    """Build the hour key (`2026-01-31T05`) of a TIMESTAMP; the session's time zone is UTC."""
+    """Build the hour key (`2026-01-31T05`) of a TIMESTAMP; Spark's time zone is UTC."""
     return F.date_format(time, "yyyy-MM-dd'T'HH")

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -217,9 +218,9 @@ class Round:
             self._went_on(kill.writer)
         if kill.victim == RUN and kill.delay is not None and hit is not None and hit.reached == RECORDED:
             # The run may have sent its next publication, of which nothing was to be seen yet.
-            order = [writer for writer in self._bench.order if writer in WRITERS]
-            for following in order[order.index(kill.writer) + 1 :][:1]:
-                self._went_on(following)
+            following = dict(pairwise(writer for writer in self._bench.order if writer in WRITERS))
+            if kill.writer in following:
+                self._went_on(following[kill.writer])
         hold.release()
 
     def _went_on(self, writer: str) -> None:

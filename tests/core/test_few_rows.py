@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ MANY = 10_000
 
 
 @pytest.fixture
-def session(spark_server: SparkServer) -> Any:
+def session(spark_server: SparkServer) -> Iterator[Any]:
     """A session of its own, as what is looked at are its settings."""
     found = spark_session.attach(spark_server.url)
     yield found

@@ -75,12 +75,16 @@ def _versions(landing: Path) -> dict[str, list[Version]]:
 
 
 def _tracked(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row.get("login"), row.get("email"), oracle.iso_time(row.get("registered_datetime") or "")
+    return row.get("login"), row.get("email"), _registered(row)
+
+
+def _registered(row: dict[str, Any]) -> datetime | None:
+    return oracle.iso_time(row.get("registered_datetime") or "")
 
 
 def _version(user: str, run: list[str], days: dict[str, Any], following: dict[str, str | None]) -> Version:
     since = brute_force.midnight(run[0])
-    registered = oracle.iso_time(days[run[0]][user].get("registered_datetime") or "")
+    registered = _registered(days[run[0]][user])
     until = following[run[-1]]
     return Version(
         user=user,
