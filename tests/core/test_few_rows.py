@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from core.toy import HOURS, accounts, clicks, table, target
+from core.toy import HOURS, WHOLE, accounts, clicks, table, target
 from patterns.core.commit import Account
 from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.idempotency.merger import merge
 from patterns.quality.audit_write_audit_publish import Provenance
 from services import spark_session
 from services.spark_connect import SparkServer
@@ -19,6 +22,9 @@ from services.spark_connect import SparkServer
 MODE = "spark.sql.codegen.factoryMode"
 ROWS = 4
 MANY = 10_000
+MEBIBYTES = "array_join(transform(sequence(1, 100000), n -> sha2(cast(n AS string), 256)), '')"
+"""What no compression makes small."""
+PAGES = replace(WHOLE, breakdowns={})
 
 
 @pytest.fixture
@@ -36,17 +42,31 @@ def many() -> Mapping[str, Account]:
     }
 
 
-def seen(session: Any, root: Path, run: str, given: Mapping[str, Account]) -> set[str | None]:
-    """Publish rows whose tasks write down what they are told."""
+def told() -> Column:
+    """Build a column of what the tasks are told."""
+    setting = MODE
 
-    def told(_):  # type: ignore[no-untyped-def]  # Spark would take hints for those of Arrow.
+    # Within, as Spark's workers have no tests to import.
+    def of(_):  # type: ignore[no-untyped-def]  # Spark would take hints for those of Arrow.
         from pyspark import TaskContext
 
-        return TaskContext.get().getLocalProperty(MODE)
+        return TaskContext.get().getLocalProperty(setting)
 
-    rows = clicks(session, ROWS).withColumn("page", F.udf(told, "string")("click"))
+    return F.udf(of, "string")("click")
+
+
+def seen(session: Any, root: Path, run: str, given: Mapping[str, Account]) -> set[str | None]:
+    """Publish rows whose tasks write down what they are told."""
+    rows = clicks(session, ROWS).withColumn("page", told())
     overwrite_partitions(rows, target(root, run), HOURS, Provenance(accounts=given))
     return {page for *_, page in table(session, root)}
+
+
+def put(session: Any, root: Path, run: str, page: Column, *, click: int = 0, rows_in: int = 1) -> None:
+    """Merge a click into a table that then stands for so many rows."""
+    change = clicks(session, 1, click).withColumn("page", page)
+    account = {"": Account(rows_in=rows_in)}
+    merge(change, target(root, run, contract=PAGES), Provenance(accounts=account), deleted=None)
 
 
 def test_code_is_generated_for_many_rows_only(session: Any, lake_root: Path) -> None:
@@ -55,6 +75,15 @@ def test_code_is_generated_for_many_rows_only(session: Any, lake_root: Path) -> 
     assert session.conf.get(MODE) == default
     assert seen(session, lake_root, "many", many()) == {None}
     assert seen(session, lake_root, "who knows", {}) == {None}
+
+
+def test_code_is_generated_for_a_merge_into_a_table_that_is_not_small(session: Any, lake_root: Path) -> None:
+    put(session, lake_root, "first", F.lit("one row"))
+    put(session, lake_root, "small", told())
+    assert {page for *_, page in table(session, lake_root, PAGES.dataset)} == {"NO_CODEGEN"}
+    put(session, lake_root, "large", F.expr(MEBIBYTES), click=1, rows_in=3)
+    put(session, lake_root, "after it", told(), rows_in=3)
+    assert {page for _, click, _, page in table(session, lake_root, PAGES.dataset) if click == 0} == {None}
 
 
 def test_what_is_refused_leaves_no_setting_behind(session: Any, lake_root: Path) -> None:

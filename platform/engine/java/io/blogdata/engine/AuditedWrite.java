@@ -71,6 +71,16 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     boolean whole = merge != null || statement != null;
     Companion[] companions =
         options.containsKey("companions") ? Json.read(options.get("companions"), Companion[].class) : new Companion[0];
+    Runnable command =
+        () -> {
+          if (merge != null) {
+            merge.run(spark, table, data);
+          } else if (statement != null) {
+            spark.sql(statement);
+          } else {
+            overwrite(spark, log, mode, parameters.removed("txnAppId").removed("txnVersion"), data);
+          }
+        };
     try {
       Begin.with(
           log,
@@ -86,18 +96,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             }
             return transaction;
           },
-          () -> {
-            if (merge != null) {
-              merge.run(spark, table, data);
-            } else if (statement != null) {
-              spark.sql(statement);
-            } else {
-              FewRows.with(
-                  spark,
-                  spec.rowsIn(),
-                  () -> overwrite(spark, log, mode, parameters.removed("txnAppId").removed("txnVersion"), data));
-            }
-          });
+          () -> FewRows.with(spark, spec.rowsIn(), whole ? log : null, command));
     } catch (AuditedTransaction.Repeated repetition) {
       // This batch has been published: there is nothing to do.
     }
