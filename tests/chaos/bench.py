@@ -56,6 +56,8 @@ class Bench:
             f'[spark]\nheap = "1g"\nstart_seconds = 240\n[spark.conf]\n'
             f'"spark.sql.warehouse.dir" = {json.dumps(str(folder / "warehouse"))}\n'
             f'"spark.databricks.delta.properties.defaults.checkpointInterval" = "{CHECKPOINT_INTERVAL}"\n'
+            # For few rows, code is sooner interpreted than compiled.
+            '"spark.sql.codegen.wholeStage" = "false"\n'
         )
         world = World.create(folder / "world", seed)
         servers = Servers(folder / "servers", fixed, archive=archive, spares=spares)

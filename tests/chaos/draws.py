@@ -18,7 +18,7 @@ WRITERS = tuple(name for name, contract in CONTRACTS.items() if contract.appears
 LONGEST_MILLISECONDS = 300
 # A checkpoint of a small table takes a tenth of this.
 AFTER_THE_ENTRY_MILLISECONDS = 60
-SERVERS_ROUNDS = 0.12
+SERVERS_ROUNDS = 0.06
 """Share of rounds in which servers are killed: whatever follows such a kill is done by a server that is cold."""
 TIMED = ("opened", "audited", LOGGED, "committed", RECORDED)
 

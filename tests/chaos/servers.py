@@ -2,8 +2,8 @@
 
 Rounds that kill no server share one that is warm. A server that was killed costs a new one: each of the doomed is the
 platform's own command once more, on another port, started on classes from an archive, and made for a short life: it
-interprets and compiles quickly rather than well. A spare one boots while another works, and takes the dead one's place
-in the state file where the platform looks.
+compiles quickly rather than well. A spare one boots while another works, and takes the dead one's place in the state
+file where the platform looks.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from services.files import write_atomically
 from services.processes import ProcessIdentity
 
 QUICK = ("-XX:TieredStopAtLevel=1",)
-INTERPRETED = ("spark.sql.codegen.wholeStage false", "spark.sql.codegen.factoryMode NO_CODEGEN")
-"""For a few rows on a server that does not live long, code is sooner interpreted than compiled."""
 _DUMP_SECONDS = 180
 
 
@@ -107,7 +105,7 @@ class Servers:
             f"spark.connect.grpc.binding.port {port}" if line.startswith("spark.connect.grpc.binding.port ") else line
             for line in self._configuration.splitlines()
         ]
-        properties.write_text("\n".join([*lines, *INTERPRETED]) + "\n")
+        properties.write_text("\n".join(lines) + "\n")
         scratch = self._folder / f"scratch-{self._number}"
         options = [*QUICK, *more]
         if self._archive is not None and self._archive.is_file():
