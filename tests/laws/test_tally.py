@@ -1,0 +1,16 @@
+"""Long runs of the model are added up, so far as they were of the same code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from laws import tally
+
+
+def test_what_long_runs_have_made_is_added_up_and_a_counterexample_stays_known(tmp_path: Path) -> None:
+    assert tally.keep({"run": 300, "crash": 100}, counterexample=False, folder=tmp_path).startswith("400 steps")
+    said = tally.keep({"run": 7}, counterexample=True, folder=tmp_path)
+    assert said == "407 steps on this code in 2 runs, 1 counterexamples: {'crash': 100, 'run': 307}"
+    other = (tmp_path / "runs.jsonl").read_text().replace('"code": "', '"code": "not ')
+    (tmp_path / "runs.jsonl").write_text(other)
+    assert tally.keep({"run": 1}, counterexample=False, folder=tmp_path).startswith("1 steps")
