@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from orchestration import owners
+from patterns.core import kept_rows
 from patterns.core.audit import Violation
 from patterns.core.claims import Claims
 from patterns.core.commit import Account, Commit
@@ -199,6 +200,8 @@ class _Work:
             raise RuntimeError(_told(error)) from error
         except Exception as error:
             raise RuntimeError(_told(_unforeseen(self.stream.name, f"batch {number}: {error}"))) from error
+        finally:
+            kept_rows.let_go(lines)
 
 
 def run(

@@ -32,7 +32,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from patterns.core import members
+from patterns.core import kept_rows, members
 from patterns.core.audit import AuditSpec, judge, specify
 from patterns.core.commit import Account, Commit, Execution, entries_of, parse
 from patterns.core.contract import Contract
@@ -45,7 +45,7 @@ from patterns.quality.companion_files import Beside
 from patterns.quality.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 
 class Engine(str, Enum):
@@ -281,37 +281,42 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
 def _write(
     rows: DataFrame, target: Target, spec: AuditSpec, change: Change, commit_id: str, beside: Sequence[Beside]
 ) -> None:
-    dataset = target.contract.dataset
-    path = target.lake.path(dataset)
-    mode = "append" if isinstance(change, Append) else "overwrite"
-    if target.engine is Engine.CHECKPOINT:
-        kept = rows.localCheckpoint()
-        judgement = judge(kept, spec)
-        if judgement.violations:
-            raise AuditFailed(dataset, judgement.violations)
-        info = {
-            **spec.info,
-            "measures": judgement.measures,
-            "breakdowns": judgement.breakdowns,
-            "column_lineage": {},
-            "files": 0,
-            "bytes": 0,
-            "companions": {each.dataset: companion_files.held(each, judgement.measures) for each in beside},
-        }
-        written = unmoved.onto(kept, path, change.at) if isinstance(change, Rewrite) else kept
-        writer = written.write.format("delta").mode(mode).option("userMetadata", json.dumps(info, default=str))
-    else:
-        writer = rows.write.format("audited-delta").mode(mode).option("audit", json.dumps(spec.as_json()))
-        if target.probe:
-            writer = writer.option("probe", target.probe)
+    path = target.lake.path(target.contract.dataset)
     # All batches of a stream are one writer to Delta, which so keeps one line for the stream, not one for each batch.
-    writer_id, number = (commit_id, 1) if not isinstance(change, Append) else (change.writer_id(dataset), change.batch)
-    writer = writer.options(**change.options()).option("txnAppId", writer_id).option("txnVersion", number)
+    mode, writer_id, number = "overwrite", commit_id, 1
+    if isinstance(change, Append):
+        mode, writer_id, number = "append", change.writer_id(target.contract.dataset), change.batch
+    options = {**change.options(), "txnAppId": writer_id, "txnVersion": str(number)}
     if target.engine is Engine.CHECKPOINT:
-        writer.save(path)
+        with kept_rows.computed(rows) as kept:
+            _audited(kept, target, spec, change, beside).mode(mode).options(**options).save(path)
         return
+    writer = rows.write.format("audited-delta").mode(mode).option("audit", json.dumps(spec.as_json()))
+    if target.probe:
+        writer = writer.option("probe", target.probe)
     with companion_files.offered(beside, change.options()) as offer:
-        writer.options(**offer).save(path)
+        writer.options(**options, **offer).save(path)
+
+
+def _audited(
+    kept: DataFrame, target: Target, spec: AuditSpec, change: Change, beside: Sequence[Beside]
+) -> DataFrameWriter:
+    """Audit rows before they are written, where Spark may not load the engine."""
+    judgement = judge(kept, spec)
+    if judgement.violations:
+        raise AuditFailed(target.contract.dataset, judgement.violations)
+    info = {
+        **spec.info,
+        "measures": judgement.measures,
+        "breakdowns": judgement.breakdowns,
+        "column_lineage": {},
+        "files": 0,
+        "bytes": 0,
+        "companions": {each.dataset: companion_files.held(each, judgement.measures) for each in beside},
+    }
+    path = target.lake.path(target.contract.dataset)
+    written = unmoved.onto(kept, path, change.at) if isinstance(change, Rewrite) else kept
+    return written.write.format("delta").option("userMetadata", json.dumps(info, default=str))
 
 
 def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from patterns.core.audit import AuditSpec, judge
+from patterns.core import kept_rows
+from patterns.core.audit import AuditSpec, Judgement, judge
 from patterns.quality.write_faults import AuditFailed
 
 if TYPE_CHECKING:
@@ -93,10 +94,12 @@ def held(each: Beside, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, A
     """
     here = {partition: int(figures[each.kept]) for partition, figures in measured.items()}
     spec = replace(each.spec, expected={partition: {"accounted": rows} for partition, rows in here.items()})
-    rows = each.rows.localCheckpoint() if any(here.values()) else each.rows.limit(0)
-    judgement = judge(rows, spec)
-    if judgement.violations:
-        raise AuditFailed(each.dataset, judgement.violations)
+    if any(here.values()):
+        with kept_rows.computed(each.rows) as rows:
+            judgement = _judged(rows, spec, each.dataset)
+            added = _written(rows, each.path, spec.partition_column)
+    else:
+        judgement, added = _judged(each.rows.limit(0), spec, each.dataset), []
     accounts = {
         partition: {
             "rows_in": int(measured[partition][each.above]),
@@ -104,7 +107,6 @@ def held(each: Beside, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, A
         }
         for partition, kept in here.items()
     }
-    added = _written(rows, each.path, spec.partition_column) if any(here.values()) else []
     info = {
         **spec.info,
         "accounts": accounts,
@@ -115,6 +117,13 @@ def held(each: Beside, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, A
         "bytes": sum(file["size"] for file in added),
     }
     return {"info": info, "added": added, "partitions": list(spec.partitions)}
+
+
+def _judged(rows: DataFrame, spec: AuditSpec, dataset: str) -> Judgement:
+    judgement = judge(rows, spec)
+    if judgement.violations:
+        raise AuditFailed(dataset, judgement.violations)
+    return judgement
 
 
 def _written(rows: DataFrame, path: str, column: str | None) -> list[dict[str, Any]]:
