@@ -24,8 +24,8 @@ WRITING = (
     in_code(
         "a write is not told from its repetition",
         ONE_WAY,
-        '.option("txnAppId", writer_id).option("txnVersion", number)',
-        "",
+        '"txnAppId": writer_id',
+        '"txnAppId": f"{writer_id}/{time.time()}"',
         f"{LAWS}::test_run_twice_is_run_once",
     ),
     in_code(
