@@ -16,8 +16,9 @@ from services.spark_connect import SparkServer
 
 
 @pytest.fixture
-def session(spark_server: SparkServer) -> Iterator[Any]:
-    """A session that looks plans up anew, as one that it remembers is found without their rows."""
+def session(spark: Any, spark_server: SparkServer) -> Iterator[Any]:
+    """A session that is not the default one, and looks plans up anew, as one it knows is found without their rows."""
+    assert spark is not None
     found = spark_session.attach(spark_server.url)
     found.conf.set("spark.connect.session.planCache.enabled", "false")
     yield found

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.connect.plan import CachedRemoteRelation
 
 
 @contextmanager
@@ -26,6 +27,11 @@ def computed(rows: DataFrame) -> Iterator[DataFrame]:
         The same rows; whatever is derived from them is to be used within the block, too.
     """
     kept = rows.localCheckpoint()
+    plan = _kept_by_a_server(kept)
+    if plan is not None:
+        # The client has them belong to the session that is the process's default, which may be another one.
+        kept = rows.sparkSession._create_remote_dataframe(plan._relation_id)  # type: ignore[attr-defined]
+        _forgotten(plan)
     try:
         yield kept
     finally:
@@ -38,10 +44,19 @@ def let_go(rows: DataFrame) -> None:
     Args:
         rows: As the server's name for them came; others, and those of a session without a server, are left alone.
     """
+    plan = _kept_by_a_server(rows)
+    if plan is not None:
+        plan.__del__()
+        _forgotten(plan)
+
+
+def _kept_by_a_server(rows: DataFrame) -> CachedRemoteRelation | None:
     from pyspark.sql.connect.plan import CachedRemoteRelation
 
     plan = getattr(rows, "_plan", None)
-    if isinstance(plan, CachedRemoteRelation):
-        plan.__del__()
-        # Whom it would tell again.
-        plan._spark_session = None  # type: ignore[assignment]
+    return plan if isinstance(plan, CachedRemoteRelation) else None
+
+
+def _forgotten(plan: CachedRemoteRelation) -> None:
+    # Whom it would tell when it is collected.
+    plan._spark_session = None  # type: ignore[assignment]
