@@ -389,8 +389,9 @@ def test_any_order_of_anything_ends_in_the_tables_that_plain_python_says(machine
             tally.keep(machine.made, counterexample=True)
         raise
     assert sum(machine.made.values()) >= STEPS
-    if STEPS >= SHORT:
+    if STEPS == SHORT:
         often = {"run", "crash", "retry", "late", "backfill", "replay", "compact", "vacuum", "restore"}
         assert set(machine.made) >= often
     if is_long:
+        # Which rules are drawn is left to chance here, and told.
         print(tally.keep(machine.made, counterexample=False))  # noqa: T201 - what it did
