@@ -113,6 +113,14 @@ def spark(spark_server: SparkServer) -> Iterator[Any]:
 
 
 @pytest.fixture
+def session(spark_server: SparkServer) -> Iterator[Any]:
+    """A session of a test's own, where what is looked at are its settings, or that it is not the default one."""
+    found = spark_session.attach(spark_server.url)
+    yield found
+    spark_session.release(found)
+
+
+@pytest.fixture
 def lake_root(tmp_path: Path) -> Path:
     """An empty lake of a test's own."""
     root = tmp_path / "lake"

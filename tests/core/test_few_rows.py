@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,6 @@ from patterns.core.commit import Account
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.idempotency.merger import merge
 from patterns.quality.audit_write_audit_publish import Provenance
-from services import spark_session
-from services.spark_connect import SparkServer
 
 MODE = "spark.sql.codegen.factoryMode"
 ROWS = 4
@@ -25,14 +23,6 @@ MANY = 10_000
 MEBIBYTES = "array_join(transform(sequence(1, 100000), n -> sha2(cast(n AS string), 256)), '')"
 """What no compression makes small."""
 PAGES = replace(WHOLE, breakdowns={})
-
-
-@pytest.fixture
-def session(spark_server: SparkServer) -> Iterator[Any]:
-    """A session of its own, as what is looked at are its settings."""
-    found = spark_session.attach(spark_server.url)
-    yield found
-    spark_session.release(found)
 
 
 def many() -> Mapping[str, Account]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,18 +10,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql.connect.plan import RemoveRemoteCachedRelation
 
 from patterns.core import kept_rows
-from services import spark_session
-from services.spark_connect import SparkServer
 
 
 @pytest.fixture
-def session(spark: Any, spark_server: SparkServer) -> Iterator[Any]:
+def forgetful(spark: Any, session: Any) -> Any:
     """A session that is not the default one, and looks plans up anew, as one it knows is found without their rows."""
     assert spark is not None
-    found = spark_session.attach(spark_server.url)
-    found.conf.set("spark.connect.session.planCache.enabled", "false")
-    yield found
-    spark_session.release(found)
+    session.conf.set("spark.connect.session.planCache.enabled", "false")
+    return session
 
 
 @pytest.fixture
@@ -39,8 +34,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_rows_are_computed_once_and_let_go_of_at_the_end_of_the_block(session: Any, told: list[str]) -> None:
-    with kept_rows.computed(session.range(3).selectExpr("id", "uuid() AS drawn")) as rows:
+def test_rows_are_computed_once_and_let_go_of_at_the_end_of_the_block(forgetful: Any, told: list[str]) -> None:
+    with kept_rows.computed(forgetful.range(3).selectExpr("id", "uuid() AS drawn")) as rows:
         drawn = {row["drawn"] for row in rows.collect()}
         assert {row["drawn"] for row in rows.collect()} == drawn
         assert told == []
