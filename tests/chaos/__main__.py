@@ -17,7 +17,7 @@ from pathlib import Path
 from chaos import certificates
 from chaos.bench import Bench
 from chaos.certificates import ROOT, Kept
-from chaos.draws import WRITERS, draw
+from chaos.draws import WRITERS, drawn
 from chaos.round import Done, Hit, Round, is_empty
 
 RESULTS = ROOT / "var" / "chaos"
@@ -84,8 +84,7 @@ def _campaign(kept: Kept, seed: int, kills: int, writers: Sequence[str]) -> bool
 def _one(bench: Bench, kept: Kept, seed: int, writers: Sequence[str]) -> bool:
     number = kept.next_round
     began = time.monotonic()
-    kills = [draw(seed, number, writer) for writer in writers]
-    done = Round(bench, number, kills, empty=is_empty(seed, number), tell=_tell).run()
+    done = Round(bench, number, drawn(seed, number, writers), empty=is_empty(seed, number), tell=_tell).run()
     kept.keep(number, done)
     kept.certify(writers)
     _say(number, done, time.monotonic() - began)
@@ -99,9 +98,8 @@ def _repeat(seed: int, number: int, writers: Sequence[str]) -> int:
     print(f"round {number} in {folder}", flush=True)
     bench = Bench.create(folder / "bench", _world(seed, number), archive=RESULTS)
     try:
-        kills = [draw(seed, number, writer) for writer in writers]
         began = time.monotonic()
-        done = Round(bench, number, kills, empty=is_empty(seed, number), tell=_tell).run()
+        done = Round(bench, number, drawn(seed, number, writers), empty=is_empty(seed, number), tell=_tell).run()
     finally:
         bench.servers.stop()
     _say(number, done, time.monotonic() - began)
@@ -123,9 +121,9 @@ def _say(number: int, done: Done, seconds: float) -> None:
     for problem in done.problems:
         print(f"  PROBLEM {problem}")
     if done.problems:
-        print("  one kill alone is repeated by one of these:")
-        for hit in done.hits:
-            print(f"    {certificates.command(hit.kill)}")
+        print("  one writer's kills alone are repeated by one of these:")
+        for line in dict.fromkeys(certificates.command(hit.kill) for hit in done.hits):
+            print(f"    {line}")
     sys.stdout.flush()
 
 

@@ -80,6 +80,7 @@ class Kept:
         certificate = {
             "writer": writer,
             "kills": len(hits),
+            "of_attempts_after_a_kill": sum(hit["kill"]["attempt"] > 0 for _, hit in hits),
             "victims": _counts(hit["kill"]["victim"] for _, hit in hits),
             "moments": _counts(hit["kill"]["moment"] for _, hit in hits),
             "reached": _counts(hit["reached"].split(",")[0] for _, hit in hits),
@@ -130,5 +131,5 @@ def code_version() -> str:
 
 
 def command(kill: Kill) -> str:
-    """Give what repeats exactly one kill."""
+    """Give what repeats the kills of one writer in a round."""
     return f'make chaos SEED={kill.seed} ARGS="{kill.writer} --round {kill.round}"'

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lineage.phases import PHASES, RECORDED
+from lineage.phases import PUBLISHED, UNPUBLISHED
 from quality.contracts import CONTRACTS
 
 LOGGED = "logged"
@@ -13,14 +14,22 @@ LOGGED = "logged"
 OPTIMIZE, VACUUM = "optimize", "vacuum"
 MAINTENANCE = (OPTIMIZE, VACUUM)
 RUN, SERVER = "run", "server"
+BESIDE, AFTER, ENDED = "beside", "after", "ended"
+FATES = (BESIDE, AFTER, ENDED, ENDED)
 WRITERS = tuple(name for name, contract in CONTRACTS.items() if contract.appears_with is None)
 """Datasets that a run publishes; what appears with one of them is published by its commit."""
 LONGEST_MILLISECONDS = 300
 # A checkpoint of a small table takes a tenth of this.
 AFTER_THE_ENTRY_MILLISECONDS = 60
-SERVERS_ROUNDS = 0.06
+ATTEMPTS = 5
+"""So often a publication is killed in one round at most."""
+UNPUBLISHED_SHARE = 0.8
+EXACT_SHARE = 0.6
+MAINTENANCE_SHARE = 0.3
+"""Share of rounds in which a table is maintained, and that is killed."""
+SERVERS_ROUNDS = 0.08
 """Share of rounds in which servers are killed: whatever follows such a kill is done by a server that is cold."""
-TIMED = ("opened", "audited", LOGGED, "committed", RECORDED)
+SERVERS_SHARE = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,20 +40,22 @@ class Kill:
         seed: Of the campaign.
         round: In which it happens.
         writer: Dataset that is being published, or whose table is being maintained.
+        attempt: How often this publication was killed before.
         victim: The process of the run, or the Spark server.
         moment: Phase of the publication, or the kind of maintenance.
         delay: Milliseconds after the moment, while work goes on; None: exactly then, held there.
-        outlived: The write of a killed run that is held in the server goes on only after the next run has published;
-            otherwise beside it.
+        fate: Of the write that a killed run has begun in the server: it goes on `beside` the next run, only `after`
+            that has published (when it is held), or is `ended`, as Spark ends what nobody asks for any more.
     """
 
     seed: int
     round: int
     writer: str
+    attempt: int = 0
     victim: str
     moment: str
     delay: int | None
-    outlived: bool
+    fate: str = BESIDE
 
     @property
     def is_maintenance(self) -> bool:
@@ -55,31 +66,69 @@ class Kill:
     def text(self) -> str:
         """What happens, for people."""
         when = self.moment if self.delay is None else f"{self.moment} + {self.delay} ms"
-        return f"{self.writer}: {self.victim} killed at {when}"
+        return f"{self.writer}: {self.victim} killed {'again ' if self.attempt else ''}at {when}"
 
 
-def draw(seed: int, round_: int, writer: str, *, servers: float | None = None, maintenance: float = 0.2) -> Kill:
-    """Draw a kill.
+def drawn(seed: int, round_: int, writers: Sequence[str]) -> list[Kill]:
+    """Draw the kills of a round; an attempt is killed again where the one before has published nothing.
+
+    Args:
+        seed: Of the campaign.
+        round_: Number of the round.
+        writers: Datasets.
+    """
+    of_servers = random.Random(f"{seed}/{round_}/servers").random() < SERVERS_ROUNDS
+    servers, attempts = (SERVERS_SHARE, 1) if of_servers else (0.0, ATTEMPTS)
+    kills = []
+    for writer in writers:
+        kills += [draw(seed, round_, writer, attempt, servers=servers) for attempt in range(attempts)]
+        dice = random.Random(f"{seed}/{round_}/{writer}/maintenance")
+        if dice.random() < MAINTENANCE_SHARE:
+            kills.append(
+                Kill(
+                    seed=seed,
+                    round=round_,
+                    writer=writer,
+                    victim=_victim(dice, servers),
+                    moment=dice.choice(MAINTENANCE),
+                    delay=dice.randint(0, LONGEST_MILLISECONDS),
+                )
+            )
+    return kills
+
+
+def draw(seed: int, round_: int, writer: str, attempt: int = 0, *, servers: float = 0.0) -> Kill:
+    """Draw a kill in a publication.
 
     Args:
         seed: Of the campaign.
         round_: Number of the round.
         writer: The dataset.
-        servers: Share of kills whose victim is the server; None: most in some rounds, none in all others.
-        maintenance: Share of kills in OPTIMIZE or VACUUM.
+        attempt: How often the publication was killed before.
+        servers: Share of kills whose victim is the server.
     """
-    if servers is None:
-        servers = 0.8 if random.Random(f"{seed}/{round_}/servers").random() < SERVERS_ROUNDS else 0.0
-    dice = random.Random(f"{seed}/{round_}/{writer}")
-    victim = SERVER if dice.random() < servers else RUN
+    dice = random.Random(f"{seed}/{round_}/{writer}/{attempt}")
+    victim = _victim(dice, servers)
+    is_early = dice.random() < UNPUBLISHED_SHARE
     delay: int | None = dice.randint(0, LONGEST_MILLISECONDS)
-    if dice.random() < maintenance:
-        moment = dice.choice(MAINTENANCE)
-    elif dice.random() < 0.5:
-        moment, delay = dice.choice(PHASES), None
+    if dice.random() < EXACT_SHARE:
+        moment, delay = dice.choice(UNPUBLISHED if is_early else PUBLISHED), None
+    elif is_early:
+        moment = "opened"
     else:
-        moment = dice.choice(TIMED)
+        moment = dice.choice(("audited", LOGGED, *PUBLISHED))
         delay = dice.randint(0, AFTER_THE_ENTRY_MILLISECONDS) if moment == LOGGED else delay
     return Kill(
-        seed=seed, round=round_, writer=writer, victim=victim, moment=moment, delay=delay, outlived=dice.random() < 0.5
+        seed=seed,
+        round=round_,
+        writer=writer,
+        attempt=attempt,
+        victim=victim,
+        moment=moment,
+        delay=delay,
+        fate=dice.choice(FATES),
     )
+
+
+def _victim(dice: random.Random, servers: float) -> str:
+    return SERVER if dice.random() < servers else RUN

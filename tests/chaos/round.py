@@ -1,7 +1,8 @@
-"""One round: a pipeline in which every writer is killed once, on its way to the end; then everything is compared.
+"""One round: a pipeline in which every writer is killed on its way to the end; then everything is compared.
 
-The next run, or the next attempt, does what is left and is killed at the next writer: each kill costs little more than
-what it cut off. A round depends on its seed only, so it can be repeated, with all of its kills or with one.
+The next run, or the next attempt, does what is left: where nothing was published it is killed there as well, otherwise
+at the next writer. So each kill costs little more than what it cut off. A round depends on its seed only, so it can be
+repeated, with all of its kills or with those of one writer.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from typing import Any
 
 from chaos import verdict
 from chaos.bench import Bench
-from chaos.draws import LOGGED, OPTIMIZE, RUN, SERVER, VACUUM, WRITERS, Kill
+from chaos.draws import AFTER, ENDED, LOGGED, OPTIMIZE, RUN, SERVER, VACUUM, WRITERS, Kill
 from chaos.verdict import Verdict
 from lineage.deployment import Deployment
-from lineage.phases import PATIENCE_SECONDS, PHASES, RECORDED, Hold
+from lineage.phases import PATIENCE_SECONDS, PHASES, RECORDED, UNPUBLISHED, Hold
 from lineage.worker import Job, Worker
 from quality.contracts import CONTRACTS
 
-UNPUBLISHED = ("opened", "written", "audited")
 EMPTY_SHARE = 0.25
 """Share of rounds that begin with an empty lake."""
 _LEFTOVERS = 40
@@ -70,7 +70,7 @@ class Round:
     Args:
         bench: Where.
         number: Which.
-        kills: What is killed in it, each writer at most once.
+        kills: What is killed in it: of a writer, each is for the attempt after the one before.
         empty: Whether it begins with an empty lake.
         tell: Told each kill as it happens.
     """
@@ -87,7 +87,10 @@ class Round:
         self._bench = bench
         self._tell = tell
         self._folder = bench.folder / "rounds" / str(number)
-        self._publications = [kill for kill in kills if not kill.is_maintenance]
+        self._publications: dict[str, list[Kill]] = {}
+        for kill in kills:
+            if not kill.is_maintenance:
+                self._publications.setdefault(kill.writer, []).append(kill)
         self._maintenance = [kill for kill in kills if kill.is_maintenance]
         self.deployment: Deployment = bench.deployment(
             self._folder / "home", empty=empty, doomed=any(kill.victim == SERVER for kill in kills)
@@ -97,6 +100,7 @@ class Round:
         self._outliving: list[Hold] = []
         self._raced: set[str] = set()
         self._runs = 0
+        self._holds = 0
         self._last = time.monotonic()
 
     def run(self) -> Done:
@@ -111,7 +115,8 @@ class Round:
         return self._done
 
     def _publish(self) -> None:
-        holds = {kill: self._arm(kill) for kill in self._publications}
+        (self._folder / "armed").mkdir(parents=True)
+        holds = {kill: self._arm(kill) for kill in (each.pop(0) for each in self._publications.values())}
         run = self._start()
         while (kill := self._first_reached(holds, run)) is not None:
             hold = holds.pop(kill)
@@ -123,14 +128,20 @@ class Round:
                     holds[other] = self._arm(other)
                     if kill.victim == RUN:
                         self._went_on(other.writer)
+            if hit is not None and hit.reached in UNPUBLISHED and self._publications[kill.writer]:
+                following = self._publications[kill.writer].pop(0)
+                holds[following] = self._arm(following)
+            else:
+                self._disarm(kill.writer)
             self._let_go(kill, hold, hit)
             if not run.working:
                 if hit is None:
                     self._done.problems += run.problems()
                 run = self._start()
+        self._done.problems += run.problems()
         for kill in holds:
             self._note(kill, None)
-        self._done.problems += run.problems()
+            self._disarm(kill.writer)
         self._free()
 
     def _first_reached(self, holds: Mapping[Kill, Hold], run: Worker) -> Kill | None:
@@ -156,15 +167,17 @@ class Round:
     def _arm(self, kill: Kill) -> Hold:
         is_held = kill.delay is None or kill.moment in ("audited", LOGGED)
         phases = [_phase(kill)] if is_held else []
-        # Laid out elsewhere first: whoever finds the folder finds all of it.
-        aside = self._folder / "aside" / kill.writer
-        Hold(aside, kill.writer, *phases).prepare()
-        (self._folder / "armed").mkdir(exist_ok=True)
-        armed = self._folder / "armed" / kill.writer
-        if armed.exists():
-            armed.rename(self._folder / f"cut-off-{kill.writer}-{self._runs}-{len(self._done.hits)}")
-        aside.rename(armed)
-        return Hold(self._folder / "armed" / kill.writer, kill.writer, *phases)
+        self._holds += 1
+        folder = self._folder / "holds" / f"{kill.writer}-{self._holds}"
+        hold = Hold(folder, kill.writer, *phases).prepare()
+        # Replaced as a whole; and what was cut off keeps the folder that it was given.
+        link = self._folder / "holds" / "link"
+        link.symlink_to(folder)
+        link.replace(self._folder / "armed" / kill.writer)
+        return hold
+
+    def _disarm(self, writer: str) -> None:
+        (self._folder / "armed" / writer).unlink()
 
     def _strike(self, kill: Kill, hold: Hold, run: Worker) -> Hit | None:
         noted = self._version(kill.writer)
@@ -203,16 +216,19 @@ class Round:
     def _look(self, kill: Kill, noted: int) -> None:
         """See that whoever reads now sees the version before, or the whole one after."""
         newest = self._version(kill.writer)
-        if newest != noted:
+        if newest != noted and kill.writer not in self._raced:
             self._done.problems.append(f"{kill.text}: version {newest} appeared")
         self._done.problems += verdict.unreadable(self.deployment, kill.writer, newest)
 
     def _let_go(self, kill: Kill, hold: Hold, hit: Hit | None) -> None:
         if kill.victim == RUN and hit is not None and hit.reached in UNPUBLISHED:
-            if kill.delay is None and kill.outlived:
+            if kill.delay is None and kill.fate == AFTER:
                 self._outliving.append(hold)
                 return
-            self._went_on(kill.writer)
+            if kill.fate == ENDED:
+                hold.end()
+            if kill.fate != ENDED or kill.delay is not None:
+                self._went_on(kill.writer)
         if kill.victim == RUN and kill.delay is not None and CONTRACTS[kill.writer].executed:
             # The run may have begun the execution of another period, which goes on in the server.
             self._went_on(kill.writer)

@@ -10,7 +10,7 @@ import pytest
 
 from chaos.bench import Bench
 from chaos.certificates import Kept
-from chaos.draws import LOGGED, MAINTENANCE, RUN, SERVER, WRITERS, Kill, draw
+from chaos.draws import AFTER, ATTEMPTS, FATES, LOGGED, MAINTENANCE, RUN, SERVER, WRITERS, Kill, draw, drawn
 from chaos.round import Done, Round
 from chaos.servers import QUICK
 from chaos.world import difference
@@ -22,6 +22,8 @@ from services.config import Settings
 SEED = 1
 DOOMED = "silver.visits"
 """Whose server is killed in the later run: that costs a new server, all other kills are of runs."""
+OUTLIVED = "silver.visits_enriched"
+"""Whose runs are killed twice on the way to one publication."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def bench(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def kills_of_runs(writers: Sequence[str], number: int) -> list[Kill]:
-    return [draw(SEED, number, writer, servers=0.0, maintenance=0.0) for writer in writers]
+    return [draw(SEED, number, writer) for writer in writers]
 
 
 def assert_nothing_was_lost(done: Done) -> None:
@@ -65,29 +67,33 @@ def test_a_first_run_killed_at_every_writer_is_completed_by_the_next_ones(bench:
 
 
 def test_what_came_later_is_published_once_though_runs_and_servers_are_killed(bench: Bench) -> None:
-    drawn = {kill.writer: kill for kill in kills_of_runs(bench.order[::3], 1)}
-    drawn[DOOMED] = Kill(seed=SEED, round=1, writer=DOOMED, victim=SERVER, moment="written", delay=None, outlived=False)
-    # What a killed run has left in the server goes on after the next one has published, and must not replace it.
-    drawn["silver.visits_enriched"] = Kill(
-        seed=SEED, round=1, writer="silver.visits_enriched", victim=RUN, moment="audited", delay=None, outlived=True
-    )
-    later = Round(bench, 1, list(drawn.values()), empty=False)
+    kills = {kill.writer: [kill] for kill in kills_of_runs(bench.order[::3], 1)}
+    kills[DOOMED] = [Kill(seed=SEED, round=1, writer=DOOMED, victim=SERVER, moment="written", delay=None)]
+    # What killed runs have left in the server goes on after the next one has published, and must not replace it.
+    kills[OUTLIVED] = [
+        Kill(seed=SEED, round=1, writer=OUTLIVED, attempt=n, victim=RUN, moment=moment, delay=None, fate=AFTER)
+        for n, moment in enumerate(("audited", "opened"))
+    ]
+    later = Round(bench, 1, [kill for each in kills.values() for kill in each], empty=False)
     done = later.run()
     assert_nothing_was_lost(done)
     # A server that is gone is a fault that may pass: the step is run again, on the next server.
     assert retries(later.deployment, DOOMED) == ["SparkServerLost"]
     assert {hit.kill.writer for hit in done.hits if hit.kill.victim == SERVER} == {DOOMED}
-    assert len(done.hits) >= len(drawn) - 3
+    assert [hit.kill.attempt for hit in done.hits if hit.kill.writer == OUTLIVED] == [0, 1]
+    assert len(done.hits) >= len(kills) - 2
 
 
 def test_the_same_seed_draws_the_same_kills_and_every_moment_is_drawn() -> None:
     kills, again, others = (
-        [draw(seed, number, writer) for number in range(100) for writer in WRITERS] for seed in (SEED, SEED, SEED + 1)
+        [kill for number in range(500) for kill in drawn(seed, number, WRITERS)] for seed in (SEED, SEED, SEED + 1)
     )
     assert kills == again
     assert kills != others
     for victim in (RUN, SERVER):
         assert {kill.moment for kill in kills if kill.victim == victim} == {*PHASES, LOGGED, *MAINTENANCE}
+    assert {kill.attempt for kill in kills if kill.victim == RUN} == set(range(ATTEMPTS))
+    assert {kill.fate for kill in kills} == set(FATES)
 
 
 def test_lost_doubled_and_foreign_rows_are_told_apart() -> None:

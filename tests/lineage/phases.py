@@ -19,6 +19,7 @@ IN_THE_ENGINE = ("opened", "written", "audited", "committed")
 RECORDED = "recorded"
 """The step knows of its commit, and has not yet told the event log."""
 PHASES = (*IN_THE_ENGINE, RECORDED)
+UNPUBLISHED, PUBLISHED = PHASES[:3], PHASES[3:]
 PATIENCE_SECONDS = 900
 
 
@@ -73,6 +74,12 @@ class Hold:
         for phase in self._phases:
             self.let_go(phase)
 
+    def end(self) -> None:
+        """Have a write that is not published yet fail where it is held, or where it comes next."""
+        for phase in UNPUBLISHED:
+            (self._folder / f"{phase}.fail").touch()
+        self.release()
+
     def let_go(self, phase: str) -> None:
         """Let it go on to the next phase it is held at."""
         (self._folder / f"{phase}.hold").unlink(missing_ok=True)
@@ -122,8 +129,10 @@ def watch(patch: pytest.MonkeyPatch, holds: Callable[[str], Hold | None]) -> Non
 
 
 def armed(folder: Path) -> Callable[[str], Hold | None]:
-    """Give the holds that somebody lays out in a folder while a run is under way: one folder a dataset."""
-    return lambda dataset: Hold(folder / dataset, dataset, again=True) if (folder / dataset).is_dir() else None
+    """Give the holds that somebody lays out in a folder while a run is under way: for a dataset, a link to one."""
+    return lambda dataset: (
+        Hold((folder / dataset).resolve(), dataset, again=True) if (folder / dataset).is_symlink() else None
+    )
 
 
 def _until(condition: Callable[[], bool], complaint: str) -> None:

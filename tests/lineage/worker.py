@@ -163,7 +163,8 @@ def _run(deployment: Deployment, job: Job) -> None:
 
 def _maintain(deployment: Deployment, job: Job) -> None:
     with deployment.session() as spark:
-        spark.sql("SELECT 1").collect()
+        # For tables as small as these, code is sooner interpreted than compiled.
+        spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         (Path(job.folder) / "begun").touch()
         spark.sql(job.statement).collect()
         (Path(job.folder) / "done").touch()
