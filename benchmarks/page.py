@@ -77,7 +77,7 @@ def _summary(found: dict[str, dict[str, Any]]) -> list[str]:
 
 def _figures(document: dict[str, Any]) -> list[str]:
     about = ", ".join(f"{name} {value}" for name, value in document["machine"].items())
-    lines = [*tables.ratios(document), "", *tables.cases(document), ""]
+    lines = [line for part in (tables.ratios(document), tables.cases(document)) if part for line in (*part, "")]
     for case in document["cases"]:
         lines += [text for name, fact in case["facts"].items() for text in _fact(case["name"], name, fact)]
     return [*lines, f"Measured at {document['measured_at']}, {document['rounds']} rounds, on: {about}.\n"]

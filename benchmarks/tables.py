@@ -13,7 +13,8 @@ def show(document: dict[str, Any]) -> None:
     """Print machine, cases and targets."""
     print(f"\n({document['letter']}) {document['title']}")
     print("    " + ", ".join(f"{name} {value}" for name, value in document["machine"].items()))
-    print("\n".join(["", *cases(document), "", *ratios(document), "", *targets(document), ""]))
+    parts = [part for part in (cases(document), ratios(document), targets(document)) if part]
+    print("\n".join(["", *(line for part in parts for line in (*part, ""))]))
 
 
 def cases(document: dict[str, Any]) -> list[str]:
@@ -27,13 +28,13 @@ def cases(document: dict[str, Any]) -> list[str]:
 
 
 def ratios(document: dict[str, Any]) -> list[str]:
-    """Give the ratios of every case."""
+    """Give the ratios of every case; nothing where peers do not do the same."""
     rows = [
         (case["name"], f"{ratio['over']} / {ratio['under']}", f"{ratio['value']:.2f}")
         for case in document["cases"]
         for ratio in case["ratios"]
     ]
-    return table(("case", "ratio of medians", ""), rows)
+    return table(("case", "ratio of medians", ""), rows) if rows else []
 
 
 def targets(document: dict[str, Any]) -> list[str]:
