@@ -31,12 +31,17 @@ class Kept:
         self._file = folder / "rounds.jsonl"
 
     @property
-    def rounds(self) -> list[dict[str, Any]]:
-        """Those of this seed and this code."""
+    def known(self) -> list[dict[str, Any]]:
+        """Those of this code."""
         if not self._file.exists():
             return []
         found = [json.loads(line) for line in self._file.read_text().splitlines()]
-        return [each for each in found if (each["seed"], each["code"]) == (self._seed, self._code)]
+        return [each for each in found if each["code"] == self._code]
+
+    @property
+    def rounds(self) -> list[dict[str, Any]]:
+        """Those of this seed and this code."""
+        return [each for each in self.known if each["seed"] == self._seed]
 
     @property
     def hits(self) -> Counter[str]:
@@ -69,12 +74,12 @@ class Kept:
             file.write(json.dumps(row) + "\n")
 
     def certify(self, writers: Sequence[str]) -> list[str]:
-        """Write the certificates of writers; gives each as a line."""
+        """Write the certificates of writers, of all seeds on this code; gives each as a line."""
         return [self._certify(writer) for writer in writers]
 
     def _certify(self, writer: str) -> str:
-        hits = [(each, hit) for each in self.rounds for hit in each["hits"] if hit["kill"]["writer"] == writer]
-        rounds = [each for each in self.rounds if any(hit["kill"]["writer"] == writer for hit in each["hits"])]
+        hits = [(each, hit) for each in self.known for hit in each["hits"] if hit["kill"]["writer"] == writer]
+        rounds = [each for each in self.known if any(hit["kill"]["writer"] == writer for hit in each["hits"])]
         everything = sum(len(each["hits"]) for each in rounds)
         figures = [each[how][writer] for each in rounds for how in ("differences", "counted") if writer in each[how]]
         certificate = {
@@ -91,8 +96,8 @@ class Kept:
             "rows_compared": sum(each["compared"] for each in figures),
             "partitions_published_again_by_what_outlived_its_run": sum(each["twice"].get(writer, 0) for each in rounds),
             "problems": [problem for each in rounds for problem in each["problems"]],
-            "seed": self._seed,
-            "rounds": [each["round"] for each in rounds],
+            "seeds": sorted({each["seed"] for each in rounds}),
+            "rounds": [f"{each['seed']}/{each['round']}" for each in rounds],
             "code": self._code,
             "seconds_a_kill": round(sum(each["seconds"] for each in rounds) / everything, 2) if everything else None,
             "last_round_ended_at": max((each["ended_at"] for each in rounds), default=None),
@@ -111,8 +116,13 @@ def _line(certificate: Mapping[str, Any]) -> str:
     return (
         f"{certificate['writer']}: {certificate['kills']} kills ({how}; {when}), {certificate['lost']} lost, "
         f"{certificate['doubled']} doubled, {certificate['foreign']} foreign of {certificate['rows_compared']:,} rows "
-        f"compared{problems}; seed {certificate['seed']}, code {certificate['code']}"
+        f"compared{problems}; {len(certificate['rounds'])} rounds of {_named(certificate['seeds'])}, "
+        f"code {certificate['code']}"
     )
+
+
+def _named(seeds: Sequence[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def _counts(values: Any) -> dict[str, int]:
