@@ -21,8 +21,10 @@ from chaos.draws import WRITERS, drawn
 from chaos.round import Done, Hit, Round, is_empty
 
 RESULTS = ROOT / "var" / "chaos"
-WORLDS_EVERY = 25
-"""Rounds after which everything is compared in another world."""
+WORLDS_EVERY = 12
+"""Rounds after which everything is compared in another world, on another server."""
+HEAP = "3g"
+"""Enough for a world's rounds: half a thousand runs are killed in them."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -63,7 +65,7 @@ def _campaign(kept: Kept, seed: int, kills: int, writers: Sequence[str]) -> bool
         number = kept.next_round
         folder = Path(tempfile.mkdtemp(prefix="chaos-"))
         print(f"world {number // WORLDS_EVERY}: {folder}, {sum(left.values())} kills to go", flush=True)
-        bench = Bench.create(folder / "bench", _world(seed, number), archive=RESULTS, spares=True)
+        bench = Bench.create(folder / "bench", _world(seed, number), heap=HEAP, archive=RESULTS, spares=True)
         whole = True
         try:
             while left and _world(seed, kept.next_round) == _world(seed, number):
@@ -96,7 +98,7 @@ def _one(bench: Bench, kept: Kept, seed: int, writers: Sequence[str]) -> bool:
 def _repeat(seed: int, number: int, writers: Sequence[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     print(f"round {number} in {folder}", flush=True)
-    bench = Bench.create(folder / "bench", _world(seed, number), archive=RESULTS)
+    bench = Bench.create(folder / "bench", _world(seed, number), heap=HEAP, archive=RESULTS)
     try:
         began = time.monotonic()
         done = Round(bench, number, drawn(seed, number, writers), empty=is_empty(seed, number), tell=_tell).run()

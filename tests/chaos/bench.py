@@ -42,18 +42,21 @@ class Bench:
     contents: Mapping[str, Counter[Row]]
 
     @classmethod
-    def create(cls, folder: Path, seed: int, *, archive: Path | None = None, spares: bool = False) -> Bench:
+    def create(
+        cls, folder: Path, seed: int, *, heap: str = "1g", archive: Path | None = None, spares: bool = False
+    ) -> Bench:
         """Prepare a campaign: simulate, start a server, run twice undisturbed, and see that the rules agree.
 
         Args:
             folder: A new one.
             seed: Of the simulated world.
+            heap: Memory of a Spark server. It keeps some 4 MB of every run that was killed, for as long as it lives.
             archive: As :class:`Servers` takes it.
             spares: As :class:`Servers` takes it.
         """
         folder.mkdir(parents=True)
         fixed = (
-            f'[spark]\nheap = "1g"\nstart_seconds = 240\n[spark.conf]\n'
+            f'[spark]\nheap = "{heap}"\nstart_seconds = 240\n[spark.conf]\n'
             f'"spark.sql.warehouse.dir" = {json.dumps(str(folder / "warehouse"))}\n'
             f'"spark.databricks.delta.properties.defaults.checkpointInterval" = "{CHECKPOINT_INTERVAL}"\n'
             # For few rows, code is sooner interpreted than compiled.

@@ -155,7 +155,7 @@ class Round:
             if not working:
                 return None
             assert time.monotonic() < deadline, f"none of these was ever published: {[kill.text for kill in holds]}"
-            time.sleep(0.002)
+            time.sleep(0.005)
 
     def _start(self) -> Worker:
         self._runs += 1
