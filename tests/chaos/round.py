@@ -108,8 +108,8 @@ class Round:
         began = time.monotonic()
         self._publish()
         self._maintain()
-        self._settle()
-        self._done.verdict = verdict.of(self._bench, self.deployment, before=self._before, raced=self._raced)
+        late = self._settle()
+        self._done.verdict = verdict.of(self._bench, self.deployment, before=self._before, raced=self._raced, late=late)
         self._done.problems += self._done.verdict.problems
         self._done.seconds = time.monotonic() - began
         return self._done
@@ -247,7 +247,7 @@ class Round:
         for hold in self._outliving:
             hold.release()
         if self._outliving:
-            # They end by being refused, which leaves no trace to wait for.
+            # Most end by being refused, which leaves no trace to wait for.
             time.sleep(1)
 
     def _maintain(self) -> None:
@@ -313,12 +313,19 @@ class Round:
             left.append(file)
         return left
 
-    def _settle(self) -> None:
-        """Run once more: nothing is left to do."""
+    def _settle(self) -> list[str]:
+        """Run once more, and again where that had anything to do: then nothing is; gives what it had to do."""
+        late = self._done_by_one_more()
+        again = self._done_by_one_more() if late else []
+        if again:
+            self._done.problems.append(f"done and done again, there was something left to do: {again}")
+        return late
+
+    def _done_by_one_more(self) -> list[str]:
         run = self._start()
         self._done.problems += run.problems()
-        if run.outcome()["runs"] != ["0"]:
-            self._done.problems.append(f"there was something left to do: {run.outcome()['order']}")
+        outcome = run.outcome()
+        return [] if outcome["runs"] == ["0"] else list(outcome["order"]) or ["a run that published nothing"]
 
     def _version(self, dataset: str) -> int:
         return verdict.newest(Path(self.deployment.lake.path(dataset)))

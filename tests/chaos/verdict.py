@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from lineage.runs import under_way
 from patterns.core.commit import entries_of, parse
 from patterns.core.events import PUBLICATION
 from patterns.core.lake import marks_rows
+from patterns.observability import dataset_tracker
 from quality.contracts import CONTRACTS
 
 ROWS_KEPT = ("CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END")
@@ -33,7 +34,8 @@ class Verdict:
         differences: Dataset to what is wrong with its rows, all columns, against an undisturbed run.
         counted: The same against the rules in plain Python, for the columns these tell.
         versions: Versions that were read, of all tables.
-        twice: Dataset to partitions that were published more than once by what a killed run had left in the server.
+        twice: Dataset to partitions that were published more than once by what a killed run had left in the server, or
+            because of it.
         problems: Everything that is not as it must be.
     """
 
@@ -44,14 +46,20 @@ class Verdict:
     problems: list[str] = field(default_factory=list)
 
 
-def of(bench: Bench, deployment: Deployment, *, before: Mapping[str, int], raced: Set[str]) -> Verdict:
+def of(
+    bench: Bench, deployment: Deployment, *, before: Mapping[str, int], raced: Set[str], late: Collection[str]
+) -> Verdict:
     """Look at everything.
+
+    A killed run that was planned before an earlier one's write appeared, and has read the table after that, is refused
+    by nobody: it publishes the same rows once more, whenever it goes on, and what is made of them follows.
 
     Args:
         bench: What must be there.
         deployment: What is.
         before: Versions of the tables when the round began.
         raced: Datasets of which a killed run's write went on in the server beside the next run.
+        late: Datasets that there was left to do when all runs had ended.
     """
     found = Verdict()
     for dataset, contents in worlds.everything(deployment).items():
@@ -64,15 +72,26 @@ def of(bench: Bench, deployment: Deployment, *, before: Mapping[str, int], raced
     found.problems += [f"{dataset} is not there" for dataset in missing]
     found.problems += deployment.problems()
     found.problems += [f"run {run} counts as under way" for run in under_way(deployment)]
-    for dataset in found.differences:
-        _versions(deployment, dataset, before.get(dataset, -1), raced, found)
+    again = {name: _versions(deployment, name, before.get(name, -1), found) for name in found.differences}
+    lineage = dataset_tracker.track(
+        deployment.lake, deployment.events, CONTRACTS, landing=str(deployment.settings.landing)
+    )
+    outdated = {name for dataset in raced if again.get(dataset) for name in lineage.downstream(dataset)}
+    for dataset, keys in again.items():
+        if dataset in raced | outdated:
+            found.twice[dataset] = len(keys)
+        elif keys and not often(dataset):
+            found.problems.append(f"{dataset} published again although it was published: {keys}")
+    forgotten = [dataset for dataset in late if dataset not in outdated]
+    found.problems += [f"there was something left to do: {forgotten}"] if forgotten else []
     events = deployment.rows("ops.events", "kind", "event_id")
     doubled = [event for (kind, event), times in Counter(events).items() if kind == PUBLICATION and times > 1]
     found.problems += [f"publication {event} is in the event log more than once" for event in doubled]
     return found
 
 
-def _versions(deployment: Deployment, dataset: str, before: int, raced: Set[str], found: Verdict) -> None:
+def _versions(deployment: Deployment, dataset: str, before: int, found: Verdict) -> dict[str, int]:
+    """Look at every version of a round; gives how often partitions were published that were more than once."""
     commits: Counter[str] = Counter()
     partitions: Counter[str] = Counter()
     published: Counter[tuple[str, int]] = Counter()
@@ -93,11 +112,7 @@ def _versions(deployment: Deployment, dataset: str, before: int, raced: Set[str]
             found.problems.append(f"{dataset} version {version} was not audited: {entry['operation']}")
     found.problems += [f"the event log has {what} of {dataset}, which no commit has" for what in recorded - published]
     found.problems += [f"{commit} was published {times} times" for commit, times in commits.items() if times > 1]
-    again = {key: times for key, times in partitions.items() if times > 1}
-    if dataset in raced:
-        found.twice[dataset] = len(again)
-    elif again and not often(dataset):
-        found.problems.append(f"{dataset} published again although it was published: {again}")
+    return {key: times for key, times in partitions.items() if times > 1}
 
 
 def unreadable(deployment: Deployment, dataset: str, version: int) -> list[str]:
