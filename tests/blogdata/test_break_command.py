@@ -142,6 +142,35 @@ def test_bad_rows_become_dead_letters_with_their_reasons(blog: Deployment) -> No
 
 
 @pytest.mark.campaign
+def test_late_rows_reach_the_hours_they_are_of(blog: Deployment) -> None:
+    found = scene(blog, "late-rows")
+    taken = found["runs"][1]
+    assert taken["planned"][0]["partitions"] == ["2026-01-05T11"]
+    # Planned is what has arrived; that older hours are concerned is seen when it is read.
+    assert HOURS[0] in taken["published_again"]["silver.visits"]
+    assert HOURS[0] in taken["published_again"]["silver.visits_enriched"]
+    before, after = (found[when]["accounts"] for when in ("before", "after"))
+    for dataset, rows in (
+        ("silver.visits", "rows_out"),
+        ("gold.visits_weekly", "rows_out"),
+        ("silver.late_visits", "rows_in"),
+    ):
+        assert after[dataset][rows] == before[dataset][rows] + 20
+    assert found["after"]["letters"] == {}
+
+
+@pytest.mark.campaign
+def test_a_field_that_is_no_longer_sent_makes_dead_letters_and_stops_nobody(blog: Deployment) -> None:
+    found = scene(blog, "dropped-column")
+    assert len(found["runs"]) == 2
+    assert found["runs"][1]["problems"] == []
+    assert found["after"]["letters"] == {"missing_field:user_id": 20}
+    before, after = (found[when]["accounts"] for when in ("before", "after"))
+    assert after["bronze.visits"]["rows_out"] == before["bronze.visits"]["rows_out"] + 20
+    assert after["silver.visits"] == before["silver.visits"]
+
+
+@pytest.mark.campaign
 def test_a_stopped_clock_and_a_missing_flag_delay_rows_and_lose_none(blog: Deployment) -> None:
     found = scene(blog, "stopped-clock")
     waiting, taken = found["runs"][1:]
@@ -152,6 +181,24 @@ def test_a_stopped_clock_and_a_missing_flag_delay_rows_and_lose_none(blog: Deplo
     assert taken["published_again"]["silver.visits"] == ["2026-01-05T11"]
     before, after = (found[when]["accounts"]["silver.visits"]["rows_out"] for when in ("before", "after"))
     assert after == before + 20
+
+
+@pytest.mark.campaign
+def test_a_publication_whose_server_is_killed_appears_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
+        monkeypatch.delenv(variable, raising=False)
+    original = Deployment.create(tmp_path / "home")
+    for hour in HOURS:
+        original.land(hour, [event(f"{hour[11:]}:05", "/a"), event(f"{hour[11:]}:20", "/b")])
+    found = play(original.settings, SCENES[0], seed=1, quiet=True)
+    assert found["verdict"] == {"fine": True, "rows_lost": 0, "rows_doubled": 0, "problems": []}
+    (killed,) = [text for text in found["happened"] if "is killed" in text]
+    assert "are written, its log entry not" in killed
+    (retried,) = found["runs"][1]["retried"]
+    assert "The Spark server went away during the work" in retried
+    assert found["runs"][1]["problems"] == []
+    assert found["happened"][-1].endswith("has 1 new version")
+    assert found["after"]["accounts"] == found["before"]["accounts"]
 
 
 def test_a_server_of_others_is_not_killed(blog: Deployment) -> None:
