@@ -125,8 +125,11 @@ def stale_for_users(events: EventLog) -> list[str]:
 
     One of their day or before does, and the first one, whose users have been there since they registered.
     """
-    read = {entry.version: entry.inputs.get("bronze.users", -1) for entry in events.history("silver.users")}
-    integrated = max(read.values(), default=-1)
+    history = events.history("silver.users")
+    made = [entry.version for entry in history]
+    # A version in between, which a compaction has made, has the rows of the publication before it.
+    read = [-1, *(entry.inputs.get("bronze.users", -1) for entry in history)]
+    integrated = max(read)
     published = events.publications("bronze.users")
     deliveries = sorted(
         (day, entry.version)
@@ -140,7 +143,7 @@ def stale_for_users(events: EventLog) -> list[str]:
     stale = []
     for hour, entry in sorted(events.publications("silver.visits_enriched").items()):
         told = max(bisect_right(days, hour[:10]), first)
-        if told and newest[told - 1] > read.get(entry.inputs.get("silver.users", -1), -1):
+        if told and newest[told - 1] > read[bisect_right(made, entry.inputs.get("silver.users", -1))]:
             stale.append(hour)
     return stale
 

@@ -82,6 +82,14 @@ def enriched(lake: Lake, hours: Sequence[str], *, read: int) -> int:
     return publish(lake, "silver.visits_enriched", "event_hour", dict.fromkeys(hours, 1), inputs={"silver.users": read})
 
 
+def another_version(lake: Lake, dataset: str) -> int:
+    """Make a version that publishes nothing, as a compaction does; returns it."""
+    table = lake.table(dataset)
+    assert table is not None
+    table.alter.set_table_properties({"delta.appendOnly": "false"})
+    return table.version()
+
+
 def publish(
     lake: Lake,
     dataset: str,

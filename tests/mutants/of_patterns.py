@@ -218,6 +218,13 @@ PATTERNS = (
         "told = bisect_right(days, hour[:10])",
         f"{PLANNER}::test_the_first_delivery_of_users_reaches_the_hours_before_it_and_no_other_does",
     ),
+    in_code(
+        "hours that have read a compacted version of the users are never up to date",
+        "assets/staleness.py",
+        'read[bisect_right(made, entry.inputs.get("silver.users", -1))]',
+        'dict(zip(made, read[1:])).get(entry.inputs.get("silver.users", -1), -1)',
+        f"{PLANNER}::test_hours_that_have_read_a_compacted_version_of_the_users_are_up_to_date",
+    ),
     # Tables behind one name.
     in_code(
         "a pointer is changed whatever came in between",

@@ -18,7 +18,7 @@ from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain, coarser, parse_keys
 from patterns.idempotency.stateful_merger import ReplayTooLong
-from published import bronze, days, enriched, publish, silver, whole
+from published import another_version, bronze, days, enriched, publish, silver, whole
 from quality.contracts import CONTRACTS
 
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
@@ -162,6 +162,15 @@ def test_the_first_delivery_of_users_reaches_the_hours_before_it_and_no_other_do
     enriched(lake, hours, read=whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-04", dead=1)}))
     assert staleness.stale_for_users(EventLog(lake)) == []
     assert stale_after("2026-01-04") == hours
+
+
+def test_hours_that_have_read_a_compacted_version_of_the_users_are_up_to_date(lake: Lake) -> None:
+    hours = ["2026-01-05T23", "2026-01-06T00"]
+    whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05")})
+    enriched(lake, hours, read=another_version(lake, "silver.users"))
+    assert staleness.stale_for_users(EventLog(lake)) == []
+    whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-06")})
+    assert staleness.stale_for_users(EventLog(lake)) == hours[1:]
 
 
 def merged(lake: Lake, *keys: str, read: int) -> None:
