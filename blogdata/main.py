@@ -47,6 +47,10 @@ for command in services_commands.app.registered_commands:
     app.registered_commands.append(command)
 
 
+INTERRUPTED = 130
+"""Exit code of a command that was told to stop."""
+
+
 def main() -> None:
     """Run one command; an error of the platform is one message and its exit code, never a traceback."""
     try:
@@ -59,6 +63,8 @@ def main() -> None:
             raise
         say_error(DiskFull(str(error.filename or "?")))
         sys.exit(DiskFull.exit_code)
-    except KeyboardInterrupt:
-        click.echo("stopped; what was published stays, the rest runs next time", err=True)
-        sys.exit(130)
+    except SystemExit as ended:
+        # Typer makes an exit of an interrupt, and says nothing.
+        if ended.code == INTERRUPTED:
+            click.echo("stopped; what was published stays, the rest runs next time", err=True)
+        raise

@@ -257,6 +257,9 @@ class Pipeline:
         with progress:
             for event in execute_run_iterator(InMemoryJob(subset), run, instance):
                 progress.see(event)
+        if progress.interrupted:
+            # Dagster makes a failure of it, which is no reason to go on with whatever comes after the run.
+            raise KeyboardInterrupt
 
 
 def _accepted(guard: str | None) -> dict[str, str]:

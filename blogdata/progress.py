@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import Any
 
 import dagster as dg
+from dagster._core.errors import DagsterExecutionInterruptedError
+from dagster._utils.error import SerializableErrorInfo
 from rich.status import Status
 
 from blogdata.output import console
@@ -44,6 +46,7 @@ class RunProgress:
     """One run as lines: a line a dataset when it is published, and on a terminal what is going on in between."""
 
     def __init__(self, label: str, outcome: Outcome, *, shown: bool) -> None:
+        self.interrupted = False
         self._label = label
         self._outcome = outcome
         self._shown = shown
@@ -81,6 +84,7 @@ class RunProgress:
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             self._check(event)
         elif event.is_step_failure:
+            self.interrupted = self.interrupted or _was_interrupted(event)
             self._outcome.problems.append(_what_failed(event))
         elif event.is_run_failure and self._outcome.ok:
             self._outcome.problems.append(event.message or "the run failed")
@@ -112,12 +116,22 @@ def _dataset(event: dg.DagsterEvent) -> str:
     return (event.step_key or "").replace("__", ".", 1)
 
 
+def _was_interrupted(event: dg.DagsterEvent) -> bool:
+    error = _first_error(event)
+    return error is not None and error.cls_name == DagsterExecutionInterruptedError.__name__
+
+
+def _first_error(event: dg.DagsterEvent) -> SerializableErrorInfo | None:
+    error = event.step_failure_data.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return error
+
+
 def _what_failed(event: dg.DagsterEvent) -> str:
     data = event.step_failure_data
     if data.user_failure_data is not None and data.user_failure_data.description:
         return f"{_dataset(event)}: {data.user_failure_data.description}"
-    error = data.error
-    while error is not None and error.cause is not None:
-        error = error.cause
+    error = _first_error(event)
     message = error.message.strip() if error else "failed"
     return f"{_dataset(event)}: {message} (the run's log is in the UI: blogdata ui)"

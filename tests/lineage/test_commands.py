@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 import dagster as dg
@@ -15,6 +18,8 @@ from assets.plan import DAILY, WEEKLY
 from blogdata.main import main
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from patterns.core.commit import Commit
+from patterns.core.events import EventLog
 from resources.lake import LakeResource
 
 
@@ -238,3 +243,29 @@ def test_a_damaged_table_is_found_named_and_computed_again(said: Said, deploymen
     assert deployment.contents() == before
     assert deployment.problems() == []
     assert json.loads(said("repair", "--json")[1]) == []
+
+
+def test_an_interrupted_run_says_what_holds_and_the_next_one_does_the_rest(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = deploy("interrupted")
+    made.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b")])
+    monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
+    said = Said(monkeypatch, capsys)
+    record = EventLog.record
+    for asked, dataset in ((signal.SIGTERM, "bronze.visits"), (signal.SIGINT, "silver.visits")):
+
+        def interrupted(log: EventLog, commit: Commit, asked: int = asked, dataset: str = dataset) -> None:
+            if commit.dataset == dataset:
+                os.kill(os.getpid(), asked)
+                time.sleep(60)
+            record(log, commit)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(EventLog, "record", interrupted)
+            code, _, err = said("run")
+        assert (code, err) == (130, "stopped; what was published stays, the rest runs next time\n")
+    assert said("run", "--json")[0] == 0
+    assert made.run().runs == 0
+    assert made.problems() == []
+    assert sorted(made.rows("silver.visits", "page")) == ["/a", "/b"]
