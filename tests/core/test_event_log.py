@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,6 +79,33 @@ def test_what_is_appended_while_it_is_compacted_is_not_lost(lake: Lake, monkeypa
     assert calls == ["append", "overwrite", "append"]
     assert [event.partition for event in EventLog(lake).notes("noted")] == [HOUR]
     assert recorded(lake) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("what", ["a publication", "a note"])
+def test_two_who_begin_it_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    def together(*values: Any, **how: Any) -> None:
+        # Who has lost tries again alone.
+        if next(calls) < 2:
+            barrier.wait(60)
+        write_deltalake(*values, **how)
+
+    def begin(number: int) -> None:
+        if what == "a publication":
+            EventLog(lake).reconcile(["silver.visits"])
+        else:
+            EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=str(number))])
+
+    for attempt in range(5):
+        lake, barrier, calls = Lake(root=str(lake_root / str(attempt))), threading.Barrier(2), itertools.count()
+        published.silver(lake, {HOUR: 7}, read=0)
+        with monkeypatch.context() as patch, ThreadPoolExecutor(2) as both:
+            patch.setattr(events, "write_deltalake", together)
+            list(both.map(begin, range(2)))
+        assert recorded(lake) == [7]
+        noted = sorted(str(event.partition) for event in EventLog(lake).notes("noted"))
+        assert noted == ([] if what == "a publication" else ["0", "1"])
+        commits = sorted(Path(lake.path(EVENTS), "_delta_log").glob("*.json"))
+        assert sum('"metaData"' in commit.read_text() for commit in commits) == 1
 
 
 def test_it_is_tidied_as_it_grows(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,13 @@ WRITING = (
         "tests/core/test_commits.py::test_commits_that_came_after_the_table_was_opened_shift_nothing",
     ),
     in_code(
+        "two begin the event log at once",
+        "platform/patterns/core/events.py",
+        "max_commit_retries=0 if begins else None,",
+        "max_commit_retries=None,",
+        "tests/core/test_event_log.py::test_two_who_begin_it_at_once_begin_one_log",
+    ),
+    in_code(
         "two compact the event log at once",
         "platform/patterns/core/events.py",
         'write_deltalake(log, rows, mode="overwrite", commit_properties=CommitProperties(max_commit_retries=0))',

@@ -96,14 +96,14 @@ class EventLog:
             return
         for _ in range(_TRIES):
             try:
-                self._write(events, self._lake.path(EVENTS), mode="append")
+                self._write(events, self._lake.table(EVENTS))
                 return
-            except CommitFailedError:
-                # Somebody has compacted it meanwhile.
-                continue
+            except DeltaError as error:
+                # Somebody has compacted it meanwhile, or begun it.
+                _require_overtaken(error)
         raise _contended("changed the log", EVENTS)
 
-    def _write(self, events: Sequence[Event], log: DeltaTable | str, **how: Any) -> None:
+    def _write(self, events: Sequence[Event], log: DeltaTable | None, *transactions: Transaction) -> None:
         now = datetime.now(timezone.utc)
         rows = [
             {
@@ -122,12 +122,19 @@ class EventLog:
             }
             for event in events
         ]
+        begins = log is None
+        once = CommitProperties(
+            # Of two that begin a table at once delta-rs commits both, one after the other, unless it may not retry.
+            max_commit_retries=0 if begins else None,
+            app_transactions=list(transactions),
+        )
         write_deltalake(
-            log,
+            self._lake.path(EVENTS) if log is None else log,
             pa.Table.from_pylist(rows, schema=SCHEMA),
+            mode="error" if begins else "append",
             partition_by=["dataset"],
             storage_options=dict(self._lake.storage_options),
-            **how,
+            commit_properties=once,
         )
         table = self._lake.table(EVENTS)
         if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
@@ -251,10 +258,9 @@ class EventLog:
                 return log, 0
             try:
                 added = self._project(dataset, table, recorded, log)
-            except (CommitFailedError, DeltaError) as error:
+            except DeltaError as error:
                 # Somebody else has recorded it meanwhile, or has begun the log.
-                if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
-                    raise
+                _require_overtaken(error)
                 continue
             return (self._lake.table(EVENTS) if added else log), added
         raise _contended("recorded publications", f"{EVENTS}, {dataset}")
@@ -267,12 +273,14 @@ class EventLog:
                 events.extend(_publication_events(dataset, version, int(commit["timestamp"]), info))
         if events:
             # Of two who look at the same log and add events of one dataset, Delta refuses the second.
-            once = CommitProperties(app_transactions=[Transaction(dataset, table.version())])
-            if log is None:
-                self._write(events, self._lake.path(EVENTS), mode="error", commit_properties=once)
-            else:
-                self._write(events, log, mode="append", commit_properties=once)
+            self._write(events, log, Transaction(dataset, table.version()))
         return len(events)
+
+
+def _require_overtaken(error: DeltaError) -> None:
+    """Raise an error again, unless it says that somebody else has committed first."""
+    if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
+        raise error
 
 
 def _contended(what: str, where: str) -> RecordingContended:
