@@ -5,6 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from assets import bronze, gold, live, ops, serving, silver, sources
+from orchestration import dead_runs
 from quality.data_docs import data_docs
 from resources import connections
 from sensors import JOBS, SCHEDULES, SENSORS
@@ -39,7 +40,7 @@ def build(settings: Settings) -> dg.Definitions:
         sensors=SENSORS,
         resources=connections(settings),
         # One process, one session: a step costs what its work costs.
-        executor=dg.in_process_executor,
+        executor=dead_runs.in_process,
     )
 
 

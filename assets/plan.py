@@ -7,8 +7,10 @@ is read from the landing zone and the event log; no table is read and no JVM is 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from assets.held import held_hours
 from assets.staleness import (
     devices_are_stale,
     first_delivery,
@@ -26,12 +28,14 @@ from assets.staleness import (
 )
 from orchestration import replay_planner
 from orchestration.finality import lookback_of
-from orchestration.replay_planner import Link, PlannedRun, Stage, Wanted
+from orchestration.replay_planner import Link, Plan, Stage, Wanted
+from orchestration.shares import DEAD_LETTERS
 from patterns.core.commit import WHOLE_TABLE
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.partitions import Grain, coarser, parse_keys
 from patterns.idempotency import stateful_merger
+from patterns.idempotency.stateful_merger import ReplayTooLong
 from quality.contracts import CONTRACTS
 
 STALE = "its input changed"
@@ -174,26 +178,33 @@ def late(events: EventLog) -> Wanted:
     return replay_planner.spread(LINKS, asked, events, within=stage_of("silver.visits").datasets)
 
 
-def stale(stage: Stage, landing: Path, events: EventLog) -> Wanted:
+def stale(stage: Stage, landing: Path, events: EventLog, *, accepted: Collection[str] = ()) -> Wanted:
     """Give what of a stage must run, decided when its turn comes: the stages before change it.
 
     Args:
         stage: One of the stages.
         landing: The landing zone.
         events: The event log.
+        accepted: Guards that a person has lifted: what waits for their word runs as well.
 
     Returns:
         Its datasets' partitions; those that only follow from an earlier dataset of the stage are among them.
+
+    Raises:
+        ReplayTooLong: More executions would follow than a contract of the stage allows.
     """
     asked = {dataset: dict.fromkeys(STALENESS[dataset](landing, events), STALE) for dataset in stage.datasets}
+    if "silver.visits" in asked and DEAD_LETTERS in accepted:
+        asked["silver.visits"].update(dict.fromkeys(held_hours(events), STALE))
     return replay_planner.spread(LINKS, _of_mains(asked), events, within=stage.datasets)
 
 
 def known(stage: Stage, landing: Path, events: EventLog) -> set[str]:
-    """Give all partitions a stage could run again: what has landed for it, and what it has published."""
+    """Give all partitions a stage could run: what has landed for it, what it has published, and what is stale."""
     found: set[str] = set()
     for dataset in stage.datasets:
         found.update(events.publications(dataset))
+        found.update(STALENESS[dataset](landing, events))
         if dataset in LANDED:
             keys = {partition.key for partition in landed(landing, *LANDED[dataset])}
             found.update(keys if stage.grain is not None else {WHOLE_TABLE} if keys else set())
@@ -239,7 +250,8 @@ def named(dataset: str, partitions: str | None, landing: Path, events: EventLog)
 
     Args:
         dataset: Whose.
-        partitions: As :func:`parse_keys` reads it, or `all`; None for a dataset that is written whole.
+        partitions: As :func:`parse_keys` reads it, or `all`; None for a dataset that is written whole. A range
+            `first..last` stands for what lies in it, any other key must be there.
         landing: The landing zone.
         events: The event log.
 
@@ -269,18 +281,24 @@ def named(dataset: str, partitions: str | None, landing: Path, events: EventLog)
         )
     if stage.grain is None or partitions is None or partitions == "all":
         return there
-    chosen = parse_keys(partitions, stage.grain)
-    unknown = sorted(set(chosen) - set(there))
+    chosen, unknown = set[str](), set[str]()
+    for part in partitions.split(","):
+        keys = set(parse_keys(part, stage.grain))
+        found = keys & set(there)
+        chosen |= found
+        if not found or ".." not in part:
+            unknown |= keys - found
     if unknown:
+        missing = sorted(unknown)
         raise ConfigurationError(
-            what=f"{dataset} has no partition {', '.join(unknown[:3])}{' …' if len(unknown) > 3 else ''}",
+            what=f"{dataset} has no partition {', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}",
             where="partitions",
             next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
         )
-    return chosen
+    return sorted(chosen)
 
 
-def replay(asked: Wanted, events: EventLog) -> list[PlannedRun]:
+def replay(asked: Wanted, events: EventLog) -> Plan:
     """Plan the runs after which everything agrees again with partitions that run again.
 
     Args:
@@ -288,14 +306,28 @@ def replay(asked: Wanted, events: EventLog) -> list[PlannedRun]:
         events: The event log.
 
     Returns:
-        The runs, in order. A watermark that a replay moves shows only when it has run: `blogdata run` then finds the
-        hours whose late rows it decides.
+        The runs, in order, without those of a dataset of which too many executions would follow. A watermark that a
+        replay moves shows only when it has run: `blogdata run` then finds the hours whose late rows it decides.
     """
-    wanted = replay_planner.spread(LINKS, _of_mains(asked), events)
-    return [run for stage in STAGES if is_first(stage) for run in replay_planner.cut(stage, wanted)]
+    refused: dict[str, ReplayTooLong] = {}
+    while True:
+        links = [link for link in LINKS if link.below not in refused]
+        begin = {dataset: keys for dataset, keys in _of_mains(asked).items() if dataset not in refused}
+        try:
+            wanted = replay_planner.spread(links, begin, events)
+        except ReplayTooLong as error:
+            refused[error.where] = error
+        else:
+            runs = [run for stage in STAGES if is_first(stage) for run in replay_planner.cut(stage, wanted)]
+            return Plan(runs=runs, refused=tuple(refused.values()))
 
 
-def outstanding(landing: Path, events: EventLog) -> list[PlannedRun]:
-    """Plan the runs that `blogdata run` would do now, as far as can be told before the first of them has ended."""
+def outstanding(landing: Path, events: EventLog) -> Plan:
+    """Plan the runs that `blogdata run` would do now, as far as can be told before the first of them has ended.
+
+    Hours that wait for a person are not among them; what is said of them is.
+    """
     asked = {dataset: dict.fromkeys(find(landing, events), STALE) for dataset, find in STALENESS.items()}
-    return replay(asked, events)
+    planned = replay(asked, events)
+    waiting = {str(fault): fault for fault in held_hours(events).values()}
+    return replace(planned, refused=(*planned.refused, *waiting.values()))

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
+from assets.held import held
 from assets.partitions import DAYS, HOURS
 from assets.watermarks import moved
-from orchestration.finality import lookback_of
+from orchestration.finality import deciding, lookback_of
 from patterns.core.commit import WHOLE_TABLE, Entry
 from patterns.core.events import EventLog
 from patterns.core.partitions import Grain, coarser
@@ -64,13 +65,29 @@ def devices_are_stale(landing: Path, events: EventLog) -> bool:
 def stale_event_hours(events: EventLog) -> list[str]:
     """Give the event hours that have rows, or had rows, which silver.visits has not seen; late data is nothing else.
 
-    Hours next to them, in which late rows have joined visits of a log, follow when these were published.
+    Hours next to them, in which late rows have joined visits of a log, follow when these were published. Those that
+    wait for a person are not among them (:func:`assets.held.held_hours`).
     """
     published = events.publications("silver.visits")
-    behind = dynamic_late_data_integrator.behind(
+    arrivals = events.publications("bronze.visits")
+    behind = dynamic_late_data_integrator.behind(arrivals, published, source="bronze.visits", breakdown="event_hours")
+    return sorted({*behind, *outdated(published)} - set(held(events, arrivals, published)))
+
+
+def event_hour_inputs(events: EventLog) -> dict[str, str]:
+    """Say of each event hour what a run would find new: the same as long as nothing comes that concerns the hour."""
+    published = events.publications("silver.visits")
+    lines = dynamic_late_data_integrator.state(
         events.publications("bronze.visits"), published, source="bronze.visits", breakdown="event_hours"
     )
-    return sorted({*behind, *outdated(published)})
+    found: dict[str, list[str]] = defaultdict(list)
+    for hour, line in lines.items():
+        found[hour].append(f"{line.rows} rows of version {line.updated}")
+    for hour, version in outdated(published).items():
+        found[hour].append(f"outdated by version {version}")
+    for hour, version in late_users(events).items():
+        found[hour].append(f"users of version {version}")
+    return {hour: ", ".join(told) for hour, told in found.items()}
 
 
 def outdated(published: Mapping[str, Entry]) -> dict[str, int]:
@@ -91,11 +108,10 @@ def stale_same_hours(events: EventLog, dataset: str, above: str) -> list[str]:
     )
 
 
-def stale_periods(events: EventLog, dataset: str, grain: Grain, newest: str | None = None) -> list[str]:
+def stale_periods(events: EventLog, dataset: str, grain: Grain) -> list[str]:
     """Give the days or weeks in which an hour of silver.visits_enriched is newer than what the dataset read.
 
-    Final ones are not among them: those before the lookback of the newest period, which is the one with the newest
-    rows unless another is named.
+    Final ones are not among them: those before the lookback of the newest period with rows that has ended.
     """
     above = "silver.visits_enriched"
     within: dict[str, list[Entry]] = defaultdict(list)
@@ -103,15 +119,23 @@ def stale_periods(events: EventLog, dataset: str, grain: Grain, newest: str | No
         within[coarser(hour, Grain.HOUR, grain)].append(entry)
     published = events.publications(dataset)
     behind = sorted(key for key, entries in within.items() if _is_behind(published.get(key), above, entries))
-    return open_periods(dataset, behind, published, newest or max(within, default=""))
+    return open_periods(dataset, behind, published, max(within, default=""))
 
 
 def open_periods(dataset: str, keys: Iterable[str], published: Mapping[str, Entry], newest: str) -> list[str]:
-    """Give the periods that are not final yet, or were never published."""
+    """Give the periods that are not final yet, or were never published.
+
+    Args:
+        dataset: Whose.
+        keys: Some of its periods.
+        published: Period to its newest publication.
+        newest: The newest period with rows.
+    """
     lookback = lookback_of(CONTRACTS[dataset])
     if lookback is None:
         return list(keys)
-    return [key for key in keys if key not in published or not lookback.is_final(key, newest)]
+    execution = deciding(newest, lookback.grain)
+    return [key for key in keys if key not in published or not lookback.is_final(key, execution)]
 
 
 def whole_is_stale(events: EventLog, dataset: str, above: str) -> bool:
@@ -121,7 +145,12 @@ def whole_is_stale(events: EventLog, dataset: str, above: str) -> bool:
 
 
 def stale_for_users(events: EventLog) -> list[str]:
-    """Give the event hours that were enriched before a delivery of users that tells of them had come.
+    """Give the event hours that were enriched before a delivery of users that tells of them had come."""
+    return list(late_users(events))
+
+
+def late_users(events: EventLog) -> dict[str, int]:
+    """Give the event hours that were enriched before the newest delivery that tells of them, each with its version.
 
     One of their day or before does, and the first one, whose users have been there since they registered.
     """
@@ -140,11 +169,11 @@ def stale_for_users(events: EventLog) -> list[str]:
     days = [day for day, _ in deliveries]
     first = bisect_right(days, first_delivery(published) or "")
     newest = list(accumulate((version for _, version in deliveries), max))
-    stale = []
+    stale = {}
     for hour, entry in sorted(events.publications("silver.visits_enriched").items()):
         told = max(bisect_right(days, hour[:10]), first)
         if told and newest[told - 1] > read[bisect_right(made, entry.inputs.get("silver.users", -1))]:
-            stale.append(hour)
+            stale[hour] = newest[told - 1]
     return stale
 
 
@@ -162,8 +191,8 @@ def first_delivery(published: Mapping[str, Entry]) -> str | None:
     return min((day for day, entry in published.items() if usable_rows(entry)), default=None)
 
 
-def stale_late_hours(events: EventLog) -> list[str]:
-    """Give the hours of arrival whose watermark has moved since their late rows were captured."""
+def stale_late_hours(events: EventLog) -> dict[str, str]:
+    """Give the hours of arrival whose watermark has moved since their late rows were captured, with the new ones."""
     return moved(events.publications("bronze.visits"), events.publications("silver.late_visits"))
 
 

@@ -35,15 +35,15 @@ def mark(watermark: datetime | None) -> str:
     return "no watermark" if watermark is None else f"watermark {watermark.isoformat()}"
 
 
-def moved(arrivals: Mapping[str, Entry], captured: Mapping[str, Entry]) -> list[str]:
-    """Give the hours whose late rows were told by a watermark that is no longer theirs.
+def moved(arrivals: Mapping[str, Entry], captured: Mapping[str, Entry]) -> dict[str, str]:
+    """Give the hours whose late rows were told by a watermark that is no longer theirs, each with the one it has.
 
     Args:
         arrivals: Publications of bronze.visits.
         captured: Publications of silver.late_visits.
     """
-    keys = sorted(set(arrivals) & set(captured))
-    return [key for key, held in watermarks(arrivals, keys).items() if captured[key].landed != mark(held)]
+    now = {key: mark(held) for key, held in watermarks(arrivals, sorted(set(arrivals) & set(captured))).items()}
+    return {key: held for key, held in now.items() if captured[key].landed != held}
 
 
 def _instant(text: str | None) -> datetime | None:

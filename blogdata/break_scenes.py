@@ -78,7 +78,7 @@ class Story:
         """
         from blogdata.pipeline import Pipeline
 
-        planned = plan.outstanding(self.settings.landing, self.events) if runs is None else runs
+        planned = plan.outstanding(self.settings.landing, self.events).runs if runs is None else runs
         self.tell(why)
         for run in planned:
             self.tell(f"  planned: {', '.join(run.datasets)} {_span(run.keys)}")
@@ -152,7 +152,7 @@ def kill_writer(story: Story) -> None:
     key = story.draw.choice(sorted(story.events.publications(dataset)))
     table = Path(Lake(root=str(story.settings.lake)).path(dataset))
     before = _newest(table)
-    runs = plan.replay({dataset: {key: ASKED}}, story.events)
+    runs = plan.replay({dataset: {key: ASKED}}, story.events).runs
     spark_connect.ensure(story.settings)
     with _killer(story, table) as killed:
         story.run(f"{dataset} {key} is run again, with all that has read it", runs)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True)
 
+_NAMED = 5
+"""Partitions that are named one by one."""
 Landing = Annotated[Path | None, typer.Option(help="The landing zone; the deployment's own when not given.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -104,6 +106,8 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Land corrected dead letters in the hours they belong to; `blogdata run` then publishes what they touch."""
+    from assets import corrected
+    from patterns.core.events import EventLog
     from patterns.core.lake import Lake
     from patterns.error_management import dead_letter_replay
     from services.config import load
@@ -111,10 +115,11 @@ def replay(
     if not file.is_file():
         raise ConfigurationError(what="there is no such file", where=str(file), next_step="name a file of corrections")
     settings = load()
-    with file.open(encoding="utf-8") as lines:
+    with file.open("rb") as lines:
         corrections = dead_letter_replay.read(lines, str(file))
     hours = sorted({correction.arrival_hour for correction in corrections})
-    table = Lake(root=str(settings.lake)).table("bronze.dead_letters")
+    lake = Lake(root=str(settings.lake))
+    table = lake.table("bronze.dead_letters")
     columns = ["source_file", "source_offset"]
     dead = (
         []
@@ -124,11 +129,20 @@ def replay(
     result = dead_letter_replay.land(
         corrections, [(row["source_file"], row["source_offset"]) for row in dead], settings.landing
     )
+    stale = corrected.stale(corrections, settings.landing, EventLog(lake))
     if as_json:
-        say_json({"files": result.files, "stale": result.hours})
+        say_json({"files": result.files, "landed": result.landed, "stale": stale})
         return
-    typer.echo(f"{len(result.files)} correction(s) landed; stale now: bronze.visits {', '.join(result.hours)}")
-    typer.echo("publish them and everything downstream: blogdata run")
+    there = len(result.files) - len(result.landed)
+    typer.echo(f"{len(result.landed)} correction(s) landed" + (f", {there} were there already" if there else ""))
+    if not stale:
+        typer.echo("nothing is stale because of them: they are published")
+        return
+    typer.echo("stale now:")
+    for dataset, keys in stale.items():
+        shown = ", ".join(keys) if len(keys) <= _NAMED else f"{keys[0]} … {keys[-1]} ({len(keys)})"
+        typer.echo(f"  {dataset:<26} {shown}")
+    typer.echo("publish all of it: blogdata run")
 
 
 def _landing(given: Path | None) -> Path:

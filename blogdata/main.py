@@ -22,7 +22,7 @@ from blogdata import (
     ui_command,
     versions_command,
 )
-from blogdata.output import say_error
+from blogdata.output import for_the_rest, say_error
 from patterns.core.errors import DiskFull, PlatformError
 
 app = typer.Typer(
@@ -66,5 +66,5 @@ def main() -> None:
     except SystemExit as ended:
         # Typer makes an exit of an interrupt, and says nothing.
         if ended.code == INTERRUPTED:
-            click.echo("stopped; what was published stays, the rest runs next time", err=True)
+            click.echo(f"stopped; what was published stays; {for_the_rest()}", err=True)
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from typing import Any
 
@@ -31,6 +32,11 @@ def agreed(question: str, *, otherwise: str) -> bool:
         return typer.confirm(question)
     console.print(otherwise)
     return False
+
+
+def for_the_rest() -> str:
+    """Say how to have what this command has not done: the command, as it was typed."""
+    return f"for the rest run again: {shlex.join(['blogdata', *sys.argv[1:]])}"
 
 
 def say_json(value: Any) -> None:

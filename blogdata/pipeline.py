@@ -13,6 +13,7 @@ from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run_iterator
 
 from assets import plan
+from assets.held import held_hours
 from assets.plan import STAGES
 from assets.serving.daily_stats import DATASET as SERVING
 from assets.serving.daily_stats import SCHEMA, SERVED
@@ -22,14 +23,16 @@ from blogdata.progress import Outcome, RunProgress
 from orchestration import dead_runs, owners, replay_planner, sinks, storage_faults
 from orchestration.dataset import ACCEPT, key_of, range_tags
 from orchestration.replay_planner import ASKED, PlannedRun, Stage, Wanted
+from orchestration.shares import DEAD_LETTERS
 from orchestration.step import FOLLOWED
 from patterns.core import names
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
-from patterns.core.partitions import Grain, start_of
+from patterns.core.partitions import Grain, contiguous, start_of
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.fast_metadata_cleaner import FROZEN
+from patterns.idempotency.stateful_merger import ReplayTooLong
 from patterns.ingestion.full_loader import SIZE
 from patterns.ingestion.log_splitter import pending
 from quality.contracts import CONTRACTS
@@ -40,8 +43,10 @@ from services.config import Settings
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """The run's log is in Dagster's storage; on the terminal it would drown the progress."""
 _LOOK_AGAIN_SECONDS = 1.0
-GUARDS = (SIZE, FROZEN)
+GUARDS = (SIZE, FROZEN, DEAD_LETTERS)
 """What a person can lift for a run."""
+HELD = "silver.visits"
+"""What is not computed from hours of mostly dead letters before a person has looked."""
 HOURLY_LOGS = dg.AssetKey(["landing", "hourly_access_logs"])
 
 
@@ -77,6 +82,7 @@ class Pipeline:
         """
         self._settings = settings
         self._quiet = quiet
+        self._accepted = frozenset([accept] if accept else [])
         self._tags = {**_accepted(accept), "blogdata/trigger": command}
         self._lake = Lake(root=str(settings.lake))
         self._events = EventLog(self._lake)
@@ -109,11 +115,18 @@ class Pipeline:
                 self._serve(instance, window, select, outcome)
             # Nothing reads it, and its replays may be refused: it keeps nobody waiting.
             if outcome.ok:
-                self._stage(instance, today, window, select, outcome)
+                waiting = self._waiting(window, select)
+                try:
+                    self._stage(instance, today, window, select, outcome)
+                except ReplayTooLong as error:
+                    outcome.problems.append(str(error))
+                outcome.problems += waiting
         return outcome
 
     def replay(self, runs: Sequence[PlannedRun]) -> Outcome:
         """Run what was planned; the first run that fails ends it, because the later ones would read its output.
+
+        Nothing keeps what is left then, and staleness may not find it: whoever wants it asks for all of it again.
 
         Args:
             runs: In their order.
@@ -153,8 +166,9 @@ class Pipeline:
     ) -> None:
         chosen = plan.chosen(stage, select)
         if plan.is_first(stage) and (window is not None or select):
-            stale = plan.stale(stage, self._settings.landing, self._events)
-            there = plan.known(stage, self._settings.landing, self._events).union(*stale.values())
+            there = plan.known(stage, self._settings.landing, self._events)
+            if HELD in stage.datasets and DEAD_LETTERS in self._accepted:
+                there |= held_hours(self._events).keys()
             keys = [key for key in there if window is None or stage.grain is None or window.holds(key, stage.grain)]
             self._all(instance, stage, {dataset: dict.fromkeys(keys, ASKED) for dataset in chosen}, outcome)
         elif stage.grain is None:
@@ -169,7 +183,8 @@ class Pipeline:
             return
         if window is None and not select:
             with postgres.connected(postgres.ensure(self._settings)) as connection:
-                days = sinks.stale(self._events, SERVED, transactional_sink.served(connection, SCHEMA))
+                served = transactional_sink.served(connection, SCHEMA)
+                days = sinks.stale(self._lake, self._events, SERVED, served)
         else:
             there = sinks.complete(self._events, SERVED)
             days = [day for day in there if window is None or window.holds(day, Grain.DAY)]
@@ -204,12 +219,22 @@ class Pipeline:
                 dead_runs.settle(instance)
 
     def _stale(self, stage: Stage, chosen: Sequence[str], within: Collection[str] | None = None) -> Wanted:
-        found = plan.stale(stage, self._settings.landing, self._events)
+        found = plan.stale(stage, self._settings.landing, self._events, accepted=self._accepted)
         return {
             dataset: {key: why for key, why in keys.items() if within is None or key in within}
             for dataset, keys in found.items()
             if dataset in chosen
         }
+
+    def _waiting(self, window: Window | None, select: Sequence[str]) -> list[str]:
+        """Say which hours wait for a person, once for each reason: everything else has been done."""
+        if not plan.chosen(plan.stage_of(HELD), select):
+            return []
+        waiting: dict[str, list[str]] = {}
+        for hour, fault in sorted(held_hours(self._events).items()):
+            if window is None or window.holds(hour, Grain.HOUR):
+                waiting.setdefault(str(fault), []).append(hour)
+        return [f"{HELD} {_ranges(hours)} waits for a person: {fault}" for fault, hours in waiting.items()]
 
     def _busy(self, instance: dg.DagsterInstance, stage: Stage) -> frozenset[str]:
         if stage.grain is not Grain.HOUR:
@@ -260,6 +285,11 @@ class Pipeline:
         if progress.interrupted:
             # Dagster makes a failure of it, which is no reason to go on with whatever comes after the run.
             raise KeyboardInterrupt
+
+
+def _ranges(hours: Sequence[str]) -> str:
+    spans = [span.keys for span in contiguous(hours, Grain.HOUR)]
+    return ", ".join(keys[0] if len(keys) == 1 else f"{keys[0]}..{keys[-1]}" for keys in spans)
 
 
 def _accepted(guard: str | None) -> dict[str, str]:

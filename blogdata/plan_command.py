@@ -49,21 +49,25 @@ def plan(
             raise ConfigurationError(
                 what="partitions of which dataset?", where="--partitions", next_step="add: --replay DATASET"
             )
-        runs = blog.outstanding(settings.landing, events)
+        planned = blog.outstanding(settings.landing, events)
     else:
         keys = blog.named(replay, partitions, settings.landing, events)
-        runs = blog.replay({replay: dict.fromkeys(keys, ASKED)}, events)
-    past = Past(events)
+        planned = blog.replay({replay: dict.fromkeys(keys, ASKED)}, events)
+    runs, past, outcome = planned.runs, Past(events), None
     if as_json:
         told: dict[str, Any] = {"runs": [_as_json(run, past) for run in runs]}
+        if planned.refused:
+            told["refused"] = [str(error) for error in planned.refused]
         outcome = _run(settings, runs, quiet=True) if runs and yes else None
         say_json(told if outcome is None else {**told, "result": outcome.as_json()})
-    else:
+    elif runs or not planned.refused:
         _show(runs, past)
         wanted = runs and (yes or agreed("run it?", otherwise="nothing was run; to run it: --yes"))
         outcome = _run(settings, runs, quiet=False) if wanted else None
         if outcome is not None:
             say(outcome)
+    if planned.refused:
+        raise planned.refused[0]
     if outcome is not None and not outcome.ok:
         raise typer.Exit(1)
 

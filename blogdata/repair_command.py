@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.output import agreed, console, say_json
+from blogdata.output import agreed, console, say_error, say_json
 from patterns.core import damage, names
 from patterns.core.damage import Damage
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
+from patterns.core.store_faults import LogDamaged
 from quality.contracts import CONTRACTS
 from services.config import load
 
@@ -49,9 +50,19 @@ def repair(
     if not (yes or agreed(question, otherwise="nothing was mended; to mend it: --yes")):
         raise typer.Exit(1)
     events = EventLog(lake)
+    beyond: list[LogDamaged] = []
     for name in damaged:
-        _mend(lake, events, name)
-    console.print("now run: blogdata run")
+        try:
+            _mend(lake, events, name)
+        except LogDamaged as error:
+            # The others are mended all the same.
+            beyond.append(error)
+    if len(beyond) < len(damaged):
+        console.print("now run: blogdata run")
+    for error in beyond[1:]:
+        say_error(error)
+    if beyond:
+        raise beyond[0]
 
 
 def _mend(lake: Lake, events: EventLog, name: str) -> None:
@@ -60,7 +71,7 @@ def _mend(lake: Lake, events: EventLog, name: str) -> None:
     while damages := damage.inspect(lake, name, contract.partition_column):
         for done in damage.mend(lake, events, contract, damages):
             console.print(f"{name}: {done}", markup=False)
-        if all(one.kind is damage.Kind.DATA for one in damages):
+        if all(one.partition is not None for one in damages):
             return
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blogdata.output import console, say_json
+from blogdata.output import console, for_the_rest, say_json
 from patterns.core.errors import ConfigurationError
 from services.config import load
 
@@ -34,7 +34,7 @@ def run(
         str | None,
         typer.Option(
             help="Lift a guard for this run: size (a full load has far fewer or more rows than the last), frozen "
-            "(a week of a frozen year is replaced)"
+            "(a week of a frozen year is replaced), dead_letters (go on without lines though too many are rejected)"
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
@@ -74,16 +74,19 @@ def _moment(text: str, option: str) -> datetime:
 
 def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
     """Say what ran, or why nothing did."""
-    if not outcome.runs:
+    if outcome.ok and not outcome.runs:
         console.print(f"nothing to do: {nothing}")
         return
-    console.print(
-        f"{'done' if outcome.ok else 'FAILED'} in {outcome.seconds:.0f} s: "
-        f"{outcome.runs} runs, {outcome.rows:,} rows published"
-    )
+    if outcome.runs:
+        console.print(
+            f"{'done' if outcome.ok else 'FAILED'} in {outcome.seconds:.0f} s: "
+            f"{outcome.runs} runs, {outcome.rows:,} rows published"
+        )
     for problem in outcome.problems:
         console.print(problem, style="red", markup=False)
     if outcome.ok:
         console.print(
             "look at it:  blogdata ledger   ·   blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui"
         )
+    else:
+        console.print(f"what was published stays; {for_the_rest()}", markup=False)

@@ -42,6 +42,7 @@ def stream(
     from orchestration import stream as streams
     from orchestration.stream import Place
     from patterns.error_management.checkpointer import appended
+    from patterns.error_management.late_data_detector import LateShare
     from patterns.ingestion.streamed_files import misnamed_in, told_misnamed
     from resources.spark import SparkResource
 
@@ -106,3 +107,6 @@ def stream(
         console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()), markup=False)
         if misnamed:
             console.print(told_misnamed(sorted(misnamed)), markup=False)
+        for name in STREAM.without_late:
+            if warning := LateShare.of(appended(lake, name)).warning:
+                console.print(f"{name}: {warning}", markup=False)

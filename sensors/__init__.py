@@ -3,6 +3,7 @@
 import dagster as dg
 
 from sensors import jobs
+from sensors.dead_runs import end_dead_runs
 from sensors.landing import access_logs_landed, devices_landed, hour_is_ready, users_landed
 from sensors.late_data import late_data, watermark_moved
 from sensors.live import visits_landed
@@ -25,6 +26,7 @@ SENSORS = (
     late_data,
     watermark_moved,
     replay_runs,
+    end_dead_runs,
     downstream,
 )
 __all__ = ["JOBS", "SCHEDULES", "SENSORS"]

@@ -9,15 +9,15 @@ from dataclasses import replace
 import dagster as dg
 
 from assets.staleness import devices_are_stale, landed, misnamed, not_published
+from patterns.core.commit import WHOLE_TABLE, Entry
 from patterns.core.partitions import Grain
 from patterns.ingestion.log_splitter import pending
 from patterns.ingestion.readiness_marker import LandedPartition, late_files
 from resources.lake import LakeResource
-from sensors import jobs
+from sensors import asking, jobs, under_way
 from sensors.cursor import Seen
 
-MOST_AT_ONCE = 24
-"""Runs one tick asks for; the rest follows at the next tick, so that a large delivery does not flood the queue."""
+_QUIET = "everything that has landed completely is published"
 
 
 @dg.sensor(
@@ -27,18 +27,17 @@ MOST_AT_ONCE = 24
     tags={"pattern/readiness-marker": ""},
 )
 def hour_is_ready(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Ask for one run per complete hour and content."""
+    """Ask for each complete hour whose content is not the published one."""
     seen = Seen.read(context.cursor)
     ready = landed(lake.landing_path, "visits", Grain.HOUR)
-    fresh, known = _news(ready, seen, lake, "bronze.visits")
-    for hour in fresh:
-        if seen.knows(hour.key):
-            names = ", ".join(file.name for file in late_files(hour)) or "its files changed"
-            context.log.warning(f"hour {hour.key} changed after it was complete: {names}")
-        if hour.empty:
-            context.log.warning(f"hour {hour.key} is flagged as complete and has no data")
-    strange = _report_misnamed(context, lake, "visits", Grain.HOUR, seen)
-    return _requests(fresh, seen.cursor([*fresh, *known, *strange], ready))
+    result = _ask(
+        context, lake, "bronze.visits", ready, seen, _report_misnamed(context, lake, "visits", Grain.HOUR, seen)
+    )
+    asked = {request.partition_key for request in result.run_requests or ()}
+    for hour in ready:
+        if hour.key in asked:
+            _warn(context, hour, known=seen.knows(hour.key))
+    return result
 
 
 @dg.sensor(
@@ -48,12 +47,10 @@ def hour_is_ready(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg
     tags={"pattern/readiness-marker": ""},
 )
 def users_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Ask for one run per complete delivery and content."""
+    """Ask for each complete delivery whose content is not the published one."""
     seen = Seen.read(context.cursor)
     ready = landed(lake.landing_path, "users", Grain.DAY)
-    fresh, known = _news(ready, seen, lake, "bronze.users")
-    strange = _report_misnamed(context, lake, "users", Grain.DAY, seen)
-    return _requests(fresh, seen.cursor([*fresh, *known, *strange], ready))
+    return _ask(context, lake, "bronze.users", ready, seen, _report_misnamed(context, lake, "users", Grain.DAY, seen))
 
 
 @dg.sensor(
@@ -63,14 +60,16 @@ def users_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
     tags={"pattern/readiness-marker": ""},
 )
 def devices_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Ask for one run per newest delivery and content."""
+    """Ask for the newest delivery while its content is not the published one."""
     seen = Seen.read(context.cursor)
     newest = landed(lake.landing_path, "devices", Grain.DAY)[-1:]
-    fresh = seen.changed(newest)
-    stale = fresh and devices_are_stale(lake.landing_path, lake.events)
-    requests = [dg.RunRequest(run_key=f"{day.key}/{day.fingerprint}") for day in fresh if stale]
     strange = _report_misnamed(context, lake, "devices", Grain.DAY, seen)
-    return _result(requests, seen.cursor([*fresh, *strange], newest))
+    changed = seen.changed(newest)
+    stale = changed if changed and devices_are_stale(lake.landing_path, lake.events) else []
+    published = lake.events.publications("bronze.devices").get(WHOLE_TABLE) if stale else None
+    requests = [dg.RunRequest(run_key=_content("bronze.devices", day, published)) for day in stale]
+    done = [day for day in changed if day not in stale]
+    return asking.ask(context.instance, requests, quiet=_QUIET, cursor=seen.cursor([*done, *strange], newest))
 
 
 @dg.sensor(
@@ -79,21 +78,48 @@ def devices_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
     description="Starts the split of access logs that are new or have grown",
     tags={"pattern/passthrough-replicator": ""},
 )
-def access_logs_landed(lake: LakeResource) -> dg.SensorResult:
-    """Ask for one run per set of waiting logs and their sizes."""
+def access_logs_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Ask for one split of all the waiting logs, at their sizes."""
     waiting = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in pending(lake.landing_path)]
     requests = [dg.RunRequest(run_key=json.dumps(waiting))] if waiting else []
-    return _result(requests, None)
+    return asking.ask(context.instance, requests, quiet=_QUIET)
 
 
-def _news(
-    ready: Sequence[LandedPartition], seen: Seen, lake: LakeResource, dataset: str
-) -> tuple[list[LandedPartition], list[LandedPartition]]:
-    """Give what is to be run, the oldest first, and what a person or the command line has run already."""
+def _ask(
+    context: dg.SensorEvaluationContext,
+    lake: LakeResource,
+    dataset: str,
+    ready: Sequence[LandedPartition],
+    seen: Seen,
+    strange: Sequence[LandedPartition],
+) -> dg.SensorResult:
     changed = seen.changed(ready)
-    stale = set(not_published(changed, lake.events.publications(dataset))) if changed else set()
-    fresh = [partition for partition in changed if partition.key in stale]
-    return fresh[:MOST_AT_ONCE], [partition for partition in changed if partition.key not in stale]
+    published = lake.events.publications(dataset, [partition.key for partition in changed])
+    stale = set(not_published(changed, published))
+    # What a claim is on is being computed by the command line; it is asked for when that has died.
+    held = under_way.claims(lake.lake, dataset).held() if stale else {}
+    requests = [
+        dg.RunRequest(run_key=_content(dataset, partition, published.get(partition.key)), partition_key=partition.key)
+        for partition in changed
+        if partition.key in stale and partition.key not in held
+    ]
+    # Remembered is what is published: a run that was asked for may fail.
+    done = [partition for partition in changed if partition.key not in stale]
+    return asking.ask(context.instance, requests, quiet=_QUIET, cursor=seen.cursor([*done, *strange], ready))
+
+
+def _content(dataset: str, partition: LandedPartition, published: Entry | None) -> str:
+    # What is taken back has the fingerprint it had before: it is told from that by what it replaces.
+    replaced = "nothing" if published is None else f"version {published.version}"
+    return f"{dataset} {partition.key} {partition.fingerprint} over {replaced}"
+
+
+def _warn(context: dg.SensorEvaluationContext, hour: LandedPartition, *, known: bool) -> None:
+    late = ", ".join(file.name for file in late_files(hour))
+    if known or late:
+        context.log.warning(f"hour {hour.key} changed after it was complete: {late or 'its files changed'}")
+    if hour.empty:
+        context.log.warning(f"hour {hour.key} is flagged as complete and has no data")
 
 
 def _report_misnamed(
@@ -109,17 +135,3 @@ def _report_misnamed(
             "in the future, or before the first partition"
         )
     return strange
-
-
-def _requests(fresh: Sequence[LandedPartition], cursor: str) -> dg.SensorResult:
-    # The run key makes a tick that died before its cursor was kept ask for the same run again, not for a second one.
-    requests = [
-        dg.RunRequest(run_key=f"{partition.key}/{partition.fingerprint}", partition_key=partition.key)
-        for partition in fresh
-    ]
-    return _result(requests, cursor)
-
-
-def _result(requests: Sequence[dg.RunRequest], cursor: str | None) -> dg.SensorResult:
-    quiet = None if requests else "nothing has landed completely that was not seen before"
-    return dg.SensorResult(run_requests=list(requests), skip_reason=quiet, cursor=cursor)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 
 import dagster as dg
 
 from assets.plan import STALE, late, stage_of
-from assets.staleness import outdated, stale_late_hours
+from assets.staleness import event_hour_inputs, stale_late_hours
 from orchestration import replay_planner
 from orchestration.dataset import key_of
 from orchestration.replay_planner import Wanted
+from patterns.core.events import EventLog
 from resources.lake import LakeResource
-from sensors import jobs, under_way
-from sensors.landing import MOST_AT_ONCE
+from sensors import asking, jobs, under_way
 
 
 @dg.sensor(
@@ -24,7 +24,7 @@ from sensors.landing import MOST_AT_ONCE
 )
 def late_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     """Compare, per event hour, what bronze and the users have with what silver has read; all is in the event log."""
-    return _requests(context, lake, late(lake.events), of="silver.visits", after=("bronze.visits", "silver.users"))
+    return _ask(context, lake, late(lake.events), of="silver.visits", reads=event_hour_inputs)
 
 
 @dg.sensor(
@@ -36,11 +36,16 @@ def late_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.Sen
 def watermark_moved(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     """Compare the watermark each hour was judged by with the one it has now."""
     wanted = {"silver.late_visits": dict.fromkeys(stale_late_hours(lake.events), STALE)}
-    return _requests(context, lake, wanted, of="silver.late_visits", after=("bronze.visits",))
+    return _ask(context, lake, wanted, of="silver.late_visits", reads=stale_late_hours)
 
 
-def _requests(
-    context: dg.SensorEvaluationContext, lake: LakeResource, wanted: Wanted, *, of: str, after: Sequence[str]
+def _ask(
+    context: dg.SensorEvaluationContext,
+    lake: LakeResource,
+    wanted: Wanted,
+    *,
+    of: str,
+    reads: Callable[[EventLog], Mapping[str, str]],
 ) -> dg.SensorResult | dg.SkipReason:
     planned = {hour: run.datasets for run in replay_planner.cut(stage_of(of), wanted) for hour in run.keys}
     if not planned:
@@ -50,16 +55,13 @@ def _requests(
     waiting = sorted(planned.keys() - busy)
     if not waiting:
         return dg.SkipReason(f"all {len(planned)} hours that have not seen all of their rows are under way")
-    # An hour is asked for once per state of its inputs: a run that failed is a person's, not this sensor's.
-    state = ".".join(str(version) for version in lake.lake.versions(after).values())
-    by = outdated(lake.events.publications(of))
-    return dg.SensorResult(
-        run_requests=[
-            dg.RunRequest(
-                run_key=f"{hour}@{state}.{by[hour]}" if hour in by else f"{hour}@{state}",
-                partition_key=hour,
-                asset_selection=[key_of(dataset) for dataset in planned[hour]],
-            )
-            for hour in waiting[:MOST_AT_ONCE]
-        ]
-    )
+    state = reads(lake.events)
+    requests = [
+        dg.RunRequest(
+            run_key=f"{of} {hour}, {state.get(hour)}",
+            partition_key=hour,
+            asset_selection=[key_of(dataset) for dataset in planned[hour]],
+        )
+        for hour in waiting
+    ]
+    return asking.ask(context.instance, requests, quiet="")

@@ -1,5 +1,8 @@
 """Replays from the UI: a job plans one and keeps it, a sensor carries it out, one run after the other."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import dagster as dg
 
 from assets import plan
@@ -36,12 +39,18 @@ def plan_replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
     try:
         names.known([config.dataset], CONTRACTS, where="dataset")
         keys = plan.named(config.dataset, config.partitions or None, access.landing_path, access.events)
-        runs = plan.replay({config.dataset: dict.fromkeys(keys, ASKED)}, access.events)
+        planned = plan.replay({config.dataset: dict.fromkeys(keys, ASKED)}, access.events)
+        if planned.refused and not planned.runs:
+            raise planned.refused[0]
     except PlatformError as error:
         raise failure(context, error) from error
     if not config.only_plan:
-        replays.ask(access.lake, access.events, config.dataset, runs, context.run_id)
-    context.add_output_metadata({"runs": len(runs), "plan": _table(runs, Past(access.events))})
+        replays.ask(access.lake, access.events, config.dataset, planned.runs, context.run_id)
+    told: dict[str, Any] = {"runs": len(planned.runs), "plan": _table(planned.runs, Past(access.events))}
+    if planned.refused:
+        told["left out"] = "\n".join(str(error) for error in planned.refused)
+        context.log.error(told["left out"])
+    context.add_output_metadata(told)
 
 
 @dg.job(
@@ -94,7 +103,7 @@ def _failed(instance: dg.DagsterInstance, asked: Replay, number: int) -> str | N
     return newest[0].run_id if newest and newest[0].status == dg.DagsterRunStatus.FAILURE else None
 
 
-def _table(runs: list[PlannedRun], past: Past) -> dg.TableMetadataValue:
+def _table(runs: Sequence[PlannedRun], past: Past) -> dg.TableMetadataValue:
     records = []
     for run in runs:
         estimate = past.estimate(run)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 
 import dagster as dg
 
 from assets.staleness import stale_periods
 from orchestration.finality import lookback_of
-from patterns.core.partitions import Grain, key_of
+from patterns.core.partitions import Grain, between, key_of
 from patterns.error_management import static_late_data_integrator
 from quality.contracts import CONTRACTS
 from resources.lake import LakeResource
@@ -22,7 +23,7 @@ from sensors import jobs
     job=jobs.daily,
     description="The gold datasets of yesterday, and of the days before it that late rows have touched",
 )
-def daily_at_two(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest]:
+def daily_at_two(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask for the day that has ended, and after it for those that are behind."""
     return _with_behind(context, lake, Grain.DAY, "gold.visits_cube_daily", "gold.page_stats")
 
@@ -32,7 +33,7 @@ def daily_at_two(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> l
     job=jobs.weekly,
     description="The gold datasets of last week, and of the weeks before it that late rows have touched",
 )
-def weekly_on_monday(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest]:
+def weekly_on_monday(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask for the week that has ended, and after it for those that are behind."""
     return _with_behind(context, lake, Grain.WEEK, "gold.visits_cube_weekly")
 
@@ -43,7 +44,9 @@ def weekly_on_monday(context: dg.ScheduleEvaluationContext, lake: LakeResource) 
     description="The referral statistics of yesterday, and of the days before it that late rows still change",
     tags={"pattern/static-late-data-integrator": ""},
 )
-def referrals_at_half_past_two(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest]:
+def referrals_at_half_past_two(
+    context: dg.ScheduleEvaluationContext, lake: LakeResource
+) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask for the day that has ended, and after it for what its lookback finds."""
     return _with_lookback(context, lake, "gold.referral_stats", Grain.DAY)
 
@@ -54,15 +57,19 @@ def referrals_at_half_past_two(context: dg.ScheduleEvaluationContext, lake: Lake
     description="The page views of last week, and of the weeks before it that late rows still change",
     tags={"pattern/static-late-data-integrator": "", "pattern/fast-metadata-cleaner": ""},
 )
-def visits_weekly_on_monday(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest]:
+def visits_weekly_on_monday(
+    context: dg.ScheduleEvaluationContext, lake: LakeResource
+) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask for the week that has ended, and after it for what its lookback finds."""
     return _with_lookback(context, lake, "gold.visits_weekly", Grain.WEEK)
 
 
 def _with_behind(
     context: dg.ScheduleEvaluationContext, lake: LakeResource, grain: Grain, *datasets: str
-) -> list[dg.RunRequest]:
-    current = key_of(context.scheduled_execution_time - grain.length, grain)
+) -> list[dg.RunRequest] | dg.SkipReason:
+    current, newest = _executions(context, grain)
+    if current != newest:
+        return dg.SkipReason(f"the tick of {newest} asks for all that is behind")
     # Conditions ask for a period when all of its hours are there; when one never comes, nobody else asks.
     behind = {key for dataset in datasets for key in stale_periods(lake.events, dataset, grain) if key < current}
     return _requests(current, [current, *sorted(behind)])
@@ -70,18 +77,30 @@ def _with_behind(
 
 def _with_lookback(
     context: dg.ScheduleEvaluationContext, lake: LakeResource, dataset: str, grain: Grain
-) -> list[dg.RunRequest]:
+) -> list[dg.RunRequest] | dg.SkipReason:
     lookback = lookback_of(CONTRACTS[dataset])
     assert lookback is not None
-    current = key_of(context.scheduled_execution_time - grain.length, grain)
-    # The period that runs now has begun, with rows in it: what is final is decided by the one that has ended.
-    touched = stale_periods(lake.events, dataset, grain, current)
+    current, newest = _executions(context, grain)
+    if current not in static_late_data_integrator.collapse(between(current, newest, grain), lookback):
+        return dg.SkipReason(f"{current} lies in the window of a later tick that is due")
+    touched = stale_periods(lake.events, dataset, grain)
     return _requests(current, static_late_data_integrator.due(current, touched, lookback))
+
+
+def _executions(context: dg.ScheduleEvaluationContext, grain: Grain) -> tuple[str, str]:
+    """Give the period a tick asks for, and that of the newest tick: after an outage Dagster makes up for several."""
+    due = context.scheduled_execution_time
+    overtaken_by = max(0, (_now() - due) // grain.length)
+    return key_of(due - grain.length, grain), key_of(due + (overtaken_by - 1) * grain.length, grain)
 
 
 def _requests(current: str, keys: Sequence[str]) -> list[dg.RunRequest]:
     # One execution a period, whatever it finds: a tick that is repeated asks for the same runs.
     return [dg.RunRequest(run_key=f"{current}/{key}", partition_key=key) for key in keys]
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 data_docs_at_four = dg.ScheduleDefinition(

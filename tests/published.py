@@ -38,9 +38,20 @@ def land(lake: LakeResource, table: str, key: str, files: Mapping[str, str], *, 
     return folder
 
 
-def bronze(lake: Lake, arrivals: Mapping[str, Mapping[str, int]], *, landed: Mapping[str, str] | None = None) -> int:
-    """Publish hours of bronze.visits: hour of arrival to its rows by event hour; returns the table's version."""
-    rows = {arrival: sum(hours.values()) for arrival, hours in arrivals.items()}
+def bronze(
+    lake: Lake,
+    arrivals: Mapping[str, Mapping[str, int]],
+    *,
+    landed: Mapping[str, str] | None = None,
+    dead: Mapping[str, int] | None = None,
+) -> int:
+    """Publish hours of bronze.visits: hour of arrival to its rows by event hour, and to its dead letters beside them.
+
+    Returns:
+        The table's version.
+    """
+    letters = dead or {}
+    rows = {arrival: sum(hours.values()) + letters.get(arrival, 0) for arrival, hours in arrivals.items()}
     breakdown = [
         [arrival, hour, None, "json", count] for arrival, hours in arrivals.items() for hour, count in hours.items()
     ]
@@ -51,7 +62,7 @@ def bronze(lake: Lake, arrivals: Mapping[str, Mapping[str, int]], *, landed: Map
         rows,
         breakdowns={"event_hours": breakdown},
         landed=landed,
-        measures={arrival: {"max_event_time": None} for arrival in arrivals},
+        measures={arrival: {"max_event_time": None, "dead": letters.get(arrival, 0)} for arrival in arrivals},
     )
 
 

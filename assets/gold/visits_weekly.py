@@ -11,7 +11,7 @@ from assets.policy import SOURCES, blog_dataset, once_all_hours_there
 from assets.transforms import weekly_visits
 from orchestration.concurrent_runner import pool_of
 from orchestration.dataset import failure, key_of, run_context
-from orchestration.finality import lookback_of
+from orchestration.finality import deciding, lookback_of
 from orchestration.step import LakeAccess, Step
 from patterns.core.commit import Commit
 from patterns.core.errors import PlatformError
@@ -85,5 +85,5 @@ def first_open_week(access: LakeAccess) -> str:
     newest = max(access.events.publications(HOURLY), default=None)
     if newest is None:
         return ""
-    week = coarser(newest, Grain.HOUR, Grain.WEEK)
+    week = deciding(coarser(newest, Grain.HOUR, Grain.WEEK), Grain.WEEK)
     return partition_of(start_of(week, Grain.WEEK) - lookback.length * Grain.WEEK.length, Grain.WEEK)

@@ -36,7 +36,10 @@ def late_visits(step: Step) -> Commit:
     return step.overwrite(
         late,
         accounts={
-            key: Account(rows_in=int(history[key].measures["visits"]), reasons={"on_time": on_time[key]})
+            key: Account(
+                rows_in=int(history[key].measures["visits"]) if key in history else 0,
+                reasons={"on_time": on_time[key]},
+            )
             for key in step.partitions
         },
         # Hours before this one decide it as well: when the watermark moves, the hour runs again.

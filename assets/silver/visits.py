@@ -8,11 +8,13 @@ from dataclasses import replace
 from pyspark.sql import functions as F
 
 from assets import bronze
+from assets.held import held
 from assets.partitions import HOURS
 from assets.policy import blog_datasets_together, newly_updated
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import visit_events
 from orchestration import accounts
+from orchestration.shares import DEAD_LETTERS
 from orchestration.step import Step
 from patterns.core.commit import Account, Entry
 from patterns.core.partitions import Grain, key_of, start_of
@@ -40,6 +42,7 @@ def visits(step: Step) -> Together:
     The events that had another payload than the one that won appear with it.
     """
     above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
+    _require_usable(step, above)
     read = read_events(step, formats_of(step, above))
     events = read.rows.withColumn("_replay", is_replay())
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
@@ -53,6 +56,17 @@ def visits(step: Step) -> Together:
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
     return step.overwrite_together(unique, companions=[conflicts], accounts=arrived(step, above, read.outdates))
+
+
+def _require_usable(step: Step, above: Mapping[str, Entry]) -> None:
+    """Refuse hours for which mostly dead letters came, unless a person goes on without them."""
+    if DEAD_LETTERS in step.accepted:
+        return
+    integrated = step.events.publications(step.contract.dataset, step.partitions)
+    waiting = held(step.events, above, integrated)
+    for hour in step.partitions:
+        if hour in waiting:
+            raise waiting[hour]
 
 
 def earliest_arrival(step: Step) -> str:

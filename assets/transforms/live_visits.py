@@ -1,15 +1,15 @@
 """What a micro-batch of visits becomes: lines, judged as ever; events, each once; and what of these is set aside.
 
 Everything here may be done again for the same batch, after any part of it: each table takes a batch in once, the
-figures come from the commits, and nothing rests on the clock.
+figures come from the commits, and so does the moment at which the batch was taken in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -21,20 +21,24 @@ from orchestration.stream import MicroBatch, Stream
 from patterns.core.commit import Account, Commit
 from patterns.core.partitions import Grain, key_of
 from patterns.error_management import late_data_detector, windowed_deduplicator
-from patterns.error_management.checkpointer import appended
+from patterns.error_management.checkpointer import appended, turn_of
 from patterns.error_management.late_data_detector import Strategy, StreamProgress
 from patterns.error_management.windowed_deduplicator import Verdict
+from patterns.ingestion.landed_lines import is_replay
 from patterns.ingestion.streamed_files import MISNAMED, SCHEMA, StreamedFiles, by_hour, without
 from patterns.quality.changes import Append
 from quality.contracts import STREAMED
 from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
 
 IDENTITY = ("visit_id", "event_time", "page")
-ARRIVAL_ORDER = ("arrival_hour", "source_file", "source_offset")
+# A correction lies beside what came hours before it, and has not come before that.
+ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 ALLOWED_LATENESS = timedelta(minutes=15)
 STRATEGY = Strategy.MAX
 DEAD_LETTERS = "dead_letters"
 """Name of the guard against too many dead letters."""
+CORRECTIONS = "corrections"
+"""Note of a batch's commit: how many of its files are corrected dead letters."""
 _SOURCE = "landing"
 """The landing zone is one source; a topic has one for each of its partitions."""
 
@@ -50,8 +54,8 @@ class _Batch:
     def label(self) -> str:
         return f"{self.writer}/{self.number}"
 
-    def once(self, **notes: object) -> Append:
-        return Append(stream=self.writer, batch=self.number, notes=notes)
+    def once(self, *, turn: int | None = None, **notes: object) -> Append:
+        return Append(stream=self.writer, batch=self.number, turn=turn, notes=notes)
 
     @classmethod
     def of(cls, commit: Commit) -> _Batch:
@@ -67,8 +71,10 @@ def take_in(batch: MicroBatch) -> None:
         PlatformError: As `publish`.
     """
     this = _Batch(writer=batch.writer, number=batch.number)
+    # Before anything is looked at: lines land only if none have landed since, so each batch finds the one before done.
+    turn = turn_of(batch.place.lake, BRONZE.dataset)
     _finish_what_was_cut_off(batch, this)
-    _refine(batch, this, _land(batch, this))
+    _refine(batch, this, _land(batch, this, turn))
     if DEAD_LETTERS in batch.place.accepted:
         return
     measured = (_figures(commit) for commit in appended(batch.place.lake, BRONZE.dataset))
@@ -82,7 +88,7 @@ def take_in(batch: MicroBatch) -> None:
         raise fault
 
 
-def _land(batch: MicroBatch, this: _Batch) -> Commit:
+def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
     """Publish every line of the batch; of files that an earlier checkpoint has taken in already, none."""
     earlier = _newest(batch, BRONZE.dataset, not_of=this)
     if earlier is None:
@@ -108,9 +114,15 @@ def _land(batch: MicroBatch, this: _Batch) -> Commit:
         left_out = {"taken_in_before": old[key].lines} if key in old else {}
         accounts[key] = Account(rows_in=size.lines, reasons=left_out)
         expected[key] = {"bytes": size.bytes - (old[key].bytes if key in old else 0)}
-    notes = {"renewed": renewed, "files": len(batch.files), MISNAMED: sorted(misnamed)}
+    corrections = sum(file.is_replay for file in batch.files)
+    notes = {
+        "renewed": renewed,
+        "files": len(batch.files),
+        CORRECTIONS: corrections,
+        MISNAMED: sorted(misnamed),
+    }
     rows = judged.withColumn("batch", F.lit(this.label))
-    return batch.append(rows, BRONZE, this.once(**notes), accounts=accounts, expected=expected)
+    return batch.append(rows, BRONZE, this.once(turn=turn, **notes), accounts=accounts, expected=expected)
 
 
 def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
@@ -121,9 +133,13 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
     lines = batch.place.lake.read(batch.spark, BRONZE.dataset, landed.version).where(
         F.col("arrival_hour").isin(*landed.entries) & (F.col("batch") == this.label)
     )
-    events = visit_events.parse(lines, frozenset({visit_events.JSON})).withColumn("batch", F.lit(this.label))
-    late = late_data_detector.is_late(F.col("event_time"), progress.watermark)
-    published, held_rows = _still_open(batch, progress.watermark)
+    events = visit_events.parse(lines, frozenset({visit_events.JSON})).withColumns(
+        {"batch": F.lit(this.label), "_replay": is_replay()}
+    )
+    # A correction comes when somebody has made it: it is not late, and held against its hour, also a closed one.
+    late = late_data_detector.is_late(F.col("event_time"), progress.watermark) & ~F.col("_replay")
+    corrected = arrived if landed.info["appended"]["notes"].get(CORRECTIONS, 0) else ()
+    published, held_rows = _to_hold_against(batch, progress.watermark, corrected)
     held = windowed_deduplicator.first_come(
         events.where(~late), published, key=IDENTITY, order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
     )
@@ -143,7 +159,7 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
             },
             inputs=inputs,
         )
-        readings = late_data_detector.readings_of(told, source=F.lit(_SOURCE))
+        readings = late_data_detector.readings_of(told, source=F.lit(_SOURCE), taken_in=_taken_in(landed))
         after = progress.advance(readings, ALLOWED_LATENESS, STRATEGY)
         batch.append(
             told.where(first),
@@ -193,8 +209,13 @@ def _taken_in_before(batch: MicroBatch, this: _Batch, hours: Iterable[str]) -> f
     return frozenset(rows["source_file"].unique().to_pylist()) & {file.name for file in batch.files}
 
 
-def _still_open(batch: MicroBatch, watermark: datetime | None) -> tuple[DataFrame, int]:
-    """Give the published events that may still come again, and their number: all that the stream has to remember."""
+def _to_hold_against(
+    batch: MicroBatch, watermark: datetime | None, corrected: Collection[str]
+) -> tuple[DataFrame, int]:
+    """Give the published events that may come again: those still open, and those of hours that are corrected.
+
+    The number is that of the open ones, which is all that the stream has to remember.
+    """
     table = batch.place.lake.table(VISITS.dataset)
     if table is None:
         empty = ", ".join(f"`{column.name}` {column.type}" for column in VISITS.columns)
@@ -204,9 +225,10 @@ def _still_open(batch: MicroBatch, watermark: datetime | None) -> tuple[DataFram
     if watermark is None:
         return rows, int(held.count_rows())
     hour = key_of(watermark, Grain.HOUR)
-    open_rows = rows.where((F.col("event_hour") >= hour) & (F.col("event_time") >= F.lit(watermark)))
+    still_open = (F.col("event_hour") >= hour) & (F.col("event_time") >= F.lit(watermark))
+    wanted = rows.where(still_open | F.col("event_hour").isin(*corrected) if corrected else still_open)
     counted = (ds.field("event_hour") >= hour) & (ds.field("event_time") >= ds.scalar(watermark))
-    return open_rows, int(held.count_rows(filter=counted))
+    return wanted, int(held.count_rows(filter=counted))
 
 
 def _usable(landed: Commit) -> dict[str, int]:
@@ -221,6 +243,10 @@ def _usable(landed: Commit) -> dict[str, int]:
 
 def _reasons(apart: Commit, hour: str) -> Mapping[str, int]:
     return {str(reason): rows for (reason,), rows in apart.entries[hour].breakdowns["reasons"].items()}
+
+
+def _taken_in(landed: Commit) -> datetime:
+    return datetime.fromtimestamp(landed.info["started_at"], tz=timezone.utc)
 
 
 def _figures(landed: Commit) -> tuple[int, int]:
@@ -240,6 +266,7 @@ STREAM = Stream(
     key=IDENTITY,
     watermark=f"{STRATEGY.value} of sources less {ALLOWED_LATENESS}",
     datasets=tuple(STREAMED),
+    without_late=(VISITS.dataset,),
     process=take_in,
 )
 """The stream of visits, from the landing zone; a broker is another source of the same stream."""

@@ -1,20 +1,44 @@
 """Ends the runs whose process died without a word: Dagster would count them as under way for good.
 
 A run killed with -9 outside Dagster's own servers, or with the whole machine, keeps its slots in the pools, and
-sensors and conditions go on waiting for its partitions. Its process is in its log; when that is no more, the run is
-reported as failed.
+sensors and conditions go on waiting for its partitions. Its process is in its log, its machine in a tag; when the
+process is no more, the run is reported as failed on that machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import socket
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 import psutil
+from dagster._core.execution.context.system import PlanOrchestrationContext
+from dagster._core.execution.plan.plan import ExecutionPlan
+from dagster._core.execution.retries import RetryMode
+from dagster._core.executor.in_process import InProcessExecutor
+
+HOST = "blogdata/host"
+"""Tag of a run: the machine whose process it is."""
 
 CLOCK_SECONDS = 60.0
 """How far the clock may have been set forward since a process was noted: it then seems to have begun so much later."""
 UNDER_WAY = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
+
+
+class _Noting(InProcessExecutor):
+    """Runs all steps in one process, as Dagster's own does, and notes on which machine."""
+
+    def execute(
+        self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
+    ) -> Iterator[dg.DagsterEvent]:
+        plan_context.instance.add_run_tags(plan_context.run_id, {HOST: socket.gethostname()})
+        yield from super().execute(plan_context, execution_plan)
+
+
+@dg.executor(name="in_process")
+def in_process(context: dg.InitExecutorContext) -> InProcessExecutor:
+    """Give the executor of every run: one process, one session, on a machine that is known."""
+    return _Noting(retries=RetryMode.ENABLED)
 
 
 def settle(instance: dg.DagsterInstance) -> Sequence[str]:
@@ -26,13 +50,20 @@ def settle(instance: dg.DagsterInstance) -> Sequence[str]:
     Returns:
         Identifiers of these runs.
     """
+    here = socket.gethostname()
     dead = []
     for run in instance.get_runs(dg.RunsFilter(statuses=list(UNDER_WAY))):
+        if run.tags.get(HOST, here) != here:
+            continue
         entries = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
         processes = [found for entry in entries if (found := _process(entry)) is not None]
-        if processes and not any(_lives(pid, noted) for pid, noted in processes):
+        if not processes or any(_lives(pid, noted) for pid, noted in processes):
+            continue
+        # The last thing its process did may have been to end it.
+        now = instance.get_run_by_id(run.run_id)
+        if now is not None and now.status in UNDER_WAY:
             instance.report_run_failed(
-                run, "the process of this run is no more: it was killed, or the machine went down"
+                now, "the process of this run is no more: it was killed, or the machine went down"
             )
             dead.append(run.run_id)
     return dead

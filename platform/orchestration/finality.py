@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime, timezone
 
 import dagster as dg
 
 from orchestration.step import Step
 from patterns.core.commit import Commit
 from patterns.core.contract import Contract
-from patterns.core.partitions import Grain, coarser
+from patterns.core.partitions import Grain, coarser, key_of
 from patterns.error_management import static_late_data_integrator
 from patterns.error_management.static_late_data_integrator import Lookback
 
@@ -21,6 +22,16 @@ def lookback_of(contract: Contract) -> Lookback | None:
     if contract.lookback is None or contract.partitioning is None:
         return None
     return Lookback(length=contract.lookback, grain=contract.partitioning.grain)
+
+
+def deciding(newest: str, grain: Grain) -> str:
+    """Give the period whose lookback says what is final: the newest one with rows, once it has ended.
+
+    Args:
+        newest: The newest period with rows; the one that is running has some, and is not computed yet.
+        grain: Its length.
+    """
+    return min(newest, key_of(_now() - grain.length, grain))
 
 
 def finality_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
@@ -46,7 +57,7 @@ def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: C
         for hour, entry in step.events.publications(above).items():
             arrived[coarser(hour, Grain.HOUR, lookback.grain)] += entry.rows_out
     integrated = {period: entry.rows_in for period, entry in step.events.publications(contract.dataset).items()}
-    newest = max([*arrived, *commit.entries])
+    newest = deciding(max([*arrived, *commit.entries]), lookback.grain)
     missed = static_late_data_integrator.too_late(arrived, integrated, newest, lookback)
     return [
         dg.AssetCheckResult(
@@ -58,3 +69,7 @@ def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: C
             description=f"{sum(missed.values()):,} rows came after their partition was final" if missed else None,
         )
     ]
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from patterns.core.commit import WHOLE_TABLE, Entry
+from patterns.core.errors import PlatformError
 from patterns.core.events import EventLog
 from patterns.core.partitions import Grain, contiguous
 
@@ -94,6 +95,19 @@ class PlannedRun:
     def span(self) -> str:
         """Its partitions, for people."""
         return f"{self.keys[0]} … {self.keys[-1]} ({len(self.keys)})" if self.keys else "whole"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What runs, and what does not as long as nobody says yes to it.
+
+    Args:
+        runs: In their order.
+        refused: Why there is no run of a dataset although one is due, for each such dataset.
+    """
+
+    runs: Sequence[PlannedRun]
+    refused: Sequence[PlatformError] = ()
 
 
 def spread(links: Sequence[Link], asked: Wanted, events: EventLog, *, within: Collection[str] | None = None) -> Wanted:

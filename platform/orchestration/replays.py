@@ -1,17 +1,19 @@
 """Replays that the daemon carries out: asked for once, kept in the event log, done run by run.
 
 What is left of a replay is not remembered but derived: a run of its plan is done when each of its partitions has been
-published since the replay was asked for. A daemon that dies in its middle, a run that fails and is repeated by a
-person, and a partition that somebody else ran in between are therefore all the same to it.
+published since the replay was asked for, from what the runs before it have published. A daemon that dies in its middle,
+a run that fails and is repeated by a person, and a partition that somebody else ran in between are therefore all the
+same to it; one that somebody else ran too early, from what was there before the replay, is not done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from orchestration.replay_planner import PlannedRun
-from patterns.core.commit import WHOLE_TABLE
+from patterns.core.commit import WHOLE_TABLE, Entry
 from patterns.core.events import Event, EventLog
 from patterns.core.lake import Lake
 
@@ -19,6 +21,7 @@ REPLAY = "replay"
 DONE = "replay_done"
 TAG = "blogdata/replay"
 """Tag of a run: the replay it belongs to."""
+_NEVER = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +50,39 @@ class Replay:
 
     def left(self, events: EventLog) -> list[tuple[int, ReplayRun]]:
         """Give the runs that are not done, with their numbers in the plan."""
-        return [(number, run) for number, run in enumerate(self.runs) if not self._done(run, events)]
+        first = cache(lambda dataset: self._first(dataset, events))
+        earlier: dict[str, list[str]] = {}
+        left = []
+        for number, run in enumerate(self.runs):
+            keys = run.keys or (WHOLE_TABLE,)
+            done = True
+            for dataset in run.datasets:
+                entries = events.publications(dataset, keys)
+                done = done and self._is_new(dataset, keys, entries) and _has_read(entries.values(), earlier, first)
+                earlier.setdefault(dataset, []).extend(keys)
+            if not done:
+                left.append((number, run))
+        return left
 
-    def _done(self, run: ReplayRun, events: EventLog) -> bool:
-        keys = run.keys or (WHOLE_TABLE,)
-        for dataset in run.datasets:
-            published = events.publications(dataset, keys)
-            before = self.versions.get(dataset, -1)
-            if any(key not in published or published[key].version <= before for key in keys):
-                return False
-        return True
+    def _is_new(self, dataset: str, keys: Sequence[str], entries: Mapping[str, Entry]) -> bool:
+        before = self.versions.get(dataset, -1)
+        return all(key in entries and entries[key].version > before for key in keys)
+
+    def _first(self, dataset: str, events: EventLog) -> dict[str, int]:
+        # Not the newest: a run that has read the replay stays done, whatever is published after it.
+        versions: dict[str, int] = {}
+        for entry in events.history(dataset):
+            if entry.version > self.versions.get(dataset, -1):
+                versions.setdefault(entry.partition, entry.version)
+        return versions
+
+
+def _has_read(
+    entries: Iterable[Entry], earlier: Mapping[str, Sequence[str]], first: Callable[[str], Mapping[str, int]]
+) -> bool:
+    """Tell whether publications have read what the runs before theirs have published."""
+    read = {(above, version) for entry in entries for above, version in entry.inputs.items()}
+    return all(version >= first(above).get(key, _NEVER) for above, version in read for key in earlier.get(above, ()))
 
 
 def ask(lake: Lake, events: EventLog, dataset: str, runs: Sequence[PlannedRun], run_id: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import dagster as dg
 
@@ -12,12 +12,14 @@ from patterns.core.contract import Contract
 from patterns.error_management import dead_letter, filter_interceptor
 
 SHARE = "share"
+DEAD_LETTERS = "dead_letters"
+"""The guard that a person lifts to go on without what was rejected."""
+GOES_ON = f"land the hour again; or go on without them: blogdata run --accept {DEAD_LETTERS}"
+"""What to do about too many dead letters."""
 FILTERS = "filters"
-LEAST_ROWS = 100
-"""Of fewer rows a share says nothing: one bad line in a quiet hour is no reason to stop. Quiet partitions are judged
-together, with as many before them as make so many rows."""
 PAST = 168
-"""Partitions that a filter's share is compared with: a week of hours, so that each hour of the day is among them."""
+"""Partitions before it that a filter's share is compared with: a week of hours, each of the day among them."""
+_TOLD = 3
 FILTERED = "filtered."
 
 
@@ -59,25 +61,17 @@ def _is_filtered(contract: Contract) -> bool:
 
 
 def _share(key: dg.AssetKey, max_share: float, step: Step, commit: Commit) -> dg.AssetCheckResult:
-    judged = {part: [entry] for part, entry in commit.entries.items() if entry.rows_in >= LEAST_ROWS}
-    if quiet := sorted(set(commit.entries) - set(judged)):
-        judged.update(_together(quiet, {**step.events.publications(commit.dataset), **commit.entries}))
+    published = {**step.events.publications(commit.dataset), **commit.entries}
+    letters = {part: (entry.rows_out, entry.rows_in) for part, entry in published.items()}
     faults = [
-        dead_letter.exceeds(
-            rejected_rows=sum(entry.rows_out for entry in entries),
-            rows=sum(entry.rows_in for entry in entries),
-            max_share=max_share,
-            dataset=commit.dataset,
-            part=part,
-            then="run it again: it goes on without them",
-        )
-        for part, entries in judged.items()
+        dead_letter.too_many(part, letters, max_share=max_share, dataset=commit.dataset, then=GOES_ON)
+        for part in sorted(commit.entries)
     ]
     found = [fault for fault in faults if fault is not None]
     return dg.AssetCheckResult(
         check_name=SHARE,
         asset_key=key,
-        passed=not found,
+        passed=not found or DEAD_LETTERS in step.accepted,
         severity=dg.AssetCheckSeverity.ERROR,
         description=f"{found[0].where}: {found[0].what}; {found[0].next_step}" if found else None,
         metadata={
@@ -88,36 +82,29 @@ def _share(key: dg.AssetKey, max_share: float, step: Step, commit: Commit) -> dg
     )
 
 
-def _together(quiet: Sequence[str], published: Mapping[str, Entry]) -> dict[str, list[Entry]]:
-    """Give quiet partitions as one part, with those before them until there are rows enough to be judged."""
-    taken: list[str] = []
-    for partition in sorted((one for one in published if one <= quiet[-1]), reverse=True):
-        if published[partition].rows_in < LEAST_ROWS:
-            taken.append(partition)
-        if partition <= quiet[0] and sum(published[one].rows_in for one in taken) >= LEAST_ROWS:
-            return {f"{taken[-1]}..{taken[0]}": [published[one] for one in taken]}
-    return {}
-
-
 def _filters(key: dg.AssetKey, step: Step, commit: Commit) -> dg.AssetCheckResult:
-    published = step.events.publications(commit.dataset)
-    past = [published[partition] for partition in sorted(set(published) - set(commit.entries))][-PAST:]
-    now = filter_shares(commit.entries)
-    history = [filter_shares({entry.partition: entry}) for entry in past if entry.rows_in >= LEAST_ROWS]
-    enough = sum(entry.rows_in for entry in commit.entries.values()) >= LEAST_ROWS
-    readings = filter_interceptor.jump(history, now) if enough else []
-    jumped = [reading for reading in readings if reading.jumped]
+    published = {**step.events.publications(commit.dataset), **commit.entries}
+    enough = sorted(part for part, entry in published.items() if entry.rows_in >= dead_letter.LEAST_ROWS)
+    shares = {part: filter_shares({part: published[part]}) for part in enough}
+    jumped = []
+    for place, part in enumerate(enough):
+        if part in commit.entries:
+            history = [shares[one] for one in enough[max(place - PAST, 0) : place]]
+            jumped += [(part, reading) for reading in filter_interceptor.jump(history, shares[part]) if reading.jumped]
+    told = [
+        f"{part}: '{reading.name}' removed {reading.share:.1%} of the rows, usual are {reading.expected:.1%}"
+        for part, reading in jumped[:_TOLD]
+    ]
     return dg.AssetCheckResult(
         check_name=FILTERS,
         asset_key=key,
         passed=not jumped,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(
-            f"'{reading.name}' removed {reading.share:.1%} of the rows, usual are {reading.expected:.1%}"
-            for reading in jumped
-        )
-        or None,
-        metadata={"shares": now, "compared_with": len(history)},
+        description="; ".join(told + ["\N{HORIZONTAL ELLIPSIS}"] * (len(jumped) > _TOLD)) or None,
+        metadata={
+            "shares": filter_shares(commit.entries),
+            "partitions": len({part for part, _ in jumped}),
+        },
     )
 
 

@@ -14,7 +14,7 @@ from orchestration.step import InputChanged, LakeAccess
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 from patterns.core.events import EventLog
-from patterns.core.lake import DatasetMissing
+from patterns.core.lake import DatasetMissing, Lake
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.transactional_sink import Delivery, Part, RowsRefused
 
@@ -99,31 +99,37 @@ def complete(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[
     return {key: {dataset: published[dataset][key].version for dataset in datasets} for key in sorted(keys)}
 
 
-def stale(events: EventLog, datasets: Sequence[str], served: Mapping[tuple[str, str], int]) -> list[str]:
+def stale(
+    lake: Lake, events: EventLog, datasets: Sequence[str], served: Mapping[tuple[str, str, str], int]
+) -> list[str]:
     """Give the partitions of which a database does not have the newest publications.
 
     Args:
+        lake: The tables' root.
         events: The event log.
         datasets: What is served together.
-        served: What the database has, by dataset and partition.
+        served: What the database has, by dataset, id of its table, and partition.
     """
+    opened = {dataset: lake.table(dataset) for dataset in datasets}
+    ids = {dataset: str(table.metadata().id) for dataset, table in opened.items() if table is not None}
     return [
         key
         for key, versions in complete(events, datasets).items()
-        if any(served.get((dataset, key), -1) < version for dataset, version in versions.items())
+        if any(served.get((dataset, ids.get(dataset, ""), key), -1) < version for dataset, version in versions.items())
     ]
 
 
 def _part(access: LakeAccess, contract: Contract, partition: str) -> Part:
     dataset = contract.dataset
-    version = access.lake.version(dataset)
+    table = access.lake.table(dataset)
     entry = access.events.publications(dataset, [partition]).get(partition)
-    if version is None or entry is None:
+    if table is None or entry is None:
         raise DatasetMissing(
             what=f"{dataset} has not been published for {partition}",
             where=partition,
             next_step=f"materialize {dataset} for it first, or run: blogdata run",
         )
+    version = table.version()
     if entry.version > version:
         raise InputChanged(
             what=f"{dataset} was published again while the step was starting",
@@ -131,4 +137,10 @@ def _part(access: LakeAccess, contract: Contract, partition: str) -> Part:
             next_step="the step is retried and reads the newer version",
         )
     batches = access.lake.batches(dataset, version, contract.partition_column or "", partition)
-    return Part(contract=contract, version=entry.version, rows=entry.rows_out, batches=batches)
+    return Part(
+        contract=contract,
+        table_id=str(table.metadata().id),
+        version=entry.version,
+        rows=entry.rows_out,
+        batches=batches,
+    )

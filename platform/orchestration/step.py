@@ -254,10 +254,9 @@ class Step:
         """
         provenance = Provenance(inputs=self.inputs, accounts=accounts or {})
         version = self.lake.version(self.contract.dataset)
-        if version is None:
-            return merge(delivered, self._target(), provenance, deleted=None)
-        if WHOLE_TABLE not in self.events.publications(self.contract.dataset):
-            # What is there was taken back: its files may not be readable.
+        if version is None or WHOLE_TABLE not in self.events.publications(self.contract.dataset):
+            # Whatever is there by then is replaced: a delivery that came first at the same time, or what was taken
+            # back, of which files may not be readable.
             return overwrite_table(delivered, self._target(), provenance)
         current = self.lake.read(self.spark, self.contract.dataset, version)
         return merge(removed(delivered, current, self.contract), self._target(), provenance, at=version)
@@ -265,7 +264,8 @@ class Step:
     def merge_in_order(self, delivery: Callable[[str], Delivery]) -> Commit:
         """Merge the full deliveries of the step's periods, one after the other, and whatever has to follow them.
 
-        What follows is left to further runs where a plan has them (:data:`FOLLOWED`).
+        What follows is left to further runs where a plan has them (:data:`FOLLOWED`). What was taken from the table
+        before these periods, and has not been merged again, comes first.
 
         Args:
             delivery: Gives that of a period.
@@ -278,7 +278,7 @@ class Step:
             PlatformError: As `stateful_merger.execute`.
         """
         target, left, commits = self._target(), set(self.partitions), list[Commit]()
-        while todo := sorted(left) if FOLLOWED in self.accepted else self._due(left):
+        while todo := self._due(left):
             period = todo[0]
             commits.append(self._execute(target, period, delivery(period)))
             left.discard(period)
@@ -286,7 +286,14 @@ class Step:
         return replace(commits[-1], entries=entries, repeated=all(commit.repeated for commit in commits))
 
     def _due(self, asked: Collection[str]) -> list[str]:
-        return stateful_merger.due(self.contract, self.events.executions(self.contract.dataset), asked)
+        marks = self.events.executions(self.contract.dataset)
+        executed = {mark.partition for mark in marks if mark.restored is None}
+        # What was taken back does not follow from what is asked for: the table cannot be read without it.
+        wanted = {*asked, *(executed - self.events.publications(self.contract.dataset).keys())}
+        if FOLLOWED not in self.accepted:
+            return stateful_merger.due(self.contract, marks, wanted)
+        last = max(asked, default="")
+        return sorted({*wanted, *(period for period in stateful_merger.undone(marks) if period < last)})
 
     def _execute(self, target: Target, period: str, delivery: Delivery) -> Commit:
         return stateful_merger.execute(

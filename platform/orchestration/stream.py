@@ -156,6 +156,7 @@ class Stream:
         key: Columns of the identity it deduplicates by.
         watermark: How event time advances, in words that change when it does.
         datasets: What it publishes, in order.
+        without_late: Those of them whose accounts leave out late rows.
         process: Works on a micro-batch, as often as it is asked to: what is published already must not change.
     """
 
@@ -165,6 +166,7 @@ class Stream:
     key: tuple[str, ...]
     watermark: str
     datasets: tuple[str, ...]
+    without_late: tuple[str, ...] = ()
     process: Callable[[MicroBatch], None]
 
     def spec(self, landing: Path) -> StreamSpec:
@@ -185,6 +187,7 @@ class _Work:
     stream: Stream
     checkpoint: Checkpoint
     place: Place
+    claim: _Claim
 
     def __call__(self, lines: DataFrame, number: int) -> None:
         batch = MicroBatch(
@@ -195,6 +198,8 @@ class _Work:
             place=self.place,
         )
         try:
+            # The server goes on with a query whose client was killed; it ends when another one has come.
+            self.claim.require()
             self.stream.process(batch)
         except PlatformError as error:
             raise RuntimeError(_told(error)) from error
@@ -242,7 +247,7 @@ def run(
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
         lines = stream.source.lines(spark, place.landing)
         writer = lines.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
-        writer = writer.foreachBatch(_Work(stream, checkpoint, place))
+        writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))
         if every_seconds is None:
             query = writer.trigger(availableNow=True).start()
         else:
@@ -269,6 +274,7 @@ class _Claim:
     """The claim of whoever runs a stream, which does not lapse while it runs."""
 
     def __init__(self, lake: Lake, name: str) -> None:
+        self._lake = lake
         self._claims = Claims(lake, f"stream {name}", alive=owners.alive)
         self._name = name
         self._owner = owners.this_run()
@@ -289,16 +295,25 @@ class _Claim:
         if now - self._renewed < owners.RENEWAL.total_seconds():
             return
         if not self._claims.renew([self._name], self._owner):
-            raise StreamLost(
-                what=f"the stream '{self._name}' was taken over, because its claim had lapsed",
-                where=self._holder(),
-                next_step="nothing has to be done: what has landed is taken in there; if this machine slept, or its "
-                "clock was changed, see that it does not happen again",
-            )
+            raise self._lost()
         self._renewed = now
+
+    def require(self) -> None:
+        """See that nobody else has it, from whichever machine: whether its owner lives is not told there."""
+        noted = Claims(self._lake, f"stream {self._name}", alive=lambda claim: True).held().get(self._name)
+        if noted is None or noted.owner != self._owner:
+            raise self._lost()
 
     def release(self) -> None:
         self._claims.release([self._name], self._owner)
+
+    def _lost(self) -> StreamLost:
+        return StreamLost(
+            what=f"the stream '{self._name}' was taken over, because its claim had lapsed",
+            where=self._holder(),
+            next_step="nothing has to be done: what has landed is taken in there; if this machine slept, or its "
+            "clock was changed, see that it does not happen again",
+        )
 
     def _holder(self) -> str:
         held = self._claims.held().get(self._name)

@@ -12,6 +12,7 @@ from orchestration import stream as streams
 from orchestration.checks import LEDGER, check_specs, failed_checks, ledger_result, passed_checks
 from orchestration.concurrent_runner import pool_of
 from orchestration.dataset import ACCEPT, RESOURCES, failure, key_of, run_context, slug
+from orchestration.late_share import late_share_result, late_share_spec
 from orchestration.lineage import column_schema
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
@@ -64,7 +65,10 @@ def streamed(
             )
             for name in stream.datasets
         ],
-        check_specs=[spec for name in stream.datasets for spec in check_specs(key_of(name), contracts[name])],
+        check_specs=[
+            *(spec for name in stream.datasets for spec in check_specs(key_of(name), contracts[name])),
+            *(late_share_spec(key_of(name)) for name in stream.without_late),
+        ],
         required_resource_keys=set(RESOURCES),
         pool=pool_of(f"stream.{stream.name}"),
     )
@@ -115,6 +119,7 @@ def _report(
 ) -> Iterator[Any]:
     for name, step in steps.items():
         key, contract = key_of(name), step.contract
+        late = [late_share_result(key, appended(step.lake, name))] if name in stream.without_late else []
         refused = fault if isinstance(fault, PlatformError) and fault.where == name else None
         failed = {check.check_name: check for check in (failed_checks(key, contract, refused) if refused else ())}
         commits = added(step.lake, name, before[name])
@@ -125,12 +130,13 @@ def _report(
                 metadata[MISNAMED] = misnamed
                 context.log.warning(told_misnamed(misnamed))
             _, passed = passed_checks(key, contract, step, commit)
-            results = [failed.get(check.check_name, check) for check in passed]
+            results = [*(failed.get(check.check_name, check) for check in passed), *late]
             yield dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results)
         elif fault is not None:
             yield from failed.values()
         else:
             yield from _unchanged_checks(key, step)
+            yield from late
 
 
 def _unchanged_checks(key: dg.AssetKey, step: Step) -> Iterator[dg.AssetCheckResult]:

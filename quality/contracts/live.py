@@ -3,6 +3,7 @@
 from patterns.core.contract import Column, Contract, Rule
 from patterns.error_management.dead_letter import Tolerance
 from patterns.error_management.windowed_deduplicator import Verdict
+from patterns.ingestion.landed_lines import REPLAY_PREFIX
 from quality.contracts import bronze, silver
 from quality.contracts import columns as c
 
@@ -71,8 +72,9 @@ ASIDE = Contract(
         ),
         Rule(
             name="late_is_behind",
-            expression=f"(reason = '{LATE}') = coalesce(event_time < watermark, false)",
-            description="Late rows, and only those, are behind the watermark",
+            expression=f"(reason = '{LATE}') = coalesce(event_time < watermark, false)"
+            f" OR source_file LIKE '%/{REPLAY_PREFIX}%'",
+            description="Late rows, and only those, are behind the watermark; corrections may be, and are not late",
         ),
     ),
     breakdowns={"reasons": ("reason",)},

@@ -6,6 +6,8 @@ Pattern: Transactional Writer.
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,11 +18,15 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from blogdata.sql_command import version_at
-from patterns.core import companions
+from patterns.core import companions, damage
 from patterns.core.companions import LogTruncated
+from patterns.core.contract import Contract
+from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 
 MAIN, BESIDE = "silver.main", "silver.beside"
+LAST = {MAIN: 0, BESIDE: 1}
+"""Their versions after one commit."""
 KEY = "a:b"
 """Its folder's name is escaped, and the path in the log once more."""
 
@@ -115,6 +121,35 @@ def test_commits_that_are_gone_before_they_were_followed_are_missed_aloud(lake: 
     with pytest.raises(LogTruncated, match="no commits between versions 0 and 5") as missed:
         lake.version(BESIDE)
     assert "move the whole lake away" in missed.value.next_step
+
+
+def test_where_the_store_takes_no_writes_readers_see_what_was_followed_before(lake: Lake, small_disk: Path) -> None:
+    commit(lake, 0)
+    assert lake.version(BESIDE) == 1
+    commit(lake, 1)
+    read_only = Lake(root=str(shutil.copytree(lake.root, small_disk / "lake")))
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert read_only.rows(BESIDE, "key") == {KEY: 0}
+    assert read_only.versions([MAIN, BESIDE]) == {MAIN: 0, BESIDE: 1}, "together they show one state"
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    assert read_only.versions([MAIN, BESIDE]) == {MAIN: 1, BESIDE: 2}
+    assert read_only.rows(BESIDE, "key") == {KEY: 1}
+
+
+def test_a_companion_is_looked_at_and_mended_whatever_has_become_of_its_main_table(lake: Lake) -> None:
+    contract = Contract(dataset=BESIDE, description="d", owner="team:tests", columns=(), appears_with=MAIN)
+    commit(lake, 0)
+    assert lake.version(BESIDE) == 1
+    newest = {name: Path(lake.path(name)) / "_delta_log" / f"{version:020}.json" for name, version in LAST.items()}
+    kept = newest[MAIN].read_bytes()
+    newest[MAIN].write_bytes(kept[:20])
+    assert [one.file for one in damage.inspect(lake, MAIN, None)] == [newest[MAIN]]
+    newest[BESIDE].write_bytes(b"")
+    assert [one.file for one in damage.inspect(lake, BESIDE, "key")] == [newest[BESIDE]]
+    newest[MAIN].write_bytes(kept)
+    (done,) = damage.mend(lake, EventLog(lake), contract, damage.inspect(lake, BESIDE, "key"))
+    assert "silver.main has told the rest again" in done
+    assert (lake.version(BESIDE), lake.rows(BESIDE, "key")) == (2, {KEY: 0})
 
 
 def test_a_query_as_of_a_time_reads_what_belonged_to_the_main_table_then(lake: Lake) -> None:

@@ -17,6 +17,7 @@ from laws.stepping import Held, Probe
 from patterns.core.commit import Account, Commit
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
+from patterns.error_management.checkpointer import turn_of
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, publish, restate
 from patterns.quality.changes import Append
@@ -81,6 +82,27 @@ def test_a_batch_of_a_stream_is_published_once_however_late_it_is_done_again(spa
     again = bring()
     assert (again.repeated, again.version) == (True, brought.version)
     assert len(table(spark, lake_root)) == 100
+
+
+def test_of_two_batches_that_have_seen_the_same_table_the_second_is_refused(spark: Any, lake_root: Path) -> None:
+    def bring(stream: str, turn: int) -> Commit:
+        return publish(
+            clicks(spark),
+            target(lake_root),
+            change=Append(stream=stream, batch=0, turn=turn),
+            partitions=HOURS,
+            provenance=Provenance(accounts=accounts()),
+        )
+
+    lake = Lake(root=str(lake_root))
+    assert turn_of(lake, CONTRACT.dataset) == 0
+    bring("clicks-1", 0)
+    with pytest.raises(ConcurrentWrite):
+        bring("clicks-2", 0)
+    assert bring("clicks-1", 0).repeated, "what is done is done, whoever came since"
+    assert not bring("clicks-2", turn_of(lake, CONTRACT.dataset)).repeated
+    assert turn_of(lake, CONTRACT.dataset) == 2
+    assert len(table(spark, lake_root)) == 200
 
 
 @both_engines

@@ -172,6 +172,15 @@ def test_a_damaged_file_is_named_before_spark_reads_it(tmp_path: Path, name: str
     assert "blogdata stream visits --new-checkpoint" in refused.value.next_step
 
 
+def test_a_damaged_checkpoint_names_its_stream_wherever_it_lies(tmp_path: Path) -> None:
+    root = tmp_path / "srv" / "v2" / "checkpoints"
+    checkpoint = used(open_checkpoint(root, SPEC), 1, committed=1)
+    (Path(checkpoint.location) / "metadata").write_bytes(b"{")
+    with pytest.raises(CheckpointDamaged) as refused:
+        open_checkpoint(root, SPEC)
+    assert "blogdata stream visits --new-checkpoint" in refused.value.next_step
+
+
 def test_a_file_that_reads_well_and_is_not_what_was_written_is_told_by_its_sums(tmp_path: Path) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
     file = Path(checkpoint.location) / "sources/0/1"

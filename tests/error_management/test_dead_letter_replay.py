@@ -3,57 +3,123 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from patterns.core.partitions import Grain
 from patterns.error_management import dead_letter_replay as replays
-from patterns.error_management.dead_letter_replay import Correction, ReplayRefused
-from patterns.ingestion.readiness_marker import scan
+from patterns.error_management.dead_letter_replay import Correction, HourIncomplete, ReplayRefused
+from patterns.ingestion.readiness_marker import late_files, scan
+from patterns.ingestion.whole_files import write_whole
 
 FILE = "visits/date=2026-01-05/hour=03/visits-0000.json"
 CORRECTION = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"v"}')
+OTHER = Correction(source_file=FILE, source_offset=99, payload="{}")
+DEAD = [(FILE, 17), (FILE, 99)]
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    """A landing zone with the hour of the dead letters, an hour after its producer has flagged it."""
+    file = tmp_path / FILE
+    file.parent.mkdir(parents=True)
+    file.write_text("{")
+    flag = file.with_name("_SUCCESS")
+    flag.touch()
+    os.utime(flag, ns=(flag.stat().st_mtime_ns - 3_600_000_000_000,) * 2)
+    os.utime(file, ns=(flag.stat().st_mtime_ns - 1,) * 2)
+    return tmp_path
 
 
 def landed(landing: Path) -> dict[str, bytes]:
     return {str(path.relative_to(landing)): path.read_bytes() for path in landing.rglob("replay-*")}
 
 
-def test_a_correction_lands_in_the_hour_of_its_dead_letter(tmp_path: Path) -> None:
-    result = replays.land([CORRECTION], [(FILE, 17)], tmp_path)
-    assert result.hours == ("2026-01-05T03",)
-    assert landed(tmp_path) == {result.files[0]: b'{"visit_id":"v"}\n'}
-    assert [partition.ready for partition in scan(tmp_path / "visits", Grain.HOUR)] == [True]
+def test_a_correction_lands_in_the_hour_of_its_dead_letter(landing: Path) -> None:
+    result = replays.land([CORRECTION], DEAD, landing)
+    assert landed(landing) == {result.files[0]: b'{"visit_id":"v"}\n'}
+    assert Path(result.files[0]).parent == Path(FILE).parent
+    (hour,) = scan(landing / "visits", Grain.HOUR)
+    assert (hour.ready, len(hour.files), late_files(hour)) == (True, 2, ())
 
 
-def test_replaying_twice_lands_the_same_and_a_better_correction_replaces_it(tmp_path: Path) -> None:
-    first = replays.land([CORRECTION], [(FILE, 17)], tmp_path)
-    again = replays.land([CORRECTION], [(FILE, 17)], tmp_path)
-    assert again == first
+def test_replaying_twice_lands_the_same_and_a_better_correction_replaces_it(landing: Path) -> None:
+    first = replays.land([CORRECTION], DEAD, landing)
+    before = scan(landing / "visits", Grain.HOUR, with_times=True)
+    again = replays.land([CORRECTION], DEAD, landing)
+    assert (again.files, first.landed, again.landed) == (first.files, first.files, ())
+    assert scan(landing / "visits", Grain.HOUR, with_times=True) == before
     better = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"w"}')
-    replays.land([better], [(FILE, 17)], tmp_path)
-    assert list(landed(tmp_path).values()) == [b'{"visit_id":"w"}\n']
+    replays.land([better], DEAD, landing)
+    assert list(landed(landing).values()) == [b'{"visit_id":"w"}\n']
 
 
-def test_what_is_no_dead_letter_is_refused_and_nothing_is_landed(tmp_path: Path) -> None:
-    other = Correction(source_file=FILE, source_offset=99, payload="{}")
+def test_what_is_no_dead_letter_is_refused_and_nothing_is_landed(landing: Path) -> None:
     with pytest.raises(ReplayRefused, match="99"):
-        replays.land([CORRECTION, other], [(FILE, 17)], tmp_path)
-    assert landed(tmp_path) == {}
-
-
-def test_a_correction_may_be_given_as_an_object() -> None:
-    line = json.dumps({"source_file": FILE, "source_offset": "17", "payload": {"page": "/é"}})
-    assert replays.read([line, ""], "f") == [Correction(source_file=FILE, source_offset=17, payload='{"page": "/é"}')]
+        replays.land([CORRECTION, OTHER], [(FILE, 17)], landing)
+    assert landed(landing) == {}
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[]", '{"source_file": "x"}', '{"source_file":"x","source_offset":1,"payload":"a\\nb"}']
+    ("gone", "message"),
+    [
+        (
+            "visits-0000.json",
+            r"1 file\(s\) with dead letters are not in the landing zone any more, .*visits-0000\.json",
+        ),
+        ("_SUCCESS", r"the hour of .*hour=03/visits-0000\.json has no _SUCCESS"),
+    ],
 )
-def test_what_is_no_correction_is_named_with_its_line(line: str) -> None:
-    with pytest.raises(ReplayRefused, match="line 1"):
-        replays.read([line], "corrections.jsonl")
+def test_a_correction_is_not_landed_where_it_would_be_all_of_its_hour(landing: Path, gone: str, message: str) -> None:
+    """Bronze is made of what is landed: the other lines of the hour would be lost, and the ledger add up."""
+    (landing / FILE).with_name(gone).unlink()
+    before = sorted(landing.rglob("*"))
+    with pytest.raises(HourIncomplete, match=message):
+        replays.land([CORRECTION], DEAD, landing)
+    assert sorted(landing.rglob("*")) == before
+
+
+def test_a_replay_that_is_cut_off_is_finished_by_the_next(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_off(target: Path, data: bytes) -> None:
+        if landed(landing):
+            raise KeyboardInterrupt
+        write_whole(target, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(replays, "write_whole", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            replays.land([CORRECTION, OTHER], DEAD, landing)
+    (there,) = landed(landing)
+    result = replays.land([CORRECTION, OTHER], DEAD, landing)
+    assert set(result.landed) == set(result.files) - {there}
+    assert sorted(landed(landing).values()) == [b'{"visit_id":"v"}\n', b"{}\n"]
+    replays.land([CORRECTION], DEAD, landing)
+    (hour,) = scan(landing / "visits", Grain.HOUR)
+    assert late_files(hour) == ()
+
+
+def test_a_correction_may_be_given_as_an_object() -> None:
+    line = json.dumps({"source_file": FILE, "source_offset": "17", "payload": {"page": "/é"}}, ensure_ascii=False)
+    expected = [Correction(source_file=FILE, source_offset=17, payload='{"page": "/é"}')]
+    assert replays.read([line.encode(), b""], "f") == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[]",
+        b'{"source_file": "x"}',
+        b'{"source_file":"x","source_offset":1e999,"payload":"a"}',
+        b'{"source_file":"x","source_offset":1,"payload":"a\\nb"}',
+        b'{"source_file":"x","source_offset":1,"payload":"\xe9"}',
+    ],
+)
+def test_what_is_no_correction_is_named_with_its_line(line: bytes) -> None:
+    with pytest.raises(ReplayRefused, match="line 2"):
+        replays.read([b"\n", line], "corrections.jsonl")
 
 
 def test_a_file_outside_the_hours_is_refused() -> None:

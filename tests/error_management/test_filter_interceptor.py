@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from patterns.core.errors import ConfigurationError
-from patterns.error_management.filter_interceptor import Filter, counts, jump, mark
+from patterns.error_management.filter_interceptor import Filter, first_match, jump
 
 
 def numbers(spark: SparkSession) -> DataFrame:
@@ -33,19 +33,18 @@ def test_counts_equal_brute_force_and_the_first_match_wins(spark: SparkSession) 
             expected["odd"] += 1
         elif number % 5 == 0:
             expected["fives"] += 1
-    row = mark(numbers(spark), filters()).agg(*counts(filters())).first()
-    assert row is not None
-    assert row.asDict() == {"rows": 1000, **{f"filtered_{name}": count for name, count in expected.items()}}
+    removed = numbers(spark).groupBy(first_match(filters()).alias("by")).count().collect()
+    assert {row["by"]: row["count"] for row in removed} == {**expected, None: 1000 - sum(expected.values())}
 
 
 def test_a_null_condition_keeps_the_row_that_a_where_not_would_lose(spark: SparkSession) -> None:
     frame = numbers(spark)
-    kept = mark(frame, [Filter(name="odd", removes=F.col("odd"))]).filter("filtered_by is null")
+    kept = frame.where(first_match([Filter(name="odd", removes=F.col("odd"))]).isNull())
     assert kept.count() - frame.filter(~F.col("odd")).count() == len(range(0, 1000, 7))
 
 
 def test_one_pass_without_cache_or_python_is_enough(spark: SparkSession) -> None:
-    counted = mark(numbers(spark), filters()).agg(*counts(filters()))
+    counted = numbers(spark).groupBy(first_match(filters())).count()
     plan = str(counted._explain_string("simple"))  # type: ignore[operator]
     assert plan.count("Range") == 1
     assert "Python" not in plan
@@ -55,7 +54,7 @@ def test_one_pass_without_cache_or_python_is_enough(spark: SparkSession) -> None
 @pytest.mark.parametrize("names", [[], ["a", "a"]])
 def test_filters_without_names_of_their_own_are_refused(spark: SparkSession, names: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="distinct names"):
-        mark(spark.range(1), [Filter(name=name, removes=F.lit(True)) for name in names])
+        first_match([Filter(name=name, removes=F.lit(True)) for name in names])
 
 
 def test_a_jump_against_history_is_seen() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta, timezone
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -245,7 +246,11 @@ def test_a_batch_is_read_by_source_and_wild_times_are_not_believed(spark: SparkS
         ("p1", "2026-01-31T06", None),
     ]
     frame = spark.createDataFrame(rows, "partition string, arrival_hour string, event_time timestamp")
-    assert dict(readings_of(frame, source=F.col("partition"))) == {"p0": at("07:05"), "p1": None}
+    read = partial(readings_of, frame, source=F.col("partition"))
+    assert dict(read(taken_in=at("07:30"))) == {"p0": at("07:05"), "p1": None}
+    # The partition may itself be ahead of the time at which it is taken in.
+    assert dict(read(taken_in=at("06:05"))) == {"p0": at("06:10"), "p1": None}
+    assert dict(read(taken_in=at("06:04"))) == {"p0": None, "p1": None}
     late_ones = frame.where(is_late(F.col("event_time"), at("07:00"))).collect()
     assert [row["event_time"].astimezone(timezone.utc) for row in late_ones] == [at("06:10")]
     assert frame.where(is_late(F.col("event_time"), None)).count() == 0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from core.toy import target
+from orchestration.step import Step
 from patterns.core import ledger
 from patterns.core.commit import Account, Commit
 from patterns.core.contract import Column, Contract
@@ -14,8 +15,11 @@ from patterns.core.events import EventLog
 from patterns.core.executions import state
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain
+from patterns.core.run import RunContext
 from patterns.idempotency.stateful_merger import due, execute
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, restate
+from resources.lake import LakeResource
+from resources.secrets import SecretsResource
 
 CONTRACT = Contract(
     dataset="silver.devices_now",
@@ -44,6 +48,27 @@ DAILY: Mapping[str, Sequence[Change]] = {
     "2024-10-07": [("A", "7th", False), ("D", "7th", False)],
     "2024-10-08": [("C", None, True), ("E", "8th", False)],
 }
+
+
+def step(
+    spark: Any,
+    root: Path,
+    contract: Contract,
+    *periods: str,
+    run: str,
+    engine: Engine = Engine.TRANSACTION,
+    accepted: Collection[str] = (),
+) -> Step:
+    """What the computation of a dataset sees of its run, for some periods."""
+    return Step(
+        contract=contract,
+        partitions=periods,
+        spark=spark,
+        access=LakeResource(root=str(root), landing=str(root / "landing"), writes=engine.value),
+        secrets=SecretsResource(home=str(root)),
+        run=RunContext(run_id=run, job="tests", code_version="v1"),
+        accepted=accepted,
+    )
 
 
 class Table:

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from core.toy import target
+from idempotency.executing import step
 from laws.writers import meanwhile
 from patterns.core.commit import Account, Commit
 from patterns.core.contract import Column, Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
 from patterns.idempotency.merger import merge, removed
+from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance
-from patterns.quality.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite
+from patterns.quality.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite, UnmarkedChange
 
 CONTRACT = Contract(
     dataset="silver.letters",
@@ -29,7 +31,7 @@ CONTRACT = Contract(
     ),
     key=("letter",),
 )
-Change = tuple[str, str | None, bool]
+Change = tuple[str, str | None, bool | None]
 pytestmark = pytest.mark.matrix(2)
 every_engine = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 
@@ -144,6 +146,20 @@ def test_several_changes_of_one_key_are_refused_whatever_the_table_has_and_none_
 
 
 @every_engine
+def test_a_change_without_a_mark_is_refused_whatever_the_table_has(spark: Any, lake_root: Path, engine: Engine) -> None:
+    letters = Letters(spark, lake_root, engine)
+    with pytest.raises(UnmarkedChange):
+        letters.merge(*new("A"), ("B", "new", None))
+    letters.merge(*new("AB"))
+    # To A it would be an update, to B none, and C is not there.
+    for change in (("A", "changed", None), ("B", "new", None), ("C", "new", None)):
+        with pytest.raises(UnmarkedChange) as refused:
+            letters.merge(change, ("D", "new", False))
+        assert "false" in refused.value.next_step
+        assert letters.rows() == [("A", "new"), ("B", "new")], change
+
+
+@every_engine
 def test_without_the_engines_jar_the_first_merge_does_not_replace_another_first_one(
     spark: Any, lake_root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +172,28 @@ def test_without_the_engines_jar_the_first_merge_does_not_replace_another_first_
     assert letters.rows() == [("B", "new")]
     letters.merge(*new("A"))
     assert letters.rows() == [("A", "new"), ("B", "new")]
+
+
+@every_engine
+def test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both(
+    spark: Any, lake_root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def delivered(run: str, letters: str) -> Commit:
+        rows = spark.createDataFrame([(letter, run) for letter in letters], "letter STRING, says STRING")
+        account = Account(rows_in=len(letters))
+        return step(spark, lake_root, CONTRACT, run=run, engine=engine).merge_delivery(rows, accounts={"": account})
+
+    enforce, first = constraints_enforcer.enforce, list[Commit]()
+
+    def overtaken(*arguments: Any, **more: Any) -> None:
+        monkeypatch.undo()
+        first.append(delivered("fast", "BC"))
+        enforce(*arguments, **more)
+
+    # After the look that found no table, and before the transaction begins.
+    monkeypatch.setattr(constraints_enforcer, "enforce", overtaken)
+    assert delivered("slow", "A").version == first[0].version + 1
+    assert Letters(spark, lake_root).rows() == [("A", "slow")]
 
 
 def test_without_the_engines_jar_a_row_that_is_marked_as_removed_meanwhile_does_not_come_back(

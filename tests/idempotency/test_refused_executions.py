@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from idempotency.executing import CONTRACT, DAILY, DAYS, Table
+from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
+from orchestration.step import FOLLOWED, Delivery
+from patterns.core.commit import Account
 from patterns.core.errors import PlatformError
 from patterns.core.store_faults import DataFileDamaged
 from patterns.quality.write_faults import (
@@ -74,12 +76,70 @@ def test_a_contract_that_does_not_fit_the_restored_table_leaves_the_one_before(s
     assert (daily.rows(), daily.versions(), daily.gone()) == (before, versions, [])
 
 
-def test_after_a_transient_error_the_restored_table_is_what_the_retry_goes_on_with(daily: Table) -> None:
-    def contended(before: Any) -> Any:
-        raise ConcurrentWrite(what="another run was first", where=CONTRACT.dataset, next_step="it is retried")
+def contended(before: Any) -> Any:
+    raise ConcurrentWrite(what="another run was first", where=CONTRACT.dataset, next_step="it is retried")
 
+
+def test_after_a_transient_error_the_restored_table_is_what_the_retry_goes_on_with(daily: Table) -> None:
     with pytest.raises(ConcurrentWrite):
         daily.execute(DAYS[2], changes=contended, run="contended")
     assert daily.gone() == list(DAYS[2:])
     daily.execute(DAYS[2], run="contended")
     assert daily.operations()[5:] == ["RESTORE", "MERGE"]
+
+
+@pytest.mark.parametrize("run", ["the same", "another"])
+def test_a_merge_that_is_refused_when_it_is_tried_again_leaves_the_table_as_it_was_before_the_first_try(
+    daily: Table, run: str
+) -> None:
+    before, versions = daily.rows(), daily.versions()
+    with pytest.raises(ConcurrentWrite):
+        daily.execute(DAYS[2], changes=contended, run="the same")
+    with pytest.raises(AuditFailed, match="account"):
+        daily.execute(DAYS[2], rows=99, run=run)
+    assert daily.operations()[5:] == ["RESTORE", "RESTORE"]
+    assert (daily.rows(), daily.versions(), daily.gone()) == (before, versions, [])
+    assert daily.problems() == []
+
+
+def test_a_later_day_that_is_refused_leaves_the_table_as_it_was_before_the_backfill(daily: Table) -> None:
+    before = daily.rows()
+    daily.deliveries[DAYS[1]] = [("A", None, True), ("Z", "corrected", False)]
+    daily.execute(DAYS[1])
+    with pytest.raises(AuditFailed, match="account"):
+        daily.execute(DAYS[2], rows=99)
+    assert daily.rows() == before, "and not what the second day has left"
+    assert (daily.gone(), daily.problems()) == ([DAYS[1]], [])
+    assert daily.backfill() == list(DAYS[1:]), "what is not there is merged again"
+    assert "Z" in daily.letters()
+    assert (daily.gone(), daily.problems()) == ([], [])
+
+
+def test_a_new_day_that_is_refused_leaves_what_a_backfill_has_made(daily: Table) -> None:
+    daily.deliveries["2024-10-07, later"] = [("Z", "late", False)]
+    assert daily.backfill("2024-10-07, later") == ["2024-10-07, later", DAYS[3]]
+    before, version = daily.rows(), daily.lake.version(CONTRACT.dataset)
+    daily.deliveries["2024-10-09"] = [("F", "9th", False)]
+    with pytest.raises(AuditFailed, match="account"):
+        daily.execute("2024-10-09", rows=99)
+    assert (daily.rows(), daily.lake.version(CONTRACT.dataset), daily.gone()) == (before, version, [])
+
+
+def test_a_run_of_a_plan_that_is_repeated_first_brings_back_what_its_refusal_took(daily: Table) -> None:
+    """Each day delivers all letters there are: its own."""
+
+    def merge(days: tuple[str, ...], run: str, rows_in: int = 1) -> Any:
+        planned = step(daily.spark, daily.root, daily.contract, *days, run=run, accepted=[FOLLOWED])
+        return planned.merge_in_order(
+            lambda day: Delivery(
+                rows=lambda _: daily.frame([(day[-1], day, False)]).drop("is_deleted"), account=Account(rows_in=rows_in)
+            )
+        )
+
+    before = daily.rows()
+    merge(DAYS[1:2], "first run of the plan")
+    with pytest.raises(AuditFailed, match="account"):
+        merge(DAYS[2:], "second run", rows_in=99)
+    assert (daily.rows(), daily.gone()) == (before, [DAYS[1]])
+    assert list(merge(DAYS[2:], "second run again").entries) == list(DAYS[1:])
+    assert (daily.letters(), daily.gone(), daily.problems()) == ("8", [], [])

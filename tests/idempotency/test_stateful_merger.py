@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -90,19 +91,26 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
 
 
-def test_figure_4_7_a_compaction_between_two_runs_is_not_lost(daily: Table) -> None:
-    ninth, tenth, eleventh = "2024-10-09", "2024-10-10", "2024-10-11"
-    daily.deliveries.update({day: [(day, "new", False)] for day in (ninth, tenth, eleventh)})
+def test_figure_4_7_a_compaction_between_two_runs_is_not_lost(spark: Any, daily: Table, tmp_path: Path) -> None:
+    """Versions are those of the figure; its days are four days later here, as four others come before them."""
+    fifth, sixth, seventh, eighth = (f"2024-10-{day:02}" for day in range(9, 13))
+    daily.deliveries.update({day: [(day, "new", False)] for day in (fifth, sixth, seventh, eighth)})
     # A row that is only added is a file beside the others: there is something to compact.
-    daily.execute(ninth)
-    daily.compact()
-    daily.execute(tenth)
-    daily.execute(eleventh)
-    assert list(daily.versions().values()) == [1, 2, 3, 4, 5, 7, 8]
-    daily.execute(tenth)
-    assert daily.files(9) == daily.files(6) != daily.files(5), "version 7 - 1, not that of the day before"
-    assert list(daily.versions().values()) == [1, 2, 3, 4, 5, 10]
-    assert daily.problems() == []
+    for day in (fifth, sixth):
+        daily.execute(day)
+        daily.compact()
+    daily.execute(seventh)
+    daily.execute(eighth)
+    assert daily.operations()[5:] == ["MERGE", "OPTIMIZE", "MERGE", "OPTIMIZE", "MERGE", "MERGE"]
+    assert [daily.versions()[day] for day in (fifth, sixth, seventh, eighth)] == [5, 7, 9, 10]
+    other = Table(spark, shutil.copytree(daily.root, tmp_path / "other"), daily.deliveries, contract=daily.contract)
+    daily.execute(seventh)
+    assert daily.files(11) == daily.files(8) != daily.files(7), "version 9 - 1, not that of the day before"
+    assert [daily.versions().get(day) for day in (fifth, sixth, seventh, eighth)] == [5, 7, 12, None]
+    other.execute(eighth)
+    assert other.files(11) == other.files(9), "version 10 - 1, which the day before has made"
+    assert [other.versions()[day] for day in (fifth, sixth, seventh, eighth)] == [5, 7, 9, 12]
+    assert daily.problems() == other.problems() == []
 
 
 def test_a_backfill_of_an_old_day_leaves_the_rows_of_a_rebuild_from_scratch(
@@ -214,10 +222,11 @@ def test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebu
     version = daily.lake.version(CONTRACT.dataset)
     with pytest.raises(VersionVacuumed, match="version 2, on which 2024-10-07") as refused:
         daily.execute(DAYS[2])
-    assert "--partitions all" in refused.value.next_step
+    (advised,) = [part for part in refused.value.next_step.split(": ") if part.startswith("blogdata")]
+    assert advised == f"blogdata plan --replay {CONTRACT.dataset} --partitions all", "no other day will do"
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
     assert daily.backfill(*DAYS) == list(DAYS)
-    assert daily.rows() == before
+    assert (daily.rows(), daily.gone()) == (before, [])
 
 
 def test_a_version_of_which_a_vacuum_took_only_the_marks_of_removed_rows_is_refused_the_same_way(

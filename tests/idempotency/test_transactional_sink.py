@@ -46,23 +46,34 @@ def contract(name: str) -> Contract:
     )
 
 
-def part(name: str, version: int, items: dict[str, int | None], day: str = DAY, rows: int | None = None) -> Part:
+def part(
+    name: str,
+    version: int,
+    items: dict[str, int | None],
+    day: str = DAY,
+    rows: int | None = None,
+    table_id: str = "table",
+) -> Part:
     """One table of a delivery, in batches of two rows."""
     table = pa.Table.from_pylist([{"day": day, "item": item, "sold": sold} for item, sold in items.items()])
     return Part(
         contract=contract(name),
+        table_id=table_id,
         version=version,
         rows=len(items) if rows is None else rows,
         batches=table.to_batches(max_chunksize=2) if items else [],
     )
 
 
-def delivery(version: int, day: str = DAY, **more: Any) -> Delivery:
+def delivery(version: int, day: str = DAY, table_id: str = "table", **more: Any) -> Delivery:
     """Sales and returns of a day that both tell their version."""
     items = {f"item {number}": version for number in range(3)}
     return Delivery(
         partition=day,
-        parts=[part("sales", version, items, day, **more), part("returns", version, items, day)],
+        parts=[
+            part("sales", version, items, day, table_id=table_id, **more),
+            part("returns", version, items, day, table_id=table_id),
+        ],
         run_id="run",
     )
 
@@ -93,7 +104,7 @@ def test_a_day_of_both_tables_is_replaced_whole_and_other_days_stay(database: st
     deliver(database, delivery(2))
     assert shown(database) == {**both(2), **both(1, OTHER_DAY)}
     with psycopg.connect(database) as connection:
-        assert transactional_sink.served(connection, SCHEMA)["gold.sales", DAY] == 2
+        assert transactional_sink.served(connection, SCHEMA)["gold.sales", "table", DAY] == 2
 
 
 def test_nothing_is_known_of_a_database_that_was_never_served(database: str) -> None:
@@ -160,6 +171,46 @@ def test_an_older_version_does_not_replace_a_newer_one(database: str) -> None:
         deliver(database, delivery(1))
     assert refused.value.transient
     assert shown(database) == both(2)
+
+
+def test_a_table_that_was_built_anew_replaces_what_its_predecessor_served_whatever_their_versions(
+    database: str,
+) -> None:
+    deliver(database, delivery(57))
+    deliver(database, delivery(57, OTHER_DAY))
+    for version in (1, 57):
+        assert not deliver(database, delivery(version, table_id="rebuilt")).repeated
+        assert shown(database) == {**both(version), **both(57, OTHER_DAY)}
+    with psycopg.connect(database) as connection:
+        assert transactional_sink.served(connection, SCHEMA) == {
+            (dataset, table_id, day): 57
+            for dataset in ("gold.sales", "gold.returns")
+            for table_id, day in (("rebuilt", DAY), ("table", OTHER_DAY))
+        }
+    assert not deliver(database, delivery(57, OTHER_DAY, table_id="rebuilt")).repeated
+    assert not deliver(database, delivery(57)).repeated, "were the first one to come back, its rows are not there"
+
+
+def test_a_database_from_before_tables_were_told_apart_is_migrated_and_served_once_more(database: str) -> None:
+    deliver(database, delivery(3))
+    with psycopg.connect(database) as connection:
+        connection.execute("DROP TABLE shop.publications")
+        connection.execute(
+            "CREATE TABLE shop.publications (batch_id text, dataset text, partition text NOT NULL, "
+            "table_version bigint NOT NULL, rows bigint NOT NULL, run_id text NOT NULL, "
+            "published_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (batch_id, dataset))"
+        )
+        connection.execute(
+            "INSERT INTO shop.publications SELECT %s, 'gold.' || name, %s, 3, 3, 'run' "
+            "FROM (VALUES ('sales'), ('returns')) AS tables (name)",
+            [f"{DAY}/gold.sales@3+gold.returns@3", DAY],
+        )
+        assert transactional_sink.served(connection, SCHEMA) == {}
+    assert [deliver(database, delivery(2)).repeated for _ in range(2)] == [False, True]
+    assert shown(database) == both(2)
+    with psycopg.connect(database) as connection:
+        lines = connection.execute("SELECT dataset, table_id, table_version FROM shop.publications").fetchall()
+    assert sorted(lines) == [("gold.returns", "table", 2), ("gold.sales", "table", 2)]
 
 
 def test_a_table_of_another_shape_is_named(database: str) -> None:

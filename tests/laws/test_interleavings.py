@@ -1,20 +1,25 @@
 """Any two of the things that change a table, one of them in the middle of the other: one after the other, or refused.
 
-The first is held when its files are written and audited; the second runs to its end; then the first goes on. What is in
-the table afterwards is what one of the two orders leaves, or what the second leaves alone when the first is refused.
+The first is held at a phase; the second runs to its end; then the first goes on. What is in the table afterwards is
+what one of the two orders leaves, or what the second leaves alone when the first is refused. All files that are there
+before are older than a vacuum keeps for nobody: what keeps them is that somebody needs them.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.toy import WHOLE, table, target
-from laws.stepping import Held, Probe
+from core.toy import WHOLE, target
+from laws.stepping import PATIENCE_SECONDS, Held, Probe
 from laws.writers import Batch, State
 from patterns.core.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_table
@@ -22,12 +27,19 @@ from patterns.idempotency.merger import merge
 from patterns.quality.audit_write_audit_publish import Provenance, Target, restate
 from patterns.quality.write_faults import ConcurrentWrite
 
-pytestmark = pytest.mark.matrix(5)
+pytestmark = pytest.mark.matrix(8)
 CONTRACT = replace(WHOLE, dataset="silver.stepped", reasons={}, breakdowns={})
+PHASES = ("opened", "written", "audited")
+LISTING = "listing"
+REPLACED = Batch(first=500, rows=5)
 BEFORE = Batch(first=0, rows=60)
 OVERWRITTEN = Batch(first=200, rows=20)
 MERGED = Batch(first=50, rows=30)
 ERASED = "click % 10 = 3"
+LONG_AGO = 8 * 24 * 3600
+"""Seconds; whatever nobody needs is kept by a vacuum for a week."""
+LEFT = 3
+"""Files of writes that were cut off long ago: what a vacuum removes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +49,32 @@ class Operation:
     Args:
         run: Does it.
         model: What it makes of a table, in plain Python.
-        steps: Whether it can be held in its middle.
+        phases: Where it can be held.
     """
 
     run: Callable[[Any, Target], object]
     model: Callable[[State], State]
-    steps: bool = True
+    phases: tuple[str, ...] = PHASES
 
 
 def _vacuum(spark: Any, aim: Target) -> object:
-    return spark.sql(f"VACUUM delta.`{aim.lake.path(CONTRACT.dataset)}`").collect()
+    """Run VACUUM; with a probe, it is held when it knows what is needed, before it looks which files there are."""
+    folder, probe = aim.lake.path(CONTRACT.dataset), aim.probe
+    if probe is None:
+        return spark.sql(f"VACUUM delta.`{folder}`").collect()
+
+    def files() -> list[tuple[str, int, bool, int]]:
+        # In the server, which does not know this module.
+        Path(probe, f"{LISTING}.reached").touch()
+        while Path(probe, f"{LISTING}.hold").exists():
+            time.sleep(0.02)
+        found = [(file, file.stat()) for file in Path(folder).glob("*.parquet")]
+        return [(f"file:{file}", stat.st_size, False, int(stat.st_mtime * 1000)) for file, stat in found]
+
+    spark.udf.register(
+        "files", files, "array<struct<path: string, length: long, isDir: boolean, modificationTime: long>>"
+    )
+    return spark.sql(f"VACUUM delta.`{folder}` USING INVENTORY (SELECT inline(files()))").collect()
 
 
 def _append(first: int) -> Operation:
@@ -77,9 +105,12 @@ OPERATIONS = {
         run=lambda spark, aim: restate(spark, aim, f"DELETE FROM {{table}} WHERE {ERASED}", Provenance()),
         model=lambda rows: frozenset(row for row in rows if row[1] % 10 != 3),
     ),
-    "vacuum": Operation(run=_vacuum, model=lambda rows: rows, steps=False),
+    "vacuum": Operation(run=_vacuum, model=lambda rows: rows, phases=(LISTING,)),
 }
-PAIRS = [(first, second) for first in OPERATIONS if OPERATIONS[first].steps for second in OPERATIONS]
+PAIRS = [(first, second) for first in OPERATIONS for second in OPERATIONS]
+TWO_VACUUMS = ("vacuum", "vacuum")
+CASES = [(*pair, phase) for pair in PAIRS if pair != TWO_VACUUMS for phase in OPERATIONS[pair[0]].phases]
+PUBLISHING = [name for name, one in OPERATIONS.items() if one.phases == PHASES]
 REFUSED = {
     ("overwrite", "append"),
     ("overwrite", "overwrite"),
@@ -104,39 +135,72 @@ REFUSED = {
 
 
 class Stepped:
-    """One table that two operations meet in, made anew for each pair."""
+    """One table that two operations meet in."""
 
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root = spark, root
-        # Two commits, so that there is something to compact.
-        half = Batch(first=0, rows=30)
-        overwrite_table(half.frame(spark), self.target("first half"), Provenance())
+        self.lake = Lake(root=str(root))
+        self.folder = Path(self.lake.path(CONTRACT.dataset))
+
+    def begin(self) -> None:
+        """Make it, long ago: of two files, so that there is something to compact, after another one."""
+        for number, batch in enumerate((REPLACED, Batch(first=0, rows=30))):
+            overwrite_table(batch.frame(self.spark), self.target(f"before {number}"), Provenance())
         rest = Batch(first=30, rows=30)
-        merge(rest.frame(spark), self.target("second half"), Provenance(), deleted=None)
+        merge(rest.frame(self.spark), self.target("rest"), Provenance(), deleted=None)
+        self.age()
+
+    def age(self) -> None:
+        """Have all files be older than what a vacuum keeps for nobody."""
+        then = time.time() - LONG_AGO
+        for file in self.folder.glob("*.parquet"):
+            os.utime(file, (then, then))
+
+    def leave(self) -> list[Path]:
+        """Leave files of writes that were cut off long ago."""
+        left = [self.folder / f"part-{number:05}-left.c000.snappy.parquet" for number in range(LEFT)]
+        for file in left:
+            file.touch()
+        self.age()
+        return left
 
     def target(self, run: str, probe: Probe | None = None) -> Target:
         more = {} if probe is None else {"probe": str(probe.folder)}
         return target(self.root, run, contract=CONTRACT, **more)
 
-    def rows(self) -> State:
-        found = table(self.spark, self.root, CONTRACT.dataset)
+    def rows(self, version: int | None = None) -> State:
+        found = [tuple(row) for row in self.lake.read(self.spark, CONTRACT.dataset, version).collect()]
         assert len(found) == len(set(found)), "no row is doubled"
         return frozenset(found)
 
+    def has_its_past(self) -> None:
+        """Look that older versions can still be read, and restored."""
+        there = [self.rows(version) for version in (1, 2, 3)]
+        assert there == [REPLACED.model(), Batch(first=0, rows=30).model(), BEFORE.model()]
+
+
+@pytest.fixture(scope="module")
+def begun(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with the table."""
+    root = tmp_path_factory.mktemp("begun") / "lake"
+    Stepped(spark, root).begin()
+    return root
+
 
 @pytest.fixture
-def stepped(spark: Any, lake_root: Path) -> Stepped:
-    return Stepped(spark, lake_root)
+def stepped(spark: Any, begun: Path, tmp_path: Path) -> Stepped:
+    return Stepped(spark, shutil.copytree(begun, tmp_path / "lake"))
 
 
-@pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda name: name)
+@pytest.mark.parametrize(("first", "second", "phase"), CASES, ids=lambda name: name)
 def test_two_operations_end_as_if_one_had_followed_the_other_or_one_is_refused(
-    stepped: Stepped, spark: Any, probe: Probe, first: str, second: str
+    stepped: Stepped, spark: Any, probe: Probe, first: str, second: str, phase: str
 ) -> None:
     one, other = OPERATIONS[first], _append(2000) if second == "append" else OPERATIONS[second]
     before = BEFORE.model()
     assert stepped.rows() == before
-    with Held(lambda: one.run(spark, stepped.target("first", probe)), probe, "audited") as held:
+    left = stepped.leave()
+    with Held(lambda: one.run(spark, stepped.target("first", probe)), probe, phase) as held:
         other.run(spark, stepped.target("second"))
         assert stepped.rows() == other.model(before), "nobody sees anything of what is held"
     if (first, second) in REFUSED:
@@ -148,19 +212,46 @@ def test_two_operations_end_as_if_one_had_followed_the_other_or_one_is_refused(
     else:
         assert held.error is None, held.error
         assert stepped.rows() in (one.model(other.model(before)), other.model(one.model(before)))
+    if "vacuum" in (first, second):
+        assert not [file for file in left if file.exists()]
+        stepped.has_its_past()
 
 
-@pytest.mark.parametrize("first", [name for name, one in OPERATIONS.items() if one.steps])
-def test_a_vacuum_after_a_crash_takes_nothing_that_readers_or_a_restore_need(
+def test_a_vacuum_in_the_middle_of_another_takes_what_nobody_needs_and_nothing_else(
+    stepped: Stepped, spark: Any, probe: Probe
+) -> None:
+    left = stepped.leave()
+    with ThreadPoolExecutor(1) as beside:
+        with Held(lambda: _vacuum(spark, stepped.target("first", probe)), probe, LISTING) as held:
+            # It removes files while the other one is held; to end it waits for Spark, which keeps the other one's list.
+            second = beside.submit(_vacuum, spark, stepped.target("second"))
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while any(file.exists() for file in left):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+        second.result()
+    assert held.error is None, held.error
+    assert stepped.rows() == BEFORE.model()
+    stepped.has_its_past()
+
+
+@pytest.mark.parametrize("first", PUBLISHING)
+def test_a_vacuum_long_after_a_crash_takes_what_it_left_and_nothing_that_readers_or_a_restore_need(
     stepped: Stepped, spark: Any, probe: Probe, first: str
 ) -> None:
+    before = set(stepped.folder.glob("*.parquet"))
     probe.end("audited")
     with pytest.raises(Exception, match="the write was ended at audited"):
         OPERATIONS[first].run(spark, stepped.target("first", probe))
+    left = set(stepped.folder.glob("*.parquet")) - before
+    assert left
     _vacuum(spark, stepped.target("vacuum"))
+    assert set(stepped.folder.glob("*.parquet")) == before | left, "what may be under way is kept"
+    stepped.age()
+    _vacuum(spark, stepped.target("vacuum"))
+    assert set(stepped.folder.glob("*.parquet")) == before
     assert stepped.rows() == BEFORE.model()
-    lake = Lake(root=str(stepped.root))
-    assert lake.read(spark, CONTRACT.dataset, 1).count() == 30, "an older version can still be restored"
+    stepped.has_its_past()
     OPERATIONS[first].run(spark, stepped.target("first"))
     assert stepped.rows() == OPERATIONS[first].model(BEFORE.model())
 

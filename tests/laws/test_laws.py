@@ -55,8 +55,6 @@ def _engines(writer: Writer) -> list[Engine]:
 
 
 every_writer = pytest.mark.parametrize("writer", EVERY, ids=lambda writer: writer.name)
-every_way = pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
-every_engine = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 every_pair = _of_writers("engine", _engines)
 
 
@@ -121,6 +119,7 @@ def test_cut_off_at_any_phase_and_run_again_is_run_once(world: World, writer: Wr
     published = phase not in NOT_PUBLISHED and writer.published_by == "commit"
     assert world.rows() == (expected if published else before)
     assert world.version() == version + published
+    assert world.problems() == [], "the ledger knows of what is published, and of nothing else"
     commit = world.write(AFTER, "run")
     assert commit.repeated == published
     assert world.rows() == expected
@@ -159,6 +158,32 @@ def test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again(
     assert world.rows() == writer.after(BEFORE.model(), twin), "never a mixture"
     world.write(AFTER, "slow")
     assert world.rows() == writer.after(writer.after(BEFORE.model(), twin), AFTER)
+    assert world.problems() == []
+
+
+@_of_writers("phase", lambda writer: NOT_PUBLISHED if writer.adds else ())
+def test_of_two_who_bring_one_batch_of_a_stream_one_publishes_it_and_the_other_is_told(
+    world: World, writer: Writer, probe: Probe, phase: str
+) -> None:
+    with Held(lambda: world.write(AFTER, "slow", probe=probe.folder), probe, phase) as slow:
+        fast = world.write(AFTER, "fast")
+    assert isinstance(slow.error, ConcurrentWrite), slow.error
+    assert slow.error.transient
+    assert world.rows() == writer.after(BEFORE.model(), AFTER), "once"
+    again = world.write(AFTER, "slow")
+    assert (again.repeated, again.version) == (True, fast.version)
+    assert world.version() == fast.version
+    assert world.problems() == []
+
+
+@pytest.mark.parametrize("other", list(Engine), ids=lambda engine: engine.value)
+@pytest.mark.parametrize("writer", [one for one in WRITERS if one.adds], ids=lambda writer: writer.name)
+def test_what_another_brought_of_a_stream_is_not_brought_again_without_the_engines_jar_either(
+    world: World, writer: Writer, other: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile(monkeypatch, lambda: world.write(AFTER, "fast", other))
+    world.write(AFTER, "slow", Engine.CHECKPOINT)
+    assert world.rows() == writer.after(BEFORE.model(), AFTER), "once"
     assert world.problems() == []
 
 
@@ -223,7 +248,7 @@ DRIFTS = {
 
 
 @pytest.mark.parametrize("drift", DRIFTS)
-@every_way
+@every_writer
 def test_rows_of_another_shape_are_refused_by_a_typed_error_and_nothing_is_published(
     world: World, writer: Writer, drift: str
 ) -> None:
@@ -238,7 +263,7 @@ def test_rows_of_another_shape_are_refused_by_a_typed_error_and_nothing_is_publi
     assert world.rows() == writer.after(BEFORE.model(), AFTER)
 
 
-@every_way
+@every_writer
 def test_a_column_nobody_announced_is_left_out(world: World, writer: Writer) -> None:
     world.write(AFTER, "run", change=lambda frame: frame.withColumn("news", F.lit(1)))
     assert world.rows() == writer.after(BEFORE.model(), AFTER)
@@ -252,8 +277,7 @@ def test_a_row_that_vanished_on_the_way_is_refused(world: World, writer: Writer,
     assert (world.version(), world.rows()) == (version, BEFORE.model())
 
 
-@every_engine
-@every_way
+@every_pair
 def test_a_row_that_came_twice_is_refused(world: World, writer: Writer, engine: Engine) -> None:
     version = world.version()
     with pytest.raises((AuditFailed, AmbiguousChange)):

@@ -102,23 +102,26 @@ class Deployment:
         for hour in hours:
             shutil.copytree(other.folder(hour), self.folder(hour))
 
-    def run(self, *, select: Sequence[str] = (), hours: tuple[str, str] | None = None) -> Outcome:
+    def run(
+        self, *, select: Sequence[str] = (), hours: tuple[str, str] | None = None, accept: str | None = None
+    ) -> Outcome:
         """Do what `blogdata run` does.
 
         Args:
             select: Only these datasets.
             hours: First and last hour (or day) of the span to run again; None runs what is new or changed.
+            accept: Guard that is lifted.
         """
         window = None
         if hours is not None:
             first, last = (start_of(key, Grain.HOUR if "T" in key else Grain.DAY) for key in hours)
             length = (Grain.HOUR if "T" in hours[1] else Grain.DAY).length
             window = Window(start=first, end=last + length)
-        return Pipeline(self.settings, quiet=True).run(window=window, select=select)
+        return Pipeline(self.settings, quiet=True, accept=accept).run(window=window, select=select)
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:
         """Do what `blogdata plan --replay DATASET --partitions ... --yes` does."""
-        runs = plan.replay({dataset: dict.fromkeys(partitions, ASKED)}, self.events)
+        runs = plan.replay({dataset: dict.fromkeys(partitions, ASKED)}, self.events).runs
         return Pipeline(self.settings, quiet=True).replay(runs)
 
     def published(self, dataset: str) -> dict[str, Entry]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,3 +80,42 @@ def land(deployment: Deployment, world: Deployment) -> Deployment:
     deployment.copy_hours(world, HOURS)
     assert len(in_order(deployment)) == len(HOURS)
     return deployment
+
+
+class Tick:
+    """A tick in a process of its own.
+
+    Args:
+        deployment: Whose files it takes in, a batch each.
+        probe: Folder through which its publications are stepped.
+    """
+
+    def __init__(self, deployment: Deployment, probe: Path) -> None:
+        code = (
+            "from pathlib import Path; from lineage import live;"
+            " from lineage.deployment import Deployment; from services import config;"
+            f" live.tick(Deployment(settings=config.load()), probe={str(probe)!r})"
+        )
+        tests = str(Path(__file__).parent.parent)
+        home = str(deployment.settings.home)
+        environment = {**os.environ, "BLOGDATA_HOME": home, "PYTHONPATH": tests, "PYTHONWARNINGS": "ignore"}
+        self._process = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
+
+    def reached(self, marker: Path) -> bool:
+        """Wait until a publication is held; False when the tick has ended before."""
+        deadline = time.monotonic() + 900
+        while not marker.exists():
+            assert time.monotonic() < deadline
+            if self._process.poll() is not None:
+                return marker.exists()
+            time.sleep(0.02)
+        return True
+
+    def kill(self) -> None:
+        """End the process with -9; its query stays in the server."""
+        self._process.kill()
+        self._process.communicate(timeout=900)
+
+    def ended(self) -> None:
+        """Wait for its end, whichever it is: a server that was killed is an error to it."""
+        self._process.communicate(timeout=900)

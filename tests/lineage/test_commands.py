@@ -19,6 +19,7 @@ from blogdata.main import main
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from patterns.core.commit import Commit
+from patterns.core.errors import DiskFull
 from patterns.core.events import EventLog
 from resources.lake import LakeResource
 
@@ -245,6 +246,40 @@ def test_a_damaged_table_is_found_named_and_computed_again(said: Said, deploymen
     assert json.loads(said("repair", "--json")[1]) == []
 
 
+def test_a_replay_that_is_stopped_or_fails_names_the_command_that_does_the_rest(
+    said: Said, deployment: Deployment
+) -> None:
+    """Nothing keeps it: of what it would have run again nothing is stale."""
+    assert deployment.run().problems == []
+    arguments = ("plan", "--replay", "silver.visits", "--partitions", "2026-01-05T10..2026-01-05T10", "--yes")
+    record = EventLog.record
+
+    def interrupted(log: EventLog, commit: Commit) -> None:
+        record(log, commit)
+        if commit.dataset == "silver.visits_enriched":
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+
+    def failed(log: EventLog, commit: Commit) -> None:
+        record(log, commit)
+        if commit.dataset == "silver.visits_enriched":
+            raise DiskFull("here")
+
+    rest = f"what was published stays; for the rest run again: blogdata {' '.join(arguments)}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EventLog, "record", interrupted)
+        code, _, err = said(*arguments)
+        assert (code, err) == (130, f"stopped; {rest}\n")
+        patch.setattr(EventLog, "record", failed)
+        code, out, _ = said(*arguments)
+        assert (code, out.splitlines()[-1]) == (1, rest)
+    before = deployment.versions()
+    assert said("plan", "--json")[0] == 0
+    assert said(*arguments)[0] == 0
+    after = deployment.versions()
+    assert {dataset for dataset in (*DAILY, *WEEKLY) if after[dataset] > before[dataset]} == {*DAILY, *WEEKLY}
+
+
 def test_an_interrupted_run_says_what_holds_and_the_next_one_does_the_rest(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -264,7 +299,7 @@ def test_an_interrupted_run_says_what_holds_and_the_next_one_does_the_rest(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(EventLog, "record", interrupted)
             code, _, err = said("run")
-        assert (code, err) == (130, "stopped; what was published stays, the rest runs next time\n")
+        assert (code, err) == (130, "stopped; what was published stays; for the rest run again: blogdata run\n")
     assert said("run", "--json")[0] == 0
     assert made.run().runs == 0
     assert made.problems() == []

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
+import pytest
+
+from blogdata.main import main
 from blogdata.pipeline import Pipeline
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction
+from quality.contracts import CONTRACTS
 
 HOUR, NEXT = "2026-01-05T10", "2026-01-05T11"
 TIMES = {f"{name}_datetime": "2020-05-05T00:00:00Z" for name in ("registered", "first_connection", "last_connection")}
@@ -115,3 +120,62 @@ def test_a_correction_does_not_win_over_what_came_in_its_hour(deploy: Deploy) ->
     # The same corrections once more change nothing, and nothing is published again.
     replays.land(corrections, places, made.landing)
     assert made.run().runs == 0
+
+
+def test_a_correction_becomes_a_visit_that_can_be_told_and_all_that_it_makes_stale_is_named(
+    deploy: Deploy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = deploy("replayed")
+    made.land(HOUR, [event("10:05", "/a"), b"{", b"["])
+    made.land("2026-01-06T03", [event("", "/b", event_time="2026-01-06T03:05:00Z")])
+    assert made.run().problems == []
+    payloads = [event("08:30", "/late").decode(), event("08:30", "/worse", user_id=None).decode()]
+    places = sorted(made.rows("bronze.dead_letters", "source_file", "source_offset"))
+    file = tmp_path / "corrections.jsonl"
+    corrections = [
+        {"source_file": source, "source_offset": offset, "payload": payload}
+        for (source, offset), payload in zip(places, payloads, strict=True)
+    ]
+    file.write_text("".join(json.dumps(correction) + "\n" for correction in corrections))
+    monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
+
+    def land(*more: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["blogdata", "land", "replay", str(file), *more])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+        return capsys.readouterr().out
+
+    first, *_, last = lines = land().splitlines()
+    assert (first, last) == ("2 correction(s) landed", "publish all of it: blogdata run")
+    assert "  silver.visits              2026-01-05T08, 2026-01-05T10" in lines
+    told = json.loads(land("--json"))
+    assert (len(told["files"]), told["landed"]) == (2, []), "they are stale until they are published"
+    before = {dataset: made.published(dataset) for dataset in CONTRACTS}
+    assert made.run().problems == []
+    assert told["stale"] == {
+        dataset: keys
+        for dataset, held in before.items()
+        if (keys := [key for key, entry in sorted(made.published(dataset).items()) if held.get(key) != entry])
+    }
+    assert land().splitlines() == [
+        "0 correction(s) landed, 2 were there already",
+        "nothing is stale because of them: they are published",
+    ]
+
+    (visit,) = [source for page, source in made.rows("silver.visits", "page", "source_file") if page == "/late"]
+    dead = dict(made.rows("bronze.dead_letters", "source_file", "replay"))
+    assert sorted([visit, *(source for source, replay in dead.items() if replay)]) == sorted(told["files"])
+    assert [source for source, replay in dead.items() if not replay] == [places[0][0]]
+    assert made.problems() == []
+
+
+def test_hours_of_arrival_that_never_came_are_published_empty(deploy: Deploy) -> None:
+    """As in a range that a person names in the UI."""
+    made = deploy("gaps")
+    made.land(HOUR, [event("10:05", "/a"), b"{"])
+    assert made.run().problems == []
+    for dataset in ("bronze.dead_letters", "silver.late_visits"):
+        assert made.replay(dataset, HOUR, NEXT).problems == []
+        assert made.published(dataset)[NEXT].rows_out == 0
+    assert made.problems() == []

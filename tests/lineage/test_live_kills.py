@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +14,7 @@ from kills import kill
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from lineage.live import contents, problems, tick
+from lineage.live import Tick, contents, problems, tick
 from resources.spark import SparkResource
 from services import spark_connect
 from services.config import Settings
@@ -63,7 +60,7 @@ def test_the_server_killed_at_seeded_moments_leaves_the_tables_of_an_undisturbed
         held = hold / dataset / str(number)
         held.mkdir(parents=True, exist_ok=True)
         (held / f"{phase}.hold").touch()
-        running = _Tick(alone, hold)
+        running = Tick(alone, hold)
         if running.reached(held / f"{phase}.reached"):
             server = spark_connect.ensure(SparkResource(home=str(alone.settings.home)).settings)
             kill(server.process)
@@ -72,32 +69,3 @@ def test_the_server_killed_at_seeded_moments_leaves_the_tables_of_an_undisturbed
     tick(alone)
     assert contents(alone) == contents(straight)
     assert problems(alone) == []
-
-
-class _Tick:
-    """A tick in a process of its own."""
-
-    def __init__(self, deployment: Deployment, probe: Path) -> None:
-        code = (
-            "from pathlib import Path; from lineage import live;"
-            " from lineage.deployment import Deployment; from services import config;"
-            f" live.tick(Deployment(settings=config.load()), probe={str(probe)!r})"
-        )
-        tests = str(Path(__file__).parent.parent)
-        home = str(deployment.settings.home)
-        environment = {**os.environ, "BLOGDATA_HOME": home, "PYTHONPATH": tests, "PYTHONWARNINGS": "ignore"}
-        self._process = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
-
-    def reached(self, marker: Path) -> bool:
-        """Wait until a publication is held; False when the tick has ended before."""
-        deadline = time.monotonic() + 900
-        while not marker.exists():
-            assert time.monotonic() < deadline
-            if self._process.poll() is not None:
-                return marker.exists()
-            time.sleep(0.02)
-        return True
-
-    def ended(self) -> None:
-        """Wait for its end, whichever it is: a server that was killed is an error to it."""
-        self._process.communicate(timeout=900)

@@ -23,6 +23,7 @@ from orchestration import owners
 from orchestration import stream as streams
 from orchestration.checks import CONTRACT, LEDGER
 from orchestration.dataset import ACCEPT, key_of
+from orchestration.late_share import LATE
 from orchestration.stream import StreamLost
 from patterns.core.audit import Violation
 from patterns.core.claims import Claims
@@ -77,8 +78,12 @@ def test_a_tick_reports_each_dataset_and_its_checks_and_looks_at_the_ledger_thou
     assert rows(again) == {}
     for each in (ran, again):
         checks = each.get_asset_check_evaluations()
-        assert {(check.check_name, check.passed) for check in checks} == {(CONTRACT, True), (LEDGER, True)}
-        assert len(checks) == 2 * len(STREAMED)
+        assert {(check.check_name, check.passed) for check in checks} == {
+            (CONTRACT, True),
+            (LEDGER, True),
+            (LATE, True),
+        }
+        assert len(checks) == 2 * len(STREAMED) + 1
     table = made.lake.table(BRONZE)
     assert table is not None
     table.delete("source_offset = 0")
@@ -110,7 +115,7 @@ def test_a_tick_that_fails_reports_what_it_has_published_before(
     assert not ran.success
     assert rows(ran) == {key_of(BRONZE): 1, key_of(VISITS): 1, key_of(ASIDE): 0}
     assert failed(ran) == [(key_of(BRONZE), CONTRACT)]
-    assert len(ran.get_asset_check_evaluations()) == 2 * len(STREAMED)
+    assert len(ran.get_asset_check_evaluations()) == 2 * len(STREAMED) + 1
     assert problems(made) == []
 
 

@@ -176,7 +176,9 @@ def test_a_landing_zone_in_which_every_line_is_bad_is_all_dead_letters(deploy: D
     assert bad.run().runs == 0
 
 
-def test_so_many_dead_letters_that_it_is_no_accident_stop_the_run_and_are_kept(deploy: Deploy) -> None:
+def test_of_so_many_dead_letters_that_it_is_no_accident_nothing_is_made_before_a_person_has_looked(
+    deploy: Deploy,
+) -> None:
     broken = deploy("broken")
     broken.land(HOURS[0], [*(event(*given) for given in ARRIVALS[HOURS[0]]), *[b"{"] * 150])
     stopped = broken.run()
@@ -186,9 +188,18 @@ def test_so_many_dead_letters_that_it_is_no_accident_stop_the_run_and_are_kept(d
     )
     assert len(broken.rows("bronze.dead_letters", "raw")) == 150
     assert broken.lake.table("silver.visits") is None
-    # Somebody has looked, and runs it again: the good rows go on.
-    assert broken.run().problems == []
-    assert len(broken.rows("silver.visits", "page")) == 3
+    # Other hours go on; these rows do not, whoever runs it next, and nobody is told that all is well.
+    broken.land(HOURS[2], [event(*given) for given in ARRIVALS[HOURS[2]]])
+    (told,) = broken.run().problems
+    assert told.startswith(f"silver.visits {HOURS[0]} waits for a person: 150 of 154 rows (97.4%) are rejected")
+    assert "blogdata run --accept dead_letters" in told
+    assert set(broken.rows("silver.visits", "event_hour")) == {HOURS[1], HOURS[2]}
+    refused = broken.replay("silver.visits", HOURS[0]).problems
+    assert "--accept dead_letters" in " ".join(refused), "nor when a person asks for the hour by its name"
+    # Somebody has looked, and says so.
+    assert broken.run(accept="dead_letters").problems == []
+    assert set(broken.rows("silver.visits", "event_hour")) == set(HOURS)
+    assert broken.run().runs == 0
     assert broken.problems() == []
 
 
@@ -220,7 +231,7 @@ def test_users_that_are_delivered_after_their_visits_are_joined_all_the_same(dep
     assert known_pages(late) == {"/a"}
     # Others since they are delivered: no hour of the days before has to run again, and if it does, it says the same.
     deliver_users(late, "2026-01-08", user("a"), user("b"))
-    due = {dataset for run in plan.outstanding(late.landing, late.events) for dataset in run.datasets}
+    due = {dataset for run in plan.outstanding(late.landing, late.events).runs for dataset in run.datasets}
     assert due >= {"bronze.users", "silver.users"}
     assert "silver.visits_enriched" not in due
     assert "silver.visits_enriched" in {step["dataset"] for step in late.run(select=joined).steps}

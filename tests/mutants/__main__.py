@@ -15,13 +15,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 from mutants.mutant import Mutant
 from mutants.seeded import MUTANTS
 
 ROOT = Path(__file__).parent.parent.parent
 KNOWN = ROOT / "var" / "mutants.json"
-TESTS_FAILED = 1
 
 
 def main(parts: Sequence[str]) -> int:
@@ -39,15 +39,15 @@ def main(parts: Sequence[str]) -> int:
                 print(f"{label}: noticed before")
                 continue
             started = time.monotonic()
-            code, output = _try(mutant, Path(folder) / f"copy-{number}")
+            failed, output = _try(mutant, Path(folder) / f"copy-{number}")
             seconds = time.monotonic() - started
-            if code == TESTS_FAILED:
-                print(f"{label}: noticed ({seconds:.0f} s)", flush=True)
-                known["noticed"][mutant.name] = list(mutant.noticed_by)
+            if failed:
+                print(f"{label}: noticed by {failed[0]} ({seconds:.0f} s)", flush=True)
+                known["noticed"][mutant.name] = failed
                 KNOWN.parent.mkdir(exist_ok=True)
                 KNOWN.write_text(json.dumps(known, indent=1), encoding="utf-8")
             else:
-                print(f"{label}: NOT NOTICED, pytest ended with {code} ({seconds:.0f} s)\n{output[-3000:]}", flush=True)
+                print(f"{label}: NOT NOTICED, no test failed ({seconds:.0f} s)\n{output[-3000:]}", flush=True)
                 survivors.append(mutant.name)
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} noticed")
     return 1 if survivors else 0
@@ -67,19 +67,36 @@ def _state() -> str:
     return digest.hexdigest()[:16]
 
 
-def _try(mutant: Mutant, copy: Path) -> tuple[int, str]:
+def _try(mutant: Mutant, copy: Path) -> tuple[list[str], str]:
     for name in _files():
         if (ROOT / name).is_file():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             (copy / name).write_bytes((ROOT / name).read_bytes())
     apply(mutant, copy)
+    return failed_tests(copy, mutant.noticed_by)
+
+
+def failed_tests(project: Path, tests: Sequence[str]) -> tuple[list[str], str]:
+    """Run tests of a copy of the project up to the first that ends badly.
+
+    Args:
+        project: The copy.
+        tests: Which, as pytest takes them.
+
+    Returns:
+        The tests that failed, and what pytest said. One whose fixtures ended in an error was not tried: an engine that
+        does not compile, for instance, is no defect that a test has noticed.
+    """
     # Before the installed project, whose path a file of the environment names.
-    paths = os.pathsep.join(str(copy / part) for part in ("platform", "", "tests"))
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant.noticed_by]
+    paths = os.pathsep.join(str(project / part) for part in ("platform", "", "tests"))
+    report = project / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
     # What the suite tries a part of may be in the other part.
     environment = {**os.environ, "PYTHONPATH": paths, "WHOLE_MATRIX": "1"}
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    cases = ElementTree.parse(report).iter("testcase") if report.is_file() else ()
+    failed = [f"{case.get('classname')}::{case.get('name')}" for case in cases if case.find("failure") is not None]
+    return failed, done.stdout + done.stderr
 
 
 def apply(mutant: Mutant, root: Path) -> None:

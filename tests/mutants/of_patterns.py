@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from mutants.mutant import in_code, in_engine, in_error_management
 
-LAWS = "tests/laws/test_laws.py"
+HELD = "tests/orchestration/test_held.py"
 PLANNER = "tests/orchestration/test_replay_planner.py"
+LIMIT = "tests/orchestration/test_replay_limit.py"
 EXECUTIONS = "tests/idempotency/test_stateful_merger.py"
+REFUSED = "tests/idempotency/test_refused_executions.py"
 KEYS = "tests/idempotency/test_keyed_idempotency.py"
+MERGES = "tests/idempotency/test_merger.py"
+CHANGED = "platform/patterns/idempotency/merger.py"
 MERGER = "platform/patterns/idempotency/stateful_merger.py"
 COMPANIONS = "platform/patterns/core/companions.py"
 SINK = "platform/patterns/idempotency/transactional_sink.py"
 TOGETHER = "tests/idempotency/test_transactional_writer.py"
 SERVED = "tests/idempotency/test_transactional_sink.py"
-MEMBERS = "tests/core/test_members.py"
-PROXY = "tests/idempotency/test_proxy.py"
-AUDITED_MEMBERS = "platform/patterns/idempotency/audited_members.py"
 USERS = "tests/transforms/test_users.py"
-CLEANER = "platform/patterns/idempotency/fast_metadata_cleaner.py"
 
 PATTERNS = (
     # Error management.
@@ -44,6 +44,12 @@ PATTERNS = (
         "late_data_detector",
         "for one in by_key[key] if one not in ignored",
         "for one in by_key[key]",
+    ),
+    in_error_management(
+        "a partition that is ahead of its time is believed",
+        "late_data_detector",
+        "latest = F.least(start + F.lit(_micros(grain.length)), F.unix_micros(F.lit(taken_in)))",
+        "latest = start + F.lit(_micros(grain.length))",
     ),
     in_error_management(
         "a batch has the files of the one before it",
@@ -93,6 +99,26 @@ PATTERNS = (
         "dead_letter_replay",
         'f"{position[0]}:{position[1]}".encode()',
         "f\"{position[0]}:{position[1]}:{__import__('time').time_ns()}\".encode()",
+    ),
+    in_code(
+        "a correction behind the watermark is late",
+        "assets/transforms/live_visits.py",
+        ' & ~F.col("_replay")',
+        "",
+        "tests/lineage/test_live_replays.py",
+    ),
+    in_error_management(
+        "a correction is landed in an hour whose other lines are gone",
+        "dead_letter_replay",
+        "    if gone:",
+        "    if False:",
+    ),
+    in_code(
+        "a run that others did before the replay counts as done",
+        "platform/orchestration/replays.py",
+        "version >= first(above).get(key, _NEVER)",
+        "version >= -1",
+        "tests/sensors/test_replays.py",
     ),
     in_error_management(
         "a row is counted by the last filter that removes it",
@@ -156,11 +182,40 @@ PATTERNS = (
         f"{SERVED}::test_a_retry_is_a_no_op_also_when_its_rows_are_others",
     ),
     in_code(
+        "a table that was built anew is taken for the one before it",
+        SINK,
+        "@{part.table_id}:{part.version}",
+        "@{part.version}",
+        f"{SERVED}::test_a_table_that_was_built_anew_replaces_what_its_predecessor_served_whatever_their_versions",
+    ),
+    in_code(
         "an older version replaces a newer one in the database",
         SINK,
         "    if newer:",
         "    if False:",
         f"{SERVED}::test_an_older_version_does_not_replace_a_newer_one",
+    ),
+    # Merges.
+    in_engine(
+        "a row that is removed before it was there is inserted",
+        "Merge.java",
+        ".whenNotMatched(alive)",
+        ".whenNotMatched()",
+        f"{MERGES}::test_figure_4_4_what_is_removed_in_the_first_run_is_never_inserted",
+    ),
+    in_code(
+        "a row that is removed before it was there is inserted where MERGE cannot be audited",
+        CHANGED,
+        "arrived = changes.where(alive).select(*columns)",
+        "arrived = changes.select(*columns)",
+        f"{MERGES}::test_figure_4_4_what_is_removed_in_the_first_run_is_never_inserted",
+    ),
+    in_code(
+        "a change without a mark vanishes",
+        CHANGED,
+        "changes if deleted is None else all_marked(changes, deleted)",
+        "changes",
+        f"{MERGES}::test_a_change_without_a_mark_is_refused_whatever_the_table_has",
     ),
     in_code(
         "an old execution is merged into what the one before it had left",
@@ -182,6 +237,48 @@ PATTERNS = (
         "    if not restorable(lake, contract.dataset, version):",
         "    if False:",
         f"{EXECUTIONS}::test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebuild_works",
+    ),
+    in_code(
+        "a refused execution forgets that an attempt before it has restored the table",
+        MERGER,
+        "        if not error.transient:\n",
+        "        if restored and not error.transient:\n",
+        f"{REFUSED}::test_a_merge_that_is_refused_when_it_is_tried_again_leaves_the_table_as_it_was_before_the_first_try",
+    ),
+    in_code(
+        "a refused execution takes the table back to what the day before it has left",
+        MERGER,
+        "if made and made[-1].partition == latest), default=0)",
+        "if made), default=0)",
+        f"{REFUSED}::test_a_later_day_that_is_refused_leaves_the_table_as_it_was_before_the_backfill",
+    ),
+    in_code(
+        "a run of a plan leaves out what a refusal has taken from the table before its days",
+        "platform/orchestration/step.py",
+        "return sorted({*wanted, *(period for period in stateful_merger.undone(marks) if period < last)})",
+        "return sorted(wanted)",
+        f"{REFUSED}::test_a_run_of_a_plan_that_is_repeated_first_brings_back_what_its_refusal_took",
+    ),
+    in_code(
+        "a first full delivery joins another that came at the same time",
+        "platform/orchestration/step.py",
+        "            return overwrite_table(delivered, self._target(), provenance)\n        current",
+        "            return merge(delivered, self._target(), provenance, deleted=None)\n        current",
+        f"{MERGES}::test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both",
+    ),
+    in_code(
+        "a range is refused when one of its days is not there",
+        "assets/plan.py",
+        'if not found or ".." not in part:',
+        "if True:",
+        f"{LIMIT}::test_the_command_that_is_advised_plans_the_late_day_and_all_that_lie_in_its_range",
+    ),
+    in_code(
+        "a day that is refused as it is too old is in no plan at all",
+        "assets/plan.py",
+        "        found.update(STALENESS[dataset](landing, events))\n",
+        "",
+        f"{LIMIT}::test_the_command_that_is_advised_plans_the_late_day_and_all_that_lie_in_its_range",
     ),
     in_code(
         "later executions are not replayed",
@@ -225,62 +322,18 @@ PATTERNS = (
         'dict(zip(made, read[1:])).get(entry.inputs.get("silver.users", -1), -1)',
         f"{PLANNER}::test_hours_that_have_read_a_compacted_version_of_the_users_are_up_to_date",
     ),
-    # Tables behind one name.
     in_code(
-        "a pointer is changed whatever came in between",
-        "platform/patterns/core/members.py",
-        "table = DeltaTable(path, version=base.version, storage_options=options)",
-        "table = DeltaTable(path, storage_options=options)",
-        f"{MEMBERS}::test_a_state_is_changed_once",
-    ),
-    in_code(
-        "of two who replace a partition the last one wins",
-        AUDITED_MEMBERS,
-        "if _places(base, partitions) != _places(seen, partitions):",
-        "if False:",
-        f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again[replace_periods-audited]",
-    ),
-    in_code(
-        "a retry shows what was computed from other inputs",
-        AUDITED_MEMBERS,
-        "json.dumps([commit_id, asdict(provenance)], sort_keys=True, default=str)",
-        "json.dumps([commit_id], sort_keys=True, default=str)",
-        f"{PROXY}::test_a_run_that_dies_before_the_name_moves_is_made_good_without_a_second_copy",
-    ),
-    in_code(
-        "a copy can be written again",
-        AUDITED_MEMBERS,
-        "    _close(target.lake, table)\n",
+        "hours of mostly dead letters are computed like any other",
+        "assets/staleness.py",
+        " - set(held(events, arrivals, published))",
         "",
-        f"{PROXY}::test_a_copy_is_never_written_again",
+        f"{HELD}::test_an_hour_and_those_that_its_rows_touch_wait_and_the_others_run",
     ),
     in_code(
-        "what is appended to a copy is read",
-        "platform/patterns/core/lake.py",
-        '.option("versionAsOf", member.version)',
-        "",
-        f"{PROXY}::test_a_copy_is_never_written_again",
-    ),
-    in_code(
-        "retention removes what is visible",
-        "platform/patterns/core/retired.py",
-        "row.visible_until is None or row.visible_until >= before",
-        "row.visible_until is not None and row.visible_until >= before",
-        f"{MEMBERS}::test_only_what_nobody_has_seen_for_long_is_removed_and_it_is_said",
-    ),
-    in_code(
-        "rows of another week vanish",
-        CLEANER,
-        "frame.where(~others) if keys[1:] else frame]",
-        "frame.where(F.col(column) == keys[-1])]",
-        "tests/idempotency/test_fast_metadata_cleaner.py::test_what_is_refused_of_several_weeks_shows_none_of_them",
-    ),
-    in_code(
-        "a frozen week is replaced",
-        CLEANER,
-        "    if not thaw:\n",
-        "    if False:\n",
-        "tests/idempotency/test_fast_metadata_cleaner.py"
-        "::test_the_weeks_of_a_final_year_become_one_table_that_is_not_replaced",
+        "what a person has accepted is judged again",
+        "assets/held.py",
+        "if not _accepted(history, suspect[hour], version):",
+        "if suspect[hour].version > version:",
+        f"{HELD}::test_what_a_person_has_accepted_is_not_judged_again_unless_it_gets_worse",
     ),
 )

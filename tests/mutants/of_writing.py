@@ -11,6 +11,8 @@ LEDGER = "tests/core/test_ledger.py"
 PLANNER = "tests/orchestration/test_replay_planner.py"
 ONE_WAY = "platform/patterns/quality/audit_write_audit_publish.py"
 CHANGES = "platform/patterns/quality/changes.py"
+UNMOVED = "platform/patterns/quality/unmoved.py"
+TWO_MERGES = f"{LAWS}::test_of_two_merges_at_once_one_is_told_without_the_engines_jar_too"
 
 WRITING = (
     # The one way to write.
@@ -114,6 +116,32 @@ WRITING = (
         '"""Another writer published first."""',
         f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again",
     ),
+    in_code(
+        "what is published is recorded first",
+        ONE_WAY,
+        "            _write(rows, target, spec, change, commit_id, beside)\n",
+        "            from patterns.core.events import EventLog, _publication_events\n"
+        "            seen = judge(rows, spec)\n"
+        '            told = {**spec.info, "measures": seen.measures, "breakdowns": seen.breakdowns}\n'
+        "            events = _publication_events(contract.dataset, before + 1, int(time.time() * 1000), told)\n"
+        "            EventLog(lake).append(list(events))\n"
+        "            _write(rows, target, spec, change, commit_id, beside)\n",
+        f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
+    ),
+    in_code(
+        "rows are written whatever the table has by then",
+        UNMOVED,
+        "    return rows.unionByName(refusal)\n",
+        "    return rows\n",
+        TWO_MERGES,
+    ),
+    in_code(
+        "the rows a table has now are looked up at the version they were computed from",
+        UNMOVED,
+        'now = spark.read.format("delta").load(path)',
+        'now = spark.read.format("delta").option("versionAsOf", at).load(path)',
+        TWO_MERGES,
+    ),
     # The engine.
     in_engine(
         "violations do not stop a commit",
@@ -125,9 +153,22 @@ WRITING = (
     in_engine(
         "the commit comes before the audit",
         "AuditedTransaction.java",
-        "    info = audit.apply(this, all);\n",
-        "    super.commitImpl(actions, operation, canSkipEmptyCommits, tags);\n    info = audit.apply(this, all);\n",
+        "    List<Action> all = audited(CollectionConverters.asJava(actions).iterator());\n"
+        "    Option<Object> version = super.commitImpl(Scala.seq(all), operation, canSkipEmptyCommits, tags);\n",
+        "    List<Action> all = new ArrayList<>(CollectionConverters.asJava(actions));\n"
+        "    try { info = audit.apply(this, all); } catch (AuditFailed later) { info = null; }\n"
+        "    all.addAll(marks);\n"
+        "    Option<Object> version = super.commitImpl(Scala.seq(all), operation, canSkipEmptyCommits, tags);\n"
+        "    audited(CollectionConverters.asJava(actions).iterator());\n",
         f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
+    ),
+    in_engine(
+        "whether a batch was executed is looked up without depending on the answer",
+        "AuditedTransaction.java",
+        "if (transaction.txnVersion(once.appId()) >= once.version()) {",
+        "if ((long) CollectionConverters.asJava(begun.snapshot().transactions()).getOrDefault(once.appId(), -1L)"
+        " >= once.version()) {",
+        f"{LAWS}::test_of_two_who_bring_one_batch_of_a_stream_one_publishes_it_and_the_other_is_told",
     ),
     in_engine(
         "what was executed is executed again",
@@ -135,6 +176,13 @@ WRITING = (
         "if (transaction.txnVersion(once.appId()) >= once.version()) {",
         "if (false) {",
         f"{LAWS}::test_run_twice_is_run_once",
+    ),
+    in_engine(
+        "a batch does not mind who has come since it looked",
+        "AuditedTransaction.java",
+        "      TableMoved.unlessTurn(turn.version(), transaction.txnVersion(turn.appId()) + 1);\n",
+        "",
+        f"{PUBLISH}::test_of_two_batches_that_have_seen_the_same_table_the_second_is_refused",
     ),
     in_engine(
         "the account is not compared",
@@ -213,6 +261,13 @@ WRITING = (
         "platform/patterns/core/claims.py",
         "living = {claim.partition: claim for claim in there if self._alive(claim)}",
         "living = {claim.partition: claim for claim in there}",
+        CLAIMS,
+    ),
+    in_code(
+        "a run computes what another one has claimed",
+        "blogdata/pipeline.py",
+        "mine = claims.take(left - self._busy(instance, stage), owner)",
+        "mine = sorted(left)",
         CLAIMS,
     ),
     # Planning.

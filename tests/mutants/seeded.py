@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mutants.of_patterns import PATTERNS
+from mutants.of_starting import STARTING
+from mutants.of_tables import TABLES
 from mutants.of_writing import WRITING
 
-MUTANTS = (*WRITING, *PATTERNS)
+MUTANTS = (*WRITING, *PATTERNS, *TABLES, *STARTING)

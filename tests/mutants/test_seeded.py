@@ -7,11 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from mutants.mutant import Mutant
+from mutants.__main__ import failed_tests
+from mutants.mutant import ENGINE, Mutant
 from mutants.seeded import MUTANTS
+from services import engine, jars, java
+from services.config import Settings
 
 ROOT = Path(__file__).parent.parent.parent
 LEAST = 25
+PACKAGE = "io.blogdata.engine"
+TESTS = """
+import pytest
+
+@pytest.fixture
+def broken():
+    raise RuntimeError
+
+def test_that_fails():
+    assert False
+
+def test_that_is_not_tried(broken):
+    pass
+"""
 
 
 def test_there_are_enough_of_them_and_each_has_its_name() -> None:
@@ -34,3 +51,29 @@ def test_a_defect_names_tests_that_are_there(mutant: Mutant) -> None:
     for test in mutant.noticed_by:
         file, _, name = test.partition("::")
         assert f"def {name.partition('[')[0] or 'test_'}" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_defects_of_the_engine_compile(settings: Settings, tmp_path: Path) -> None:
+    # Each in a package of its own, so that the compiler is started once.
+    sources = tmp_path / "engine"
+    for number, mutant in enumerate(mutant for mutant in MUTANTS if mutant.file.startswith(ENGINE)):
+        folder = sources / mutant.name.replace(" ", "_")
+        folder.mkdir(parents=True)
+        for file in (ROOT / ENGINE).glob("*.java"):
+            text = file.read_text(encoding="utf-8")
+            if file == ROOT / mutant.file:
+                text = text.replace(mutant.old, mutant.new)
+            (folder / file.name).write_text(text.replace(PACKAGE, f"{PACKAGE}{number}"), encoding="utf-8")
+    runtime = java.find(settings)
+    engine._build(sources, jars.ensure(settings, runtime), runtime, tmp_path, tmp_path / "engine.jar")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "failed"),
+    [("test_that_fails", ["test_some::test_that_fails"]), ("test_that_is_not_tried", [])],
+)
+def test_a_defect_is_noticed_by_a_test_that_fails_not_by_one_that_was_not_tried(
+    tmp_path: Path, chosen: str, failed: list[str]
+) -> None:
+    (tmp_path / "test_some.py").write_text(TESTS, encoding="utf-8")
+    assert failed_tests(tmp_path, [f"test_some.py::{chosen}"])[0] == failed

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import dagster as dg
 import psutil
 import pytest
+from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.events import EngineEventData
+from dagster._core.execution.api import execute_run_iterator
 from dagster._core.test_utils import create_run_for_test
 
 from orchestration import dead_runs
+from sensors import SENSORS
+from sensors.dead_runs import end_dead_runs
 
 
 @pytest.fixture
@@ -69,3 +75,76 @@ def test_a_process_that_got_the_number_later_is_another_one(
     run = under_way(instance, os.getpid())
     monkeypatch.undo()
     assert dead_runs.settle(instance) == [run.run_id]
+
+
+def killed(instance: dg.DagsterInstance) -> dg.DagsterRun:
+    """A run whose process was killed."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        run = under_way(instance, process.pid)
+        process.kill()
+    return run
+
+
+def test_a_run_of_another_machine_is_left_to_that_machine(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = killed(instance)
+    instance.add_run_tags(run.run_id, {dead_runs.HOST: "another"})
+    assert dead_runs.settle(instance) == []
+    assert status(instance, run) == dg.DagsterRunStatus.STARTED
+    monkeypatch.setattr("socket.gethostname", lambda: "another")
+    assert dead_runs.settle(instance) == [run.run_id]
+
+
+def test_every_run_notes_its_machine(instance: dg.DagsterInstance) -> None:
+    @dg.op
+    def nothing() -> None: ...
+
+    job = dg.JobDefinition(
+        name="noted",
+        graph_def=dg.GraphDefinition(name="noted", node_defs=[nothing]),
+        executor_def=dead_runs.in_process,
+    )
+    run = instance.create_run_for_job(job)
+    assert [event for event in execute_run_iterator(InMemoryJob(job), run, instance) if event.is_job_success]
+    noted = instance.get_run_by_id(run.run_id)
+    assert noted is not None
+    assert noted.tags[dead_runs.HOST] == socket.gethostname()
+
+
+def test_a_run_that_ended_while_it_was_looked_at_is_left_as_it_ended(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = killed(instance)
+    logs = instance.all_logs
+
+    def ends(*args: Any, **kwargs: Any) -> Any:
+        instance.handle_new_event(ended(run))
+        return logs(*args, **kwargs)
+
+    monkeypatch.setattr(instance, "all_logs", ends)
+    assert dead_runs.settle(instance) == []
+    assert status(instance, run) == dg.DagsterRunStatus.SUCCESS
+
+
+def ended(run: dg.DagsterRun) -> dg.EventLogEntry:
+    """The last word of a run that has succeeded."""
+    event = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_SUCCESS.value, job_name=run.job_name)
+    return dg.EventLogEntry(
+        error_info=None,
+        user_message="",
+        level="debug",
+        run_id=run.run_id,
+        timestamp=time.time(),
+        dagster_event=event,
+        job_name=run.job_name,
+    )
+
+
+def test_the_daemon_ends_dead_runs_without_being_asked_to(instance: dg.DagsterInstance) -> None:
+    run = killed(instance)
+    assert end_dead_runs.default_status == dg.DefaultSensorStatus.RUNNING
+    assert end_dead_runs in SENSORS
+    tick = end_dead_runs.evaluate_tick(dg.build_sensor_context(instance=instance))
+    assert tick.skip_message == "1 runs were dead"
+    assert status(instance, run) == dg.DagsterRunStatus.FAILURE

@@ -43,7 +43,7 @@ def spans(runs: list[PlannedRun]) -> list[tuple[tuple[str, ...], str, str]]:
 
 def planned(asked: Wanted, lake: Lake) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for run in plan.replay(asked, EventLog(lake)):
+    for run in plan.replay(asked, EventLog(lake)).runs:
         for dataset in run.datasets:
             keys = found.setdefault(dataset, set())
             assert keys.isdisjoint(run.keys or (WHOLE_TABLE,)), "a partition is in one run only"
@@ -182,8 +182,7 @@ def merged(lake: Lake, *keys: str, read: int) -> None:
 def test_a_delivery_that_runs_again_takes_all_later_executions_with_it(lake: Lake) -> None:
     deliveries = [f"2026-01-{day:02d}" for day in range(1, 10)]
     merged(lake, *deliveries, read=days(lake, *deliveries))
-    wanted = plan.replay({"silver.users_current": {"2026-01-07": ASKED}}, EventLog(lake))
-    (run,) = wanted
+    (run,) = plan.replay({"silver.users_current": {"2026-01-07": ASKED}}, EventLog(lake)).runs
     assert run.keys == ("2026-01-07", "2026-01-08", "2026-01-09")
     assert run.reasons == {ASKED: 1, "reads silver.users_current of 2026-01-07": 2}
     found = planned({"bronze.users": {"2026-01-08": ASKED}}, lake)
@@ -208,9 +207,11 @@ def test_a_replay_of_more_days_than_the_limit_is_refused_until_they_are_named(la
     merged(lake, *keys, read=days(lake, *keys))
     assert CONTRACTS["silver.users_current"].replay_limit == 30
     assert len(planned({"silver.users_current": {"2026-01-29": ASKED}}, lake)["silver.users_current"]) == 31
-    with pytest.raises(ReplayTooLong, match="31 later executions") as refused:
-        planned({"silver.users_current": {"2026-01-28": ASKED}}, lake)
-    assert "--partitions 2026-01-28..2026-02-28" in refused.value.next_step
+    found = plan.replay({"silver.users_current": {"2026-01-28": ASKED}}, EventLog(lake))
+    (refused,) = found.refused
+    assert isinstance(refused, ReplayTooLong)
+    assert (found.runs, refused.what.startswith("31 later executions")) == ([], True)
+    assert "--partitions 2026-01-28..2026-02-28" in refused.next_step
     assert planned({"silver.users_current": dict.fromkeys(keys, ASKED)}, lake) == {"silver.users_current": set(keys)}
 
 
@@ -234,7 +235,7 @@ def test_days_that_are_final_are_left_alone_unless_a_person_names_them(lake: Lak
 
 def test_stages_come_in_the_order_of_the_lineage(lake: Lake) -> None:
     bronze(lake, {H[1]: {H[1]: 5, H[0]: 1}})
-    order = [run.stage.name for run in plan.replay({"bronze.visits": {H[1]: ASKED}}, EventLog(lake))]
+    order = [run.stage.name for run in plan.replay({"bronze.visits": {H[1]: ASKED}}, EventLog(lake)).runs]
     assert order == ["arrivals", "event hours", "days", "weeks"]
 
 
@@ -263,7 +264,7 @@ def test_the_plan_of_a_replay_is_what_staleness_finds_when_it_is_run(
     events = EventLog(lake)
     bronze(lake, arrivals)
     settle(lake)
-    assert plan.outstanding(Path(lake.root) / "landing", events) == []
+    assert plan.outstanding(Path(lake.root) / "landing", events).runs == []
     asked = data.draw(st.sets(st.sampled_from(sorted(arrivals)), min_size=1))
     expected = planned({"bronze.visits": dict.fromkeys(asked, ASKED)}, lake)
     bronze(lake, {hour: arrivals[hour] for hour in asked})
@@ -331,7 +332,7 @@ def test_a_range_that_runs_backwards_is_refused() -> None:
 def test_silver_is_not_asked_for_twice_for_an_hour_that_two_arrivals_touch(lake: Lake) -> None:
     read = bronze(lake, {H[1]: {H[0]: 1, H[1]: 1}, H[2]: {H[0]: 1, H[2]: 1}})
     silver(lake, dict.fromkeys(H[:3], 1), read=read)
-    runs = plan.replay({"bronze.visits": {H[1]: ASKED, H[2]: ASKED}}, EventLog(lake))
+    runs = plan.replay({"bronze.visits": {H[1]: ASKED, H[2]: ASKED}}, EventLog(lake)).runs
     assert [(run.stage.name, run.keys) for run in runs][:2] == [
         ("arrivals", (H[1], H[2])),
         ("event hours", (H[0], H[1], H[2])),

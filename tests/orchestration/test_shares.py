@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from orchestration.shares import filter_shares, share_results, share_specs
+from orchestration.shares import DEAD_LETTERS, filter_shares, share_results, share_specs
 from patterns.core.commit import Commit, Entry
 from quality.contracts import CONTRACTS
 
@@ -29,10 +29,10 @@ def hour(number: int, crawlers: int, rows: int = 1000) -> Entry:
     )
 
 
-def judged(past: list[Entry], now: Entry) -> Any:
-    held = {entry.partition: entry for entry in (*past, now)}
+def judged(past: list[Entry], *now: Entry) -> Any:
+    held = {entry.partition: entry for entry in (*past, *now)}
     step = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset: held))
-    commit = Commit(dataset="silver.visits", version=99, entries={now.partition: now}, info={})
+    commit = Commit(dataset="silver.visits", version=99, entries={entry.partition: entry for entry in now}, info={})
     (result,) = share_results(KEY, VISITS, step, commit)  # type: ignore[arg-type]
     return result
 
@@ -48,7 +48,19 @@ def test_a_filter_that_removes_what_it_always_removes_is_no_news() -> None:
 def test_a_filter_that_jumps_is_a_warning_with_both_shares(crawlers: int) -> None:
     result = judged(QUIET, hour(41, crawlers))
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert f"'crawler' removed {crawlers / 1000:.1%} of the rows, usual are 20.0%" in result.description
+    told = f"2026-01-06T17: 'crawler' removed {crawlers / 1000:.1%} of the rows, usual are 20.0%"
+    assert result.description == told
+
+
+def test_one_hour_of_many_is_pointed_out_and_each_is_compared_with_those_before_it() -> None:
+    later = [hour(number, 190) for number in range(41, 65)]
+    result = judged(QUIET, *later[:10], hour(51, 1000), *later[11:])
+    assert not result.passed
+    assert result.description.startswith("2026-01-07T03: 'crawler' removed 100.0%")
+    assert result.metadata["partitions"].value == 1
+    # A backfill of an hour from when twice as much was removed is no news.
+    before = [hour(number, 400) for number in range(30)]
+    assert judged([*before, *[hour(number, 100) for number in range(31, 100)]], hour(30, 400)).passed
 
 
 def test_an_hour_of_few_rows_says_nothing() -> None:
@@ -64,9 +76,9 @@ def letters(number: int, dead: int, rows: int) -> Entry:
     return Entry(dataset=LETTERS.dataset, partition=key, version=number, rows_in=rows, rows_out=dead, reasons={})
 
 
-def accepted(past: list[Entry], *now: Entry) -> Any:
+def accepted(past: list[Entry], *now: Entry, lifted: tuple[str, ...] = ()) -> Any:
     held = {entry.partition: entry for entry in (*past, *now)}
-    step = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset: held))
+    step = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset: held), accepted=lifted)
     commit = Commit(
         dataset=LETTERS.dataset, version=99, entries={entry.partition: entry for entry in now}, info={"rows": 0}
     )
@@ -83,6 +95,8 @@ def test_quiet_hours_are_judged_with_those_before_them_until_there_are_rows_enou
     # What came later, and busy hours, are not among them.
     assert accepted([letters(4, 0, 90), letters(1, 0, 90), letters(0, 300, 300)], letters(2, 90, 90)).passed
     assert not accepted([], *broken).passed
+    # One whose own lines can be used is not at fault for those before it.
+    assert accepted(broken, letters(3, 5, 10)).passed
 
 
 def test_a_busy_hour_is_judged_by_itself() -> None:
@@ -90,10 +104,24 @@ def test_a_busy_hour_is_judged_by_itself() -> None:
     assert accepted([], letters(1, 100, 200)).passed
 
 
+def test_a_person_goes_on_without_them_and_it_is_said_what_they_were() -> None:
+    result = accepted([], letters(1, 190, 200), lifted=(DEAD_LETTERS,))
+    assert result.passed
+    assert "190 of 200 rows" in result.description
+    assert "blogdata run --accept dead_letters" in result.description
+
+
 def test_shares_add_up_over_the_partitions_of_a_run() -> None:
     entries = [hour(1, 100), hour(2, 300)]
     assert filter_shares({entry.partition: entry for entry in entries}) == {"crawler": 0.2}
     assert filter_shares({}) == {}
+
+
+def test_what_a_filter_removed_is_a_figure_of_each_partition_which_the_ui_plots() -> None:
+    entries = {entry.partition: entry for entry in (hour(1, 100), hour(2, 300))}
+    commit = Commit(dataset="silver.visits", version=99, entries=entries, info={"files": 1, "bytes": 1})
+    assert [commit.metadata(part)["rows/filtered.crawler"] for part in entries] == [100, 300]
+    assert commit.metadata()["rows/filtered.crawler"] == 400
 
 
 def test_a_dataset_has_the_checks_its_contract_asks_for() -> None:

@@ -5,6 +5,7 @@ Pattern: Transactional Writer.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -94,7 +95,8 @@ class Shop:
 
     def stale(self) -> list[str]:
         with psycopg.connect(postgres.ensure(self.settings)) as connection:
-            return sinks.stale(self.access.events, BOTH, transactional_sink.served(connection, self.schema))
+            served = transactional_sink.served(connection, self.schema)
+            return sinks.stale(self.access.lake, self.access.events, BOTH, served)
 
 
 @pytest.fixture
@@ -164,6 +166,19 @@ def test_a_refused_row_fails_the_check_at_once_and_leaves_what_was_served(shop: 
     assert (result.success, checks(result)) == (False, [False])
     assert "STEP_UP_FOR_RETRY" not in [event.event_type_value for event in result.all_events]
     assert shop.shown() == {SALES: [MONDAY], RETURNS: [MONDAY]}
+
+
+def test_the_days_of_a_lake_that_was_built_anew_are_stale_until_they_are_served(shop: Shop) -> None:
+    for _ in range(3):
+        shop.publish(MONDAY, TUESDAY)
+    assert shop.run(MONDAY, TUESDAY).success
+    shutil.rmtree(shop.access.lake.root)
+    shop.publish(MONDAY, TUESDAY)
+    assert shop.stale() == [MONDAY, TUESDAY]
+    assert shop.run(MONDAY, TUESDAY).success
+    assert shop.stale() == []
+    shop.publish(TUESDAY)
+    assert shop.stale() == [TUESDAY]
 
 
 def test_a_day_that_only_one_dataset_has_is_not_served(shop: Shop) -> None:

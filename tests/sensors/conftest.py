@@ -16,6 +16,8 @@ from services.config import Settings
 
 Tick = Callable[..., Any]
 
+Launched = Callable[..., list[str]]
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> LakeResource:
@@ -45,3 +47,16 @@ def tick(lake: LakeResource, instance: dg.DagsterInstance, defs: dg.Definitions)
         return sensor.evaluate_tick(context)
 
     return evaluate
+
+
+@pytest.fixture
+def launched(instance: dg.DagsterInstance) -> Launched:
+    """Have Dagster's storage know the runs that a tick has asked for; gives their keys."""
+
+    def launch(asked: Any, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED) -> list[str]:
+        requests = asked.run_requests or ()
+        for request in requests:
+            instance.add_run(dg.DagsterRun(job_name="asked for", tags=dict(request.tags), status=status))
+        return [request.run_key for request in requests]
+
+    return launch

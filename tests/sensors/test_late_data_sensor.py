@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
+import time
 from typing import Any
 
 import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from published import bronze, days, enriched, silver, whole
+from orchestration import owners
+from orchestration.dataset import key_of
+from patterns.core.claims import Claims
+from published import bronze, days, enriched, publish, silver, whole
 from resources.lake import LakeResource
 from sensors import jobs, late_data, watermark_moved
-from sensors.landing import MOST_AT_ONCE
+from sensors.asking import MOST_AT_ONCE
+from services import processes
 
 RUNNING = (
     dg.DagsterRunStatus.QUEUED,
@@ -56,6 +64,7 @@ def settled(lake: LakeResource) -> LakeResource:
 
 def test_an_empty_lake_asks_for_nothing(lake: LakeResource, tick: Any) -> None:
     assert tick(late_data).skip_message == "every hour has seen all of its rows"
+    assert tick(watermark_moved).skip_message == "every hour has seen all of its rows"
 
 
 def test_settled_hours_ask_for_nothing(settled: LakeResource, tick: Any) -> None:
@@ -134,11 +143,15 @@ def test_two_ticks_before_anything_ran_ask_for_the_same_run(settled: LakeResourc
     assert first == [request.run_key for request in tick(late_data).run_requests]
 
 
-def test_more_late_rows_after_a_failed_run_ask_for_the_hour_under_a_new_key(settled: LakeResource, tick: Any) -> None:
+def test_more_late_rows_after_a_failed_run_ask_for_the_hour_at_once(
+    settled: LakeResource, tick: Any, launched: Any
+) -> None:
     bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T02": 1}})
-    first = {request.run_key for request in tick(late_data).run_requests}
+    failed = launched(tick(late_data), dg.DagsterRunStatus.FAILURE)
     bronze(settled.lake, {"2026-01-05T05": {"2026-01-05T02": 1}})
-    assert first.isdisjoint(request.run_key for request in tick(late_data).run_requests)
+    asked = tick(late_data)
+    assert hours(asked) == ["2026-01-05T02", "2026-01-05T05"]
+    assert set(failed).isdisjoint(launched(asked))
 
 
 def test_hours_that_a_late_line_outdated_run_again_under_a_key_of_their_own(settled: LakeResource, tick: Any) -> None:
@@ -147,7 +160,7 @@ def test_hours_that_a_late_line_outdated_run_again_under_a_key_of_their_own(sett
     by = silver(settled.lake, {"2026-01-05T02": 10}, read=read, outdates={"2026-01-05T02": ["2026-01-05T03"]})
     (request,) = tick(late_data).run_requests
     assert request.tags["dagster/partition"] == "2026-01-05T03"
-    assert request.run_key.endswith(f".{by}")
+    assert f"outdated by version {by}" in request.run_key
     silver(settled.lake, {"2026-01-05T03": 10}, read=read)
     assert not hours(tick(late_data))
 
@@ -174,5 +187,67 @@ def test_hours_that_were_enriched_before_their_users_came_run_again(settled: Lak
     assert hours(tick(late_data)) == ["2026-01-05T02"]
 
 
-def test_an_hour_whose_watermark_did_not_move_is_not_judged_again(lake: LakeResource, tick: Any) -> None:
+def test_hours_whose_runs_failed_leave_their_slots_to_the_others_until_their_pause_is_over(
+    lake: LakeResource, tick: Any, launched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = [f"2026-01-0{day}T{hour:02d}" for day in (5, 6) for hour in range(24)][: MOST_AT_ONCE + 6]
+    bronze(lake.lake, {"2026-01-07T00": dict.fromkeys(late, 1)})
+    first = tick(late_data)
+    failed = launched(first, dg.DagsterRunStatus.FAILURE)
+    assert hours(first) == late[:MOST_AT_ONCE]
+    # What comes for other hours is no reason to run these again.
+    bronze(lake.lake, {"2026-01-07T01": {late[-1]: 1}})
+    second = tick(late_data)
+    assert hours(second) == [*late[MOST_AT_ONCE:], "2026-01-07T00", "2026-01-07T01"]
+    launched(second)
+    assert not hours(tick(late_data))
+    monkeypatch.setattr("sensors.asking._now", lambda: time.time() + 61)
+    again = tick(late_data)
+    assert hours(again) == late[:MOST_AT_ONCE]
+    assert set(failed).isdisjoint(launched(again))
+    assert not hours(tick(late_data))
+
+
+def test_hours_that_the_command_line_is_at_are_left_alone_until_it_has_ended(lake: LakeResource, tick: Any) -> None:
+    bronze(lake.lake, {"2026-01-05T04": {"2026-01-05T02": 1, "2026-01-05T04": 1}})
+    alive = True
+    claims = Claims(lake.lake, "silver.visits", alive=lambda claim: alive)
+    claims.take(["2026-01-05T02"], owners.this_run())
+    assert hours(tick(late_data)) == ["2026-01-05T04"]
+    with subprocess.Popen([sys.executable, "-c", ""]) as died:
+        identity = processes.identify(died.pid)
+    alive = False
+    claims.take(["2026-01-05T02"], f"{socket.gethostname()} {identity.pid} {identity.created} 0a1b2c3d")
+    assert hours(tick(late_data)) == ["2026-01-05T02", "2026-01-05T04"]
+
+
+def test_an_hour_is_judged_again_when_an_earlier_one_has_moved_its_watermark(
+    lake: LakeResource, tick: Any, launched: Any
+) -> None:
+    first, second = "2026-01-05T01", "2026-01-05T02"
+    arrived(lake, first, until="2026-01-05T01:50:00Z")
+    arrived(lake, second, until="2026-01-05T02:50:00Z")
+    judged(lake, {first: "no watermark", second: "watermark 2026-01-05T01:35:00+00:00"})
     assert tick(watermark_moved).skip_message == "every hour has seen all of its rows"
+    arrived(lake, first, until="2026-01-05T01:58:00Z")
+    asked = tick(watermark_moved)
+    assert hours(asked) == [second]
+    assert [list(request.asset_selection) for request in asked.run_requests] == [[key_of("silver.late_visits")]]
+    failed = launched(asked, dg.DagsterRunStatus.FAILURE)
+    assert not hours(tick(watermark_moved))
+    arrived(lake, first, until="2026-01-05T01:59:00Z")
+    asked = tick(watermark_moved)
+    assert hours(asked) == [second], "another watermark is not kept waiting"
+    assert set(failed).isdisjoint(launched(asked))
+    judged(lake, {second: "watermark 2026-01-05T01:44:00+00:00"})
+    assert tick(watermark_moved).skip_message == "every hour has seen all of its rows"
+
+
+def arrived(lake: LakeResource, hour: str, *, until: str) -> None:
+    """Publish an hour of bronze.visits whose latest event has a time."""
+    publish(lake.lake, "bronze.visits", "arrival_hour", {hour: 1}, measures={hour: {"max_event_time": until}})
+
+
+def judged(lake: LakeResource, marks: dict[str, str]) -> None:
+    """Publish hours of silver.late_visits that were told by watermarks."""
+    publish(lake.lake, "silver.late_visits", "arrival_hour", dict.fromkeys(marks, 1), landed=marks)

@@ -126,16 +126,21 @@ def test_a_batch_whose_file_was_gone_is_asked_for_again_when_it_is_back(
     assert len({request.run_key, *keys(asked)}) == 2
 
 
-def test_what_has_failed_is_asked_for_again_after_pauses_that_grow_to_an_hour(
-    lake: LakeResource, asked: Asked, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS])
+def test_what_waits_after_its_run_is_asked_for_again_after_pauses_that_grow_to_an_hour(
+    lake: LakeResource,
+    asked: Asked,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    status: dg.DagsterRunStatus,
 ) -> None:
     take(checkpoint_of(lake), land(lake, "a.json"), planned=1)
     later, waited, seen = 0.0, [], set()
-    monkeypatch.setattr("sensors.live._now", lambda: time.time() + later)
+    monkeypatch.setattr("sensors.asking._now", lambda: time.time() + later)
     for _ in range(9):
         (request,) = asked()
         seen.add(request.run_key)
-        ran(instance, request, dg.DagsterRunStatus.FAILURE)
+        ran(instance, request, status)
         later = 0.0
         while not asked():
             later += 30
@@ -144,19 +149,17 @@ def test_what_has_failed_is_asked_for_again_after_pauses_that_grow_to_an_hour(
     assert len(seen) == 9
 
 
-@pytest.mark.parametrize(
-    "status", [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.SUCCESS]
-)
-def test_what_is_under_way_or_was_done_is_not_asked_for_again(
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
+def test_what_is_under_way_is_not_asked_for_again(
     lake: LakeResource,
     asked: Asked,
     instance: dg.DagsterInstance,
-    status: str,
+    status: dg.DagsterRunStatus,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     land(lake, "a.json")
-    ran(instance, asked()[0], dg.DagsterRunStatus(status))
-    monkeypatch.setattr("sensors.live._now", lambda: time.time() + 86_400)
+    ran(instance, asked()[0], status)
+    monkeypatch.setattr("sensors.asking._now", lambda: time.time() + 86_400)
     assert asked() == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.plan import WEEKLY
+from assets.plan import DAILY, WEEKLY
 from orchestration import replays
 from orchestration.replays import TAG
 from published import bronze, publish
@@ -84,6 +84,32 @@ def test_a_table_that_is_written_whole_is_asked_for_without_partitions(
     (request,) = tick(replay_runs).run_requests
     assert ["/".join(key.path) for key in request.asset_selection] == ["bronze/devices", "silver/devices"]
     assert ASSET_PARTITION_RANGE_START_TAG not in request.tags
+
+
+def test_a_run_is_done_when_it_has_read_the_replay_and_not_when_others_published_it_before(
+    lake: LakeResource, instance: dg.DagsterInstance, tick: Any
+) -> None:
+    def devices() -> int:
+        return publish(lake.lake, "silver.devices", None, {"": 1})
+
+    def enriched(read: int) -> None:
+        publish(lake.lake, SILVER[2], "event_hour", {HOUR: 1}, inputs={"silver.devices": read})
+
+    def next_run() -> tuple[str, ...]:
+        (request,) = tick(replay_runs).run_requests
+        return tuple(".".join(key.path) for key in request.asset_selection)
+
+    before = devices()
+    ask(lake, instance, dataset="silver.devices")
+    # By the hourly path, from the devices as they were: staleness does not look at them.
+    enriched(before)
+    assert next_run() == ("silver.devices",)
+    replayed = devices()
+    assert next_run() == (SILVER[2],)
+    enriched(replayed)
+    assert next_run() == DAILY
+    devices()
+    assert next_run() == DAILY, "devices that came after the replay are none of its business"
 
 
 def test_a_job_that_is_repeated_asks_for_the_same_replay(lake: LakeResource, instance: dg.DagsterInstance) -> None:

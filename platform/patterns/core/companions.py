@@ -17,7 +17,8 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
 from patterns.core.commit import parse
-from patterns.core.errors import PlatformError
+from patterns.core.errors import DiskFull, PlatformError
+from patterns.core.store_faults import StoreNotWritable, store_faults
 
 if TYPE_CHECKING:
     from patterns.core.lake import Lake
@@ -53,7 +54,8 @@ def follow(lake: Lake, dataset: str, table: DeltaTable) -> DeltaTable:
         table: Its table, just opened.
 
     Returns:
-        The table, at a version that agrees with the newest one of the main table.
+        The table, at a version that agrees with the newest one of the main table; as it is where the store takes no
+        writes, so that it can be read.
 
     Raises:
         FollowingContended: Others were always faster; transient.
@@ -68,9 +70,12 @@ def follow(lake: Lake, dataset: str, table: DeltaTable) -> DeltaTable:
         if not pending:
             return table
         try:
-            for version, held in pending:
-                _commit(table, main, version, held)
-                table.update_incremental()
+            with store_faults(dataset):
+                for version, held in pending:
+                    _commit(table, main, version, held)
+                    table.update_incremental()
+            return table
+        except (StoreNotWritable, DiskFull):
             return table
         except CommitFailedError:
             # Somebody else followed, or compacted the table: look at what there is to do now.
@@ -116,15 +121,18 @@ def agreeing(lake: Lake, datasets: Sequence[str]) -> dict[str, int]:
         datasets: Names of tables; of those that appear with none of the others, the newest version is given.
 
     Returns:
-        The version of each one that exists.
+        The version of each one that exists; of one that a companion cannot follow, as the store takes no writes, the
+        newest one that the companion has followed.
     """
     tables = {dataset: lake.table(dataset) for dataset in datasets}
     there = {dataset: table for dataset, table in tables.items() if table is not None}
     versions = {dataset: table.version() for dataset, table in there.items()}
-    for dataset, table in there.items():
-        main = main_of(table)
-        if main in versions:
-            versions[dataset] = version_with(lake, dataset, versions[main])
+    together = {dataset: main for dataset, table in there.items() if (main := main_of(table)) in versions}
+    for dataset, main in together.items():
+        for version, _ in _pending(lake, there[main], main, dataset, _followed(there[dataset], main))[:1]:
+            versions[main] = min(versions[main], version - 1)
+    for dataset, main in together.items():
+        versions[dataset] = version_with(lake, dataset, versions[main])
     return versions
 
 

@@ -23,11 +23,14 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from patterns.core.commit import Commit, Entry, entries_of, parse
 from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
+from patterns.core.store_faults import store_faults
 
 EVENTS = "ops.events"
 PUBLICATION = "publication"
 TAKEN_BACK = "taken back"
 """What was published of a partition up to a version does not count any more: its files are lost."""
+LOST = "lost"
+"""The commit of a version is lost, and the version is what the one before it was: nothing happened in it."""
 RESTORATION = "restoration"
 """A table was taken back to an earlier version; its partition is the execution that is about to be merged again."""
 COMPACT_EVERY = 100
@@ -128,14 +131,15 @@ class EventLog:
             max_commit_retries=0 if begins else None,
             app_transactions=list(transactions),
         )
-        write_deltalake(
-            self._lake.path(EVENTS) if log is None else log,
-            pa.Table.from_pylist(rows, schema=SCHEMA),
-            mode="error" if begins else "append",
-            partition_by=["dataset"],
-            storage_options=dict(self._lake.storage_options),
-            commit_properties=once,
-        )
+        with store_faults(EVENTS):
+            write_deltalake(
+                self._lake.path(EVENTS) if log is None else log,
+                pa.Table.from_pylist(rows, schema=SCHEMA),
+                mode="error" if begins else "append",
+                partition_by=["dataset"],
+                storage_options=dict(self._lake.storage_options),
+                commit_properties=once,
+            )
         table = self._lake.table(EVENTS)
         if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
             compact(table)
@@ -195,25 +199,24 @@ class EventLog:
                     lines[partition] = entry.after(lines[partition]) if partition in lines else entry
         return lines
 
-    def take_back(
-        self, dataset: str, *, partitions: Iterable[str] | None = None, since: int | None = None
-    ) -> list[str]:
+    def take_back(self, dataset: str, *, partitions: Iterable[str] | None = None, lost: int | None = None) -> list[str]:
         """Have what was published of some partitions not count any more, so that they are computed again.
 
         Args:
             dataset: Name as `layer.table`.
             partitions: Their keys; None for all.
-            since: Only those whose newest publication is this version or a later one.
+            lost: Only what this version published; its commit is lost, and nothing that it said counts any more.
 
         Returns:
             The keys of those concerned, in order.
         """
         newest = self.publications(dataset, partitions)
-        lost = sorted(key for key, entry in newest.items() if since is None or entry.version >= since)
-        self.append(
-            [Event(kind=TAKEN_BACK, dataset=dataset, partition=key, table_version=newest[key].version) for key in lost]
-        )
-        return lost
+        keys = sorted(key for key, entry in newest.items() if lost is None or entry.version == lost)
+        back = [
+            Event(kind=TAKEN_BACK, dataset=dataset, partition=key, table_version=newest[key].version) for key in keys
+        ]
+        self.append(back if lost is None else [Event(kind=LOST, dataset=dataset, table_version=lost), *back])
+        return keys
 
     def history(self, dataset: str) -> list[Entry]:
         """Give every ledger line a dataset ever had, in the order of the versions."""
@@ -228,7 +231,11 @@ class EventLog:
         if log is None:
             return []
         table = _rows(log, dataset, since=None, until=None)
-        rows = table.filter(pc.is_in(table["kind"], pa.array(kinds, pa.string()))).to_pylist()
+        lost = table.filter(pc.equal(table["kind"], LOST))["table_version"]
+        wanted = pc.and_not(
+            pc.is_in(table["kind"], pa.array(kinds, pa.string())), pc.is_in(table["table_version"], lost)
+        )
+        rows = table.filter(wanted).to_pylist()
         return [_entry(row) for row in sorted(rows, key=lambda row: int(row["table_version"]))]
 
     def notes(self, *kinds: str) -> list[Event]:

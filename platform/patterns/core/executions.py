@@ -37,6 +37,15 @@ def applied(marks: Iterable[Entry]) -> tuple[Entry, ...]:
     Args:
         marks: Executions and restorations of a table, all it ever had.
     """
+    return history(marks)[-1][1]
+
+
+def history(marks: Iterable[Entry]) -> list[tuple[int, tuple[Entry, ...]]]:
+    """Give the executions that the table consisted of, as :func:`applied`, with the version from which on it did.
+
+    Args:
+        marks: Executions and restorations of a table, all it ever had.
+    """
     made: tuple[Entry, ...] = ()
     held = [(EMPTY, made)]
     for mark in sorted(marks, key=lambda mark: mark.version):
@@ -46,7 +55,7 @@ def applied(marks: Iterable[Entry]) -> tuple[Entry, ...]:
         else:
             made = next(then for version, then in reversed(held) if version <= mark.restored)
         held.append((mark.version, made))
-    return made
+    return held
 
 
 def state(marks: Iterable[Entry]) -> dict[str, Executed]:

@@ -74,15 +74,19 @@ class Lake:
         Its versions and what its commits say are the dataset's; its files need not be: see :meth:`parts`. A table that
         appears with another one shows what that one's newest commit says of it.
         """
+        table = self.opened(dataset)
+        return None if table is None else companions.follow(self, dataset, table)
+
+    def opened(self, dataset: str) -> DeltaTable | None:
+        """Open the log at a dataset's own path as it is, whatever it has to follow; None when it does not exist yet."""
         options = dict(self.storage_options)
         if not DeltaTable.is_deltatable(self.path(dataset), storage_options=options):
             return None
         try:
             with store_faults(dataset):
-                table = DeltaTable(self.path(dataset), storage_options=options)
+                return DeltaTable(self.path(dataset), storage_options=options)
         except TableNotFoundError:
             return None
-        return companions.follow(self, dataset, table)
 
     def version(self, dataset: str) -> int | None:
         """Give the newest version of a table; None when it does not exist."""
@@ -141,7 +145,9 @@ class Lake:
         """
         counts: dict[str, int] = {}
         for part in self.parts(dataset, version, partitions=partitions):
-            for key, rows in _counted(part.table, column):
+            with store_faults(dataset):
+                counted = _counted(part.table, column)
+            for key, rows in counted:
                 if part.partitions is None or key in part.partitions:
                     counts[key] = counts.get(key, 0) + rows
         return counts
@@ -168,15 +174,28 @@ class Lake:
         chosen = self._members(dataset, table, version)
         if chosen is not None:
             return [
-                Part(
-                    table=self._at(members.table_of(dataset, member.location), member.version), partitions=_only(member)
-                )
+                self.part(dataset, member)
                 for member in chosen
                 if partitions is None or not set(partitions).isdisjoint(member.partitions)
             ]
         if version is not None:
-            table.load_as_version(version)
+            with store_faults(dataset):
+                table.load_as_version(version)
         return [Part(table=table, partitions=None)]
+
+    def part(self, dataset: str, member: Member) -> Part:
+        """Open a member's table at the version that is read, without a JVM.
+
+        Args:
+            dataset: Name as `layer.table`.
+            member: One of its members.
+
+        Raises:
+            LogDamaged: A file of the member's log is gone, cut off or garbled.
+        """
+        return Part(
+            table=self._at(members.table_of(dataset, member.location), member.version), partitions=_only(member)
+        )
 
     def columns(self, dataset: str, names: Sequence[str]) -> pa.Table:
         """Read some columns of a dataset's newest state, without a JVM; no row when it was never published."""
@@ -189,8 +208,9 @@ class Lake:
                 keys = ", ".join(f"'{key}'" for key in sorted(part.partitions))
                 only = f' WHERE "{column}" IN ({keys})'
             # The reader that knows of rows that are marked as removed.
-            query = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{only}")
-            parts.append(pa.table(query.read_all()))
+            with store_faults(dataset):
+                query = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{only}")
+                parts.append(pa.table(query.read_all()))
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
     def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
@@ -307,13 +327,13 @@ class Lake:
 
     def _found(self, dataset: str, version: int) -> DeltaTable | None:
         try:
-            with store_faults(dataset):
-                return self._at(dataset, version)
+            return self._at(dataset, version)
         except TableNotFoundError:
             return None
 
     def _at(self, table: str, version: int) -> DeltaTable:
-        return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
+        with store_faults(table):
+            return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
 
     def _store(self, address: str) -> PyFileSystem:
         return PyFileSystem(DeltaStorageHandler(address, dict(self.storage_options)))

@@ -23,6 +23,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from patterns.core.errors import PlatformError
+from patterns.core.store_faults import store_faults
 
 if TYPE_CHECKING:
     from patterns.core.lake import Lake
@@ -167,8 +168,13 @@ def is_pointer(table: DeltaTable) -> bool:
 
 
 def members_of(table: DeltaTable) -> Members:
-    """Read a pointer at the version it is opened at."""
-    rows = table.to_pyarrow_table().to_pylist()
+    """Read a pointer at the version it is opened at.
+
+    Raises:
+        DataFileDamaged: Its file is gone or cut off.
+    """
+    with store_faults(table.table_uri):
+        rows = table.to_pyarrow_table().to_pylist()
     found = [
         Member(
             name=row["member"],

@@ -8,10 +8,26 @@ from contextlib import contextmanager
 
 from patterns.core.errors import DiskFull, PlatformError
 
-_FILE = re.compile(r"(?:file:)?(/[^\s,]+\.(?:parquet|json))")
+_FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|bin))""")
 _NOT_WRITABLE = ("Read-only file system", "ReadOnlyFilesystem", "Permission denied", "PermissionDenied")
 _FULL = ("No space left on device", "StorageFull", "Disk quota exceeded")
-_LOG = ("_delta_log", "Kernel error: Json error", "Kernel error: Arrow error: Parquet error", "DELTA_TRUNCATED")
+_LOG = (
+    "_delta_log",
+    "Kernel error: Json error",
+    "Kernel error: Arrow error: Parquet error",
+    "Kernel error: Invalid Checkpoint",
+    "LogSegment end version",
+    "DELTA_TRUNCATED",
+)
+_DATA = (
+    "FAILED_READ_FILE",
+    "Deletion Vector error",
+    "Kernel error: File not found",
+    "Object at location",
+    "Requested range was invalid",
+    "Parquet magic bytes not found",
+)
+"""What Spark, Delta and Arrow say of a data file, or of one that marks rows as removed, that they cannot read."""
 
 
 class StoreNotWritable(PlatformError):
@@ -66,16 +82,16 @@ def explained(text: str, where: str) -> PlatformError | None:
             next_step="make it writable for the user who runs this, and run it again; nothing of this run was "
             "published, and what was published can be read meanwhile",
         )
-    if "FAILED_READ_FILE" in text and "_delta_log" not in text.split("JVM stacktrace")[0]:
+    if any(sign in text for sign in _DATA) and "_delta_log" not in text.split("JVM stacktrace")[0]:
         return DataFileDamaged(
-            what="a data file is gone or cut off" + _named(_file_in(text)),
+            what="a data file is gone or cut off" + _named(file_in(text)),
             where=where,
-            next_step="blogdata repair says which partitions are concerned and has the next run compute them again; "
-            "all other partitions, and earlier versions that do not need the file, can be read",
+            next_step="blogdata repair says what is concerned and has the next run compute it again; other partitions, "
+            "and earlier versions that do not need the file, can be read",
         )
     unreadable = "is not a Parquet file" in text or "MalformedInput" in text or "Kernel error" in text
     if unreadable and any(sign in text for sign in _LOG):
-        return log_damaged(where, _file_in(text))
+        return log_damaged(where, file_in(text))
     return None
 
 
@@ -87,14 +103,15 @@ def log_damaged(where: str, file: str) -> LogDamaged:
         file: Path of the file; empty when nobody says which.
     """
     return LogDamaged(
-        what="a file of the table's log is cut off or garbled" + _named(file),
+        what="a file of the table's log is gone, cut off or garbled" + _named(file),
         where=where,
         next_step="blogdata repair finds it, and goes back to what the rest of the log tells; earlier versions can "
         'be read meanwhile, as in: blogdata sql "SELECT ..." --as-of TIME',
     )
 
 
-def _file_in(text: str) -> str:
+def file_in(text: str) -> str:
+    """Give the path of the file that an error is about; empty when it names none."""
     found = _FILE.search(text)
     return found[1] if found else ""
 

@@ -81,7 +81,8 @@ def parsed(file: Path, text: str) -> dict[str, Any]:
 
 def damaged(file: Path, problem: str) -> CheckpointDamaged:
     """Say of a file what is wrong with it, and what to do."""
-    named = re.search(r"([^/]+)/v\d+/", file.as_posix())
+    # The last one: what lies above the checkpoints may bear such a name, too.
+    named = re.match(r".*/([^/]+)/v\d+/", file.as_posix())
     stream = named.group(1) if named else "NAME"
     return CheckpointDamaged(
         what=f"a file of the checkpoint {problem}",

@@ -11,7 +11,9 @@ The trap: a checkpoint belongs to one query. After a change of the source, the i
 with notes that mean something else, or fails in its depths; a changed spec is refused here, before Spark sees it. The
 opposite trap is a deleted checkpoint: batches are counted from zero again, and to a writer that remembers numbers they
 have all been done. A new checkpoint is therefore another writer (its identity is Spark's), and what the table already
-has is left out by its source file.
+has is left out by its source file. A query may outlive its client, in the server, and go on beside the one that
+followed it: what is left out holds only until another batch comes, so batches take turns, and of two that have seen
+the same table the second is refused (:func:`turn_of`).
 When not to use it: where a batch job can be told its input, as all partitioned datasets here can.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -305,6 +307,18 @@ def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
         info = parse(entry.get("userMetadata"))
         if info is not None and "appended" in info:
             yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
+
+
+def turn_of(lake: Lake, dataset: str) -> int:
+    """Give the number of the next batch among all that a table has been given by turns, whichever checkpoint's.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`.
+    """
+    table = lake.table(dataset)
+    last = None if table is None else table.transaction_version(dataset)
+    return 0 if last is None else last + 1
 
 
 def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:

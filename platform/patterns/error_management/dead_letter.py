@@ -5,8 +5,8 @@ How it works: each rule is a Column that is true for a bad row. A row keeps the 
 breaks, in the rules' order; rejected rows are those with at least one. One pass, no Python worker.
 The trap: error-safe functions turn a failure into a null, which looks like a value that was never there
 (:func:`unreadable` tells the two apart), and a growing share of rejected rows hides a real failure
-(:func:`exceeds` stops it; in a stream :class:`Tolerance`, once the rows are kept). A condition that is null is
-not true: write rules that stay definite when a column is null.
+(:func:`too_many` keeps anything from being made of them; in a stream :class:`Tolerance`, once the rows are kept). A
+condition that is null is not true: write rules that stay definite when a column is null.
 When not to use it: where a missing row is worse than a late job (balances, erasures), or where order matters,
 as a replayed row arrives after its successors.
 Source: "Data Engineering Design Patterns", ch. 3.
@@ -14,14 +14,18 @@ Source: "Data Engineering Design Patterns", ch. 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from patterns.core.errors import ConfigurationError, PlatformError
+
+LEAST_ROWS = 100
+"""Of fewer rows a share says nothing: one bad line in a quiet hour is no reason to stop. Quiet partitions are judged
+with those quiet ones before them that make so many rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +39,6 @@ class Rule:
 
     name: str
     condition: Column
-
-
-@dataclass(frozen=True, kw_only=True)
-class Split:
-    """Both sides of a split; together they are the input, row for row."""
-
-    valid: DataFrame
-    rejected: DataFrame
 
 
 class TooManyDeadLetters(PlatformError):
@@ -116,41 +112,6 @@ def reasons(rules: Sequence[Rule]) -> Column:
     return F.when(broken, F.array_except(named, F.array(F.lit(None).cast("string")))).otherwise(none)
 
 
-def annotate(frame: DataFrame, rules: Sequence[Rule], column: str = "reasons") -> DataFrame:
-    """Add the reasons each row is rejected for.
-
-    Args:
-        frame: Any rows.
-        rules: The rules, in the order their names are to appear.
-        column: Name of the added ARRAY<STRING>; empty means not rejected.
-
-    Raises:
-        ConfigurationError: Two rules bear one name.
-    """
-    return frame.withColumn(column, reasons(rules))
-
-
-def split(frame: DataFrame, rules: Sequence[Rule], column: str = "reasons") -> Split:
-    """Part the rows that break no rule from those that break any.
-
-    Args:
-        frame: Any rows.
-        rules: The rules.
-        column: Name of the reasons column of the rejected side.
-
-    Returns:
-        `valid` with the input's columns, `rejected` with the reasons in addition.
-
-    Raises:
-        ConfigurationError: Two rules bear one name.
-    """
-    annotated = annotate(frame, rules, column)
-    return Split(
-        valid=annotated.filter(F.size(column) == 0).drop(column),
-        rejected=annotated.filter(F.size(column) > 0),
-    )
-
-
 def unreadable(name: str, *, source: Column, result: Column) -> Rule:
     """Make the rule of an error-safe function: there was an input, and nothing came out.
 
@@ -196,3 +157,37 @@ def exceeds(
         next_step=f'they are kept; why they are rejected: blogdata sql "SELECT reasons, count(*) FROM {dataset} '
         f'GROUP BY reasons"; mend the producer, then {then}',
     )
+
+
+def too_many(
+    partition: str, letters: Mapping[str, tuple[int, int]], *, max_share: float, dataset: str, then: str
+) -> TooManyDeadLetters | None:
+    """Say whether a partition has too many rejected rows for anything to be made of it.
+
+    Args:
+        partition: Which.
+        letters: Rejected rows and all rows of it, and of those before it.
+        max_share: Largest share (0 to 1) that is still accepted.
+        dataset: Where the rejected rows are kept with their `reasons`, for the message.
+        then: What makes it go on, for the message.
+
+    Returns:
+        The error to raise, or None; one that has few rows is at fault with quiet ones before it, and never for them.
+    """
+    rejected_rows = rows = 0
+    for one in sorted((key for key in letters if key <= partition), reverse=True):
+        rejected, of = letters[one]
+        if one == partition and rejected <= max_share * of:
+            return None
+        if one == partition or of < LEAST_ROWS:
+            rejected_rows, rows = rejected_rows + rejected, rows + of
+            if rows >= LEAST_ROWS:
+                return exceeds(
+                    rejected_rows=rejected_rows,
+                    rows=rows,
+                    max_share=max_share,
+                    dataset=dataset,
+                    part=partition if one == partition else f"{one}..{partition}",
+                    then=then,
+                )
+    return None

@@ -1,8 +1,11 @@
 """Replays of dead letters (see Dead-Letter): a corrected line arrives again, in the hour of the line it corrects.
 
 The correction is a landed file of its own, named after the position of the dead letter, so that replaying
-twice, or with a better correction, replaces the file instead of adding a row. It is read like anything that was landed,
-and every row that comes of it says by its `source_file` that it was replayed.
+twice, or with a better correction, replaces the file instead of adding a row. Its name tells what it says, too: a
+stream reads no name twice. It is read like anything that was landed, and every row that comes of it says by its
+`source_file` that it was replayed.
+
+The trap: an hour whose landed files are gone. Bronze is made of what is landed; a correction alone would be all of it.
 
 Source: Data Engineering Design Patterns, ch. 3.
 """
@@ -27,6 +30,10 @@ HOUR_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/")
 
 class ReplayRefused(PlatformError):
     """A correction cannot be replayed; nothing was landed."""
+
+
+class HourIncomplete(ReplayRefused):
+    """The landing zone does not have the hour of a dead letter any more, or not as complete; nothing was landed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,14 +70,23 @@ class Correction:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What a replay landed: its files, relative to the landing zone, and the hours of arrival they make stale."""
+    """What a replay is, by files relative to the landing zone.
+
+    Args:
+        files: Those of the corrections.
+        landed: Those among them that were not there as they are.
+    """
 
     files: tuple[str, ...]
-    hours: tuple[str, ...]
+    landed: tuple[str, ...]
 
 
-def read(lines: Iterable[str], where: str) -> list[Correction]:
+def read(lines: Iterable[bytes], where: str) -> list[Correction]:
     """Read corrections, one JSON object a line with source_file, source_offset and payload (text or an object).
+
+    Args:
+        lines: In UTF-8.
+        where: What they are read from, for people.
 
     Raises:
         ReplayRefused: A line is not one.
@@ -80,13 +96,19 @@ def read(lines: Iterable[str], where: str) -> list[Correction]:
         if not line.strip():
             continue
         try:
-            item = json.loads(line)
+            item = json.loads(line.decode())
             payload = item["payload"]
             text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
             correction = Correction(
                 source_file=str(item["source_file"]), source_offset=int(item["source_offset"]), payload=text
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except UnicodeDecodeError as error:
+            raise ReplayRefused(
+                what=f"line {number} is not UTF-8: {error.reason} at byte {error.start}",
+                where=where,
+                next_step="write the file in UTF-8",
+            ) from error
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise ReplayRefused(
                 what=f"line {number} is not a correction: {error!r}",
                 where=where,
@@ -109,7 +131,9 @@ def read(lines: Iterable[str], where: str) -> list[Correction]:
 
 
 def land(corrections: Sequence[Correction], dead: Iterable[Position], landing: Path) -> Replay:
-    """Land corrections, all or none, in the hours of their dead letters.
+    """Land corrections in the hours of their dead letters, unless one of them is refused.
+
+    Cut off in its middle it has landed some of them, each file whole; the same corrections again land the others.
 
     Args:
         corrections: What to replay.
@@ -121,6 +145,7 @@ def land(corrections: Sequence[Correction], dead: Iterable[Position], landing: P
 
     Raises:
         ReplayRefused: A position is not that of a dead letter.
+        HourIncomplete: The file of a dead letter is not there any more, or its hour is not flagged as complete.
     """
     unknown = sorted({correction.position for correction in corrections} - set(dead))
     if unknown:
@@ -129,6 +154,7 @@ def land(corrections: Sequence[Correction], dead: Iterable[Position], landing: P
             where="bronze.dead_letters",
             next_step="list them: blogdata sql 'SELECT source_file, source_offset, reasons FROM bronze.dead_letters'",
         )
+    _require_hours(corrections, landing)
     contents = {_place(correction): correction.payload.encode() + b"\n" for correction in corrections}
     # A file that is written anew has another time, and its hour would be published again for nothing.
     changed = {
@@ -137,20 +163,57 @@ def land(corrections: Sequence[Correction], dead: Iterable[Position], landing: P
         if not (landing / place).is_file() or (landing / place).read_bytes() != content
     }
     for place, content in changed.items():
-        write_whole(landing / place, content)
+        _write(landing / place, content)
     for folder in sorted({(landing / place).parent for place in contents}):
-        if not (folder / FLAG).is_file() or any((landing / place).parent == folder for place in changed):
+        flagged = (folder / FLAG).stat().st_mtime_ns
+        # Also those of an earlier replay that was cut off before it came to the flag.
+        if any(
+            (landing / place).stat().st_mtime_ns > flagged for place in contents if (landing / place).parent == folder
+        ):
             mark(folder)
-    return Replay(files=tuple(contents), hours=tuple(sorted({correction.arrival_hour for correction in corrections})))
+    return Replay(files=tuple(contents), landed=tuple(changed))
+
+
+def _require_hours(corrections: Iterable[Correction], landing: Path) -> None:
+    files = sorted({correction.source_file for correction in corrections})
+    gone = [file for file in files if not (landing / file).is_file()]
+    if gone:
+        raise HourIncomplete(
+            what=f"{len(gone)} file(s) with dead letters are not in the landing zone any more, the first is {gone[0]}",
+            where=str(landing),
+            next_step="bring all files of its hour back first: the hour is computed again from what is landed there, "
+            "and would consist of the corrections alone",
+        )
+    unflagged = [file for file in files if not (landing / file).with_name(FLAG).is_file()]
+    if unflagged:
+        raise HourIncomplete(
+            what=f"the hour of {unflagged[0]} has no {FLAG}",
+            where=str(landing),
+            next_step="wait for the producer, or put the flag there once the files are whole",
+        )
 
 
 def _place(correction: Correction) -> str:
     hour = correction.arrival_hour
-    name = file_name(correction.position, log=correction.source_file.removesuffix(".gz").endswith(".log"))
+    name = _stem(correction.position)
+    if correction.source_file.removesuffix(".gz").endswith(".log"):
+        # The ids of a log's visits come of the names of its files, and no stream reads it.
+        name = f"{name}.log"
+    else:
+        name = f"{name}-{hashlib.sha256(correction.payload.encode()).hexdigest()[:16]}.json"
     return f"visits/date={hour[:10]}/hour={hour[11:]}/{name}"
 
 
-def file_name(position: Position, *, log: bool) -> str:
-    """Give the name of the file that corrects a dead letter."""
-    digest = hashlib.sha256(f"{position[0]}:{position[1]}".encode()).hexdigest()[:16]
-    return f"{REPLAY_PREFIX}{digest}.{'log' if log else 'json'}"
+def _stem(position: Position) -> str:
+    """Begin the name of every file that corrects a dead letter."""
+    return REPLAY_PREFIX + hashlib.sha256(f"{position[0]}:{position[1]}".encode()).hexdigest()[:16]
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a correction; the one before it becomes it, so that at no moment there are two, or none."""
+    stem = file.name[: len(_stem(("", 0)))]
+    for earlier in file.parent.glob(f"{stem}*{file.suffix}"):
+        write_whole(earlier, content)
+        earlier.replace(file)
+    if not file.exists():
+        write_whole(file, content)

@@ -9,8 +9,10 @@ arrives in is late: it is reported, never dropped here.
 In a stream the partitions are its micro-batches: :class:`StreamProgress` is kept with each of them, and the
 rows that Structured Streaming would drop in silence are told by :func:`is_late` before anything drops them.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
-its own partition and the tolerance is therefore ignored, and named. The opposite trap, taking MIN within a
-source, lets one straggler hold the watermark back for ever; only sources may be combined by MIN.
+its own partition and the tolerance is therefore ignored, and named. A partition may bear a wrong time itself: in a
+stream, which takes it in as it comes, nothing is believed that lies after the moment it was taken in. The opposite
+trap, taking MIN within a source, lets one straggler hold the watermark back for ever; only sources may be combined
+by MIN.
 When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -26,8 +28,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from patterns.core.commit import Commit
 from patterns.core.errors import ConfigurationError
 from patterns.core.partitions import Grain, start_of
+
+MOST = 0.5
+JUDGED_ROWS = 1000
+"""Over how many of a stream's newest rows the share of late ones is taken; fewer say nothing."""
 
 
 class Strategy(str, Enum):
@@ -111,6 +118,44 @@ class StreamProgress:
         """Read what :meth:`as_json` gave."""
         seen = {source: _time(text) for source, text in kept["seen"].items()}
         return cls(seen=seen, watermark=_time(kept["watermark"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateShare:
+    """How many of the newest rows of a stream were late: when most are, event time itself must be at fault.
+
+    Args:
+        late: Rows that were set aside as late.
+        rows: All of these rows.
+    """
+
+    late: int
+    rows: int
+
+    @classmethod
+    def of(cls, commits: Iterable[Commit]) -> LateShare:
+        """Count them by the accounts of a dataset that leaves them out as `late`.
+
+        Args:
+            commits: What was added to it, the newest first; no more are taken than are needed.
+        """
+        late_rows = rows = 0
+        for commit in commits:
+            late_rows += sum(entry.reasons.get("late", 0) for entry in commit.entries.values())
+            rows += sum(entry.rows_in for entry in commit.entries.values())
+            if rows >= JUDGED_ROWS:
+                break
+        return cls(late=late_rows, rows=rows)
+
+    @property
+    def warning(self) -> str | None:
+        """What a person is told; None when all is well, or the rows are too few to say."""
+        if self.rows < JUDGED_ROWS or self.late <= MOST * self.rows:
+            return None
+        return (
+            f"{self.late} of the newest {self.rows} rows came behind the watermark and were set aside: "
+            "somebody was ahead of the time, or a producer is behind"
+        )
 
 
 def progress(
@@ -197,28 +242,41 @@ def late(
 
 
 def believable(
-    time: Column, partition: Column, *, grain: Grain = Grain.HOUR, tolerance: timedelta = timedelta(minutes=5)
+    time: Column,
+    partition: Column,
+    *,
+    taken_in: datetime,
+    grain: Grain = Grain.HOUR,
+    tolerance: timedelta = timedelta(minutes=5),
 ) -> Column:
-    """Tell whether a row's event time may move the watermark: not when it lies after its partition's end and more.
+    """Tell whether a row's event time may move the watermark: not when it is later than it can be, and more.
 
     Args:
         time: TIMESTAMP.
         partition: Key of the partition the row arrived in, STRING.
+        taken_in: Moment at which the row was taken in.
         grain: Length of a partition.
-        tolerance: How far after the end a time is still believed.
+        tolerance: How far after the partition's end, and after that moment, a time is still believed.
     """
     start = F.unix_micros(F.concat(partition, F.lit(_START[grain])).cast("timestamp"))
-    return F.unix_micros(time) <= start + F.lit(int((grain.length + tolerance) / timedelta(microseconds=1)))
+    latest = F.least(start + F.lit(_micros(grain.length)), F.unix_micros(F.lit(taken_in)))
+    return F.unix_micros(time) <= latest + F.lit(_micros(tolerance))
 
 
 def readings_of(
-    frame: DataFrame, *, source: Column, partition: str = "arrival_hour", event_time: str = "event_time"
+    frame: DataFrame,
+    *,
+    source: Column,
+    taken_in: datetime,
+    partition: str = "arrival_hour",
+    event_time: str = "event_time",
 ) -> list[tuple[str, datetime | None]]:
     """Read the greatest believable event time of each source of a batch (an action).
 
     Args:
         frame: The rows of the batch.
         source: STRING: the source, or the partition of the source, a row came from.
+        taken_in: Moment at which the batch was taken in, the same when it is done again.
         partition: Name of the column with the hour of arrival.
         event_time: Name of the time column.
 
@@ -226,7 +284,7 @@ def readings_of(
         Source and time, for :meth:`StreamProgress.advance`; None for a source without a believable row.
     """
     time = F.col(event_time)
-    greatest = F.max(F.when(believable(time, F.col(partition)), F.unix_micros(time)))
+    greatest = F.max(F.when(believable(time, F.col(partition), taken_in=taken_in), F.unix_micros(time)))
     found = frame.groupBy(source.alias("source")).agg(greatest.alias("micros")).collect()
     return [(row["source"], None if row["micros"] is None else _instant(row["micros"])) for row in found]
 
@@ -257,6 +315,10 @@ def _implausible(one: PartitionReading, grain: Grain, tolerance: timedelta) -> b
 
 
 _START = {Grain.HOUR: ":00:00Z", Grain.DAY: "T00:00:00Z", Grain.WEEK: "T00:00:00Z"}
+
+
+def _micros(length: timedelta) -> int:
+    return length // timedelta(microseconds=1)
 
 
 def _instant(micros: int) -> datetime:

@@ -7,8 +7,8 @@ only those that late rows have touched; older ones are final, and the rows that 
 not forgotten. A stateless dataset runs its current partition first, because that is what people wait for; a stateful
 one runs the late partitions first, because the current one is made of them.
 
-The trap: to replay each of several executions whose windows overlap. The newest one's window covers what lies between;
-:func:`collapse` keeps that one.
+The trap: to replay each of several executions whose windows overlap, as after an outage. The newest one's window covers
+what lies between; :func:`collapse` keeps that one.
 
 When not to use it: when figures must be right however late a row comes (Dynamic Late Data Integrator).
 
@@ -55,14 +55,13 @@ def collapse(executions: Iterable[str], lookback: Lookback) -> list[str]:
         lookback: The window of each.
 
     Returns:
-        The newest of each chain of executions that lie in the next one's window, in order.
+        The newest one, and each older one that lies in the window of none that is kept, in order.
     """
     kept: list[str] = []
-    for execution in sorted(set(executions)):
-        if kept and kept[-1] in lookback.window(execution):
-            kept.pop()
-        kept.append(execution)
-    return kept
+    for execution in sorted(set(executions), reverse=True):
+        if not kept or execution not in lookback.window(kept[-1]):
+            kept.append(execution)
+    return kept[::-1]
 
 
 def due(execution: str, touched: Collection[str], lookback: Lookback) -> list[str]:

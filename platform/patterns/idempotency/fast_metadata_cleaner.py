@@ -83,7 +83,7 @@ def replace_periods(
 
     Raises:
         ConfigurationError: The dataset has no partitions, or none is named.
-        FrozenPeriod: A period is frozen; nothing was written.
+        FrozenPeriod: A period is frozen, and was not taken back; nothing was written.
         RowsOutsidePredicate: A row is of another period; nothing was published.
         ConcurrentWrite: Another run replaced one of them meanwhile; transient.
         PlatformError: As `publish`.
@@ -92,7 +92,9 @@ def replace_periods(
     column = _partitioning(target.contract, keys).column
     seen = members.base(target.lake, target.contract.dataset)
     if not thaw:
-        _refuse_frozen(seen, keys, target.contract.dataset)
+        # What was taken back (`blogdata repair`) is lost, and no more what a frozen member has for good.
+        published = EventLog(target.lake).publications(target.contract.dataset, keys)
+        _refuse_frozen(seen, tuple(published), target.contract.dataset)
     new = [
         NewMember(name=key, frame=rows, partitions=(key,))
         for key, rows in zip(keys, _split(frame, column, keys), strict=True)

@@ -14,7 +14,8 @@ those of that version.
 The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add
 it, and never get rid of it: what is marked as removed is never inserted. Another one: several changes of one key.
 Which one wins is for whoever computes the changes; here they are refused, also where MERGE would take them: a change
-and a removal of a row that is not there, or one of two that leaves the row as it is.
+and a removal of a row that is not there, or one of two that leaves the row as it is. So is a change without a mark:
+it meets none of MERGE's conditions, and would vanish.
 
 When not to use it: when the whole dataset is at hand and small (Data Overwrite), and when an old delivery has to be run
 again: its changes would meet rows of later deliveries (Stateful Merger).
@@ -36,7 +37,7 @@ from patterns.core.errors import ConfigurationError
 from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
 from patterns.quality.changes import Rewrite, Upsert
-from patterns.quality.write_faults import AMBIGUOUS_CHANGE, translated
+from patterns.quality.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +61,7 @@ def merge(
             counts).
         target: The table, its contract and the run.
         provenance: Inputs and accounts; they are about the table as the merge leaves it.
-        deleted: Boolean column that marks a row as removed; None when changes remove nothing.
+        deleted: Boolean column that marks a row as removed, null in none; None when changes remove nothing.
         at: Version of the table the changes were computed from; None: they were not, and the newest one is taken.
 
     Returns:
@@ -69,6 +70,7 @@ def merge(
     Raises:
         ConfigurationError: The table has no key, or is partitioned.
         AmbiguousChange: Several changes have one key, whatever the table has; nothing was published.
+        UnmarkedChange: A change has no mark, whatever the table has; nothing was published.
         ConcurrentWrite: The table is no longer at that version; transient.
         PlatformError: As :func:`publish`.
     """
@@ -79,7 +81,7 @@ def merge(
             where=contract.dataset,
             next_step="declare the contract's key, or overwrite its partitions",
         )
-    distinct = unambiguous(changes, contract)
+    distinct = unambiguous(changes if deleted is None else all_marked(changes, deleted), contract)
     version = target.lake.version(contract.dataset) if at is None else at
     if target.engine is Engine.CHECKPOINT:
         version = _made(changes.sparkSession, target) if version is None else version
@@ -114,6 +116,20 @@ def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
     refusal = F.raise_error(F.lit(f"[{AMBIGUOUS_CHANGE}] several changes have the key of one row")).cast("boolean")
     marked = changes.withColumn("_several", several & known)
     return marked.where(F.when(F.col("_several"), refusal).otherwise(F.lit(True))).drop("_several")
+
+
+def all_marked(changes: DataFrame, deleted: str) -> DataFrame:
+    """Have changes refuse to be computed when one does not say whether its row is removed.
+
+    Args:
+        changes: As for :func:`merge`.
+        deleted: Name of the mark.
+
+    Returns:
+        The same changes.
+    """
+    refusal = F.raise_error(F.lit(f"[{UNMARKED_CHANGE}] a change is not marked")).cast("boolean")
+    return changes.where(F.when(F.col(deleted).isNull(), refusal).otherwise(F.lit(True)))
 
 
 def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:

@@ -10,7 +10,8 @@ other one begins by a restoration to the version before the first merge that mus
 that of the next later execution. It is a commit of its own, audited: the table must have the rows again that it had.
 Then the execution is merged, and after it the later ones, in their order (:func:`due`); a crash at any moment leaves
 them known as not contained, and the next run goes on. A merge that fails for good, by its audit, a constraint or a lost
-file of its input, is not the end of what was there: the table is taken back to what it was before the restoration.
+file of its input, is not the end of what was there: the table is taken back to what it was before the restoration,
+whichever attempt, run or earlier day has made that one; what was merged since is known as not contained.
 
 The trap: to restore the version that the previous execution has made. What was done in between, a compaction for
 instance, is lost then; the version to restore is that of the execution's own merge, less one. And a
@@ -35,7 +36,7 @@ from patterns.core.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EventLog
-from patterns.core.executions import EMPTY, applied, state
+from patterns.core.executions import EMPTY, applied, history, state
 from patterns.core.lake import Lake
 from patterns.idempotency.merger import DELETED, merge
 from patterns.quality import constraints_enforcer
@@ -52,7 +53,7 @@ class VersionVacuumed(PlatformError):
 
 
 class ReplayTooLong(PlatformError):
-    """More executions would follow from one that runs again than the contract allows; nothing was touched."""
+    """More executions of a dataset would follow from one that runs again than its contract allows; none was touched."""
 
 
 def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
@@ -76,7 +77,8 @@ def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> l
         raise ReplayTooLong(
             what=f"{len(follow)} later executions would run again after {first}, the limit is {contract.replay_limit}",
             where=contract.dataset,
-            next_step=f"name them, too: blogdata plan --replay {contract.dataset} --partitions {first}..{follow[-1]}",
+            next_step="nothing of it runs until somebody names them, too: "
+            f"blogdata plan --replay {contract.dataset} --partitions {first}..{follow[-1]}",
         )
     return sorted({*wanted, *follow})
 
@@ -115,8 +117,8 @@ def execute(
         ConfigurationError: The contract says nothing of executions.
         VersionVacuumed: The version to restore is not there any more.
         ConcurrentWrite: Another run changed the table meanwhile; transient.
-        PlatformError: As :func:`merge`; a table that had been restored for it is as it was before that, unless the
-            error is transient: whoever tries again goes on with the restored table.
+        PlatformError: As :func:`merge`; a table that had been restored, and does not have its latest execution again,
+            is as it was before that, unless the error is transient: whoever tries again goes on with what is there.
     """
     contract, lake = target.contract, target.lake
     if contract.executed is None:
@@ -131,19 +133,20 @@ def execute(
     if own is not None and own.run_id == target.run.run_id:
         return _published(lake, own)
     kept = [entry for entry in there if entry.partition < period]
-    # An empty table is restored to nothing without a commit.
-    restored = seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
-    contained = kept if restored else list(there)
     try:
+        # An empty table is restored to nothing without a commit.
+        restored = (
+            seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
+        )
+        contained = kept if restored else list(there)
         constraints_enforcer.enforce(spark, lake, contract, engine=target.engine is Engine.TRANSACTION)
         onto = _version_with(contained, target, events, period)
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))
         return merge(changes(before), target, said, deleted=deleted, at=onto)
     except PlatformError as error:
-        if restored and seen is not None and not error.transient:
-            back = Execution(period=period, onto=_version_with(contained, target, events, period), restores=seen)
-            _take_back(spark, target, back, there[-1].rows_out)
+        if not error.transient:
+            _bring_back(spark, target, events, period)
         raise
 
 
@@ -171,9 +174,8 @@ def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[E
     contract, lake = target.contract, target.lake
     kept = [entry for entry in there if entry.partition < period]
     version = there[len(kept)].version - 1 if kept else EMPTY
-    later = [entry for entry in there if entry.partition > period]
     if not restorable(lake, contract.dataset, version):
-        raise _vacuumed(target, period, version, later)
+        raise _vacuumed(contract, period, version)
     try:
         back = Execution(period=period, onto=onto, restores=version)
         return _take_back(spark, target, back, kept[-1].rows_out if kept else 0)
@@ -181,7 +183,18 @@ def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[E
         # Delta restores nothing that a vacuum would be allowed to take, whether it has or not.
         if "BEYOND_DELETED_FILE_RETENTION" not in str(error):
             raise
-        raise _vacuumed(target, period, version, later) from error
+        raise _vacuumed(contract, period, version) from error
+
+
+def _bring_back(spark: SparkSession, target: Target, events: EventLog, period: str) -> None:
+    """Take a table that lacks its latest execution back to the newest version that had it, as far as that is there."""
+    dataset = target.contract.dataset
+    held = history(events.executions(dataset))
+    latest = max((made[-1].partition for _, made in held if made), default=None)
+    had = max((number for number, (_, made) in enumerate(held) if made and made[-1].partition == latest), default=0)
+    if had + 1 < len(held) and restorable(target.lake, dataset, version := held[had + 1][0] - 1):
+        onto = _version_with(held[-1][1], target, events, period)
+        _take_back(spark, target, Execution(period=period, onto=onto, restores=version), held[had][1][-1].rows_out)
 
 
 def _take_back(spark: SparkSession, target: Target, back: Execution, rows: int) -> Commit | None:
@@ -196,14 +209,11 @@ def _take_back(spark: SparkSession, target: Target, back: Execution, rows: int) 
     return restate(spark, target, sql, provenance, at=back.onto)
 
 
-def _vacuumed(target: Target, period: str, version: int, later: Sequence[Entry]) -> VersionVacuumed:
-    lake, contract = target.lake, target.contract
-    oldest = next((one for one in later if restorable(lake, contract.dataset, one.version - 1)), None)
-    instead = f"run again from {oldest.partition} on, the oldest one that can be, or " if oldest else ""
+def _vacuumed(contract: Contract, period: str, version: int) -> VersionVacuumed:
     return VersionVacuumed(
         what=f"version {version}, on which {period} has to be merged, is older than what a vacuum leaves",
         where=contract.dataset,
-        next_step=f"{instead}rebuild the table from its first execution on, which needs no earlier version: "
+        next_step="rebuild the table from its first execution on, which needs no earlier version: "
         f"blogdata plan --replay {contract.dataset} --partitions all",
     )
 

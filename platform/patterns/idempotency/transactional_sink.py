@@ -5,7 +5,8 @@ Before it is committed, the rows that are there are counted and held against the
 written in the same transaction, says which versions of which datasets are served. It makes a retry a no-op, also one
 whose first attempt was committed without anybody hearing of it, and refuses to put older versions over newer ones. A
 batch is served when all of its tables are: where one of them lacks its line, because somebody dropped the table and its
-lines, all are served anew.
+lines, all are served anew. Versions are compared within one table, told by its id: those of a table that was built anew
+begin again, and replace whatever its predecessor has served.
 
 The trap: transactions of single tasks. Each is all or nothing, and a job that is retried has committed some of them.
 """
@@ -58,12 +59,14 @@ class Part:
 
     Args:
         contract: Of the dataset; its table in the database bears its name.
-        version: The publication the rows are of, as the dataset's table version.
+        table_id: Of the dataset's table, by which a rebuilt one is told from the one before it.
+        version: The publication the rows are of, as the version of that table.
         rows: How many there are, by the ledger.
         batches: The rows, with the contract's columns.
     """
 
     contract: Contract
+    table_id: str
     version: int
     rows: int
     batches: Iterable[pa.RecordBatch]
@@ -86,7 +89,8 @@ class Delivery:
     @property
     def batch_id(self) -> str:
         """The same for every attempt to serve the same state."""
-        return f"{self.partition}/" + "+".join(f"{part.contract.dataset}@{part.version}" for part in self.parts)
+        states = (f"{part.contract.dataset}@{part.table_id}:{part.version}" for part in self.parts)
+        return f"{self.partition}/" + "+".join(states)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,13 +149,16 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: Delivery) -> 
     return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=False)
 
 
-def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str], int]:
-    """Give the newest version of each dataset and partition that is served."""
-    if connection.execute("SELECT to_regclass(%s)", [f"{schema}.{PUBLICATIONS}"]).fetchone() == (None,):
+def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str, str], int]:
+    """Give the newest version that is served, by dataset, id of its table, and partition."""
+    if "table_id" not in _columns(connection, schema, PUBLICATIONS):
         return {}
-    query = sql.SQL("SELECT dataset, partition, max(table_version) FROM {} GROUP BY dataset, partition")
+    # Lines from before ids were noted may be of any table: what they tell of is served once more.
+    query = sql.SQL(
+        "SELECT dataset, table_id, partition, max(table_version) FROM {} WHERE table_id IS NOT NULL GROUP BY 1, 2, 3"
+    )
     rows = connection.execute(query.format(sql.Identifier(schema, PUBLICATIONS))).fetchall()
-    return {(dataset, partition): version for dataset, partition, version in rows}
+    return {(dataset, table_id, partition): version for dataset, table_id, partition, version in rows}
 
 
 def _alone(connection: psycopg.Connection, what: str) -> None:
@@ -161,26 +168,33 @@ def _alone(connection: psycopg.Connection, what: str) -> None:
 
 def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract]) -> None:
     connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
-    connection.execute(
-        sql.SQL(
-            "CREATE TABLE IF NOT EXISTS {} (batch_id text, dataset text, partition text NOT NULL, "
-            "table_version bigint NOT NULL, rows bigint NOT NULL, run_id text NOT NULL, "
-            "published_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (batch_id, dataset))"
-        ).format(sql.Identifier(schema, PUBLICATIONS))
-    )
+    publications = sql.Identifier(schema, PUBLICATIONS)
+    there = _columns(connection, schema, PUBLICATIONS)
+    if not there:
+        connection.execute(
+            sql.SQL(
+                "CREATE TABLE {} (batch_id text, dataset text, partition text NOT NULL, table_id text, "
+                "table_version bigint NOT NULL, rows bigint NOT NULL, run_id text NOT NULL, "
+                "published_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (batch_id, dataset))"
+            ).format(publications)
+        )
+    elif "table_id" not in there:
+        connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN table_id text").format(publications))
     for contract in contracts:
-        there = connection.execute(
-            "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s",
-            [schema, contract.name],
-        ).fetchall()
+        there = _columns(connection, schema, contract.name)
         if not there:
             _create(connection, schema, contract)
-        elif {name for (name,) in there} != {column.name for column in contract.columns}:
+        elif there != {column.name for column in contract.columns}:
             raise SinkDrift(
                 what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
                 where=f"{schema}.{contract.name}",
                 next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: all is then served anew",
             )
+
+
+def _columns(connection: psycopg.Connection, schema: str, table: str) -> set[str]:
+    query = "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
+    return {name for (name,) in connection.execute(query, [schema, table])}
 
 
 def _create(connection: psycopg.Connection, schema: str, contract: Contract) -> None:
@@ -206,7 +220,7 @@ def _is_served(connection: psycopg.Connection, schema: str, delivery: Delivery) 
     newer = [
         part.contract.dataset
         for part in delivery.parts
-        if newest.get((part.contract.dataset, delivery.partition), -1) > part.version
+        if newest.get((part.contract.dataset, part.table_id, delivery.partition), -1) > part.version
     ]
     if newer:
         raise Overtaken(
@@ -251,18 +265,27 @@ def _audit(connection: psycopg.Connection, schema: str, delivery: Delivery, part
 
 
 def _record(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:
+    publications = sql.Identifier(schema, PUBLICATIONS)
+    # What another table has served is gone: were that one to come back, it would have to serve it again.
+    connection.execute(
+        sql.SQL("DELETE FROM {} WHERE dataset = %s AND partition = %s AND table_id IS DISTINCT FROM %s").format(
+            publications
+        ),
+        [part.contract.dataset, delivery.partition, part.table_id],
+    )
     connection.execute(
         sql.SQL(
-            "INSERT INTO {} (batch_id, dataset, partition, table_version, rows, run_id) "
-            "VALUES (%s, %s, %s, %s, %s, %s) "
+            "INSERT INTO {} (batch_id, dataset, partition, table_id, table_version, rows, run_id) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s) "
             # A table that is served anew has its line of the first time.
             "ON CONFLICT (batch_id, dataset) DO UPDATE "
             "SET rows = excluded.rows, run_id = excluded.run_id, published_at = excluded.published_at"
-        ).format(sql.Identifier(schema, PUBLICATIONS)),
+        ).format(publications),
         [
             delivery.batch_id,
             part.contract.dataset,
             delivery.partition,
+            part.table_id,
             part.version,
             part.rows,
             delivery.run_id,

@@ -14,7 +14,7 @@ from patterns.core.commit import Commit
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.partitions import Grain, start_of
 from patterns.error_management.checkpointer import Checkpoint
-from patterns.ingestion.landed_lines import LandedSize, measure_all, relative_to
+from patterns.ingestion.landed_lines import REPLAY_PREFIX, LandedSize, measure_all, relative_to
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +43,11 @@ class LandedFile:
     name: str
     hour: str | None
     size: LandedSize
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether it is a corrected dead letter."""
+        return Path(self.name).name.startswith(REPLAY_PREFIX)
 
 
 @dataclass(frozen=True, kw_only=True)

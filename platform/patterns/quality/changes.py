@@ -83,16 +83,19 @@ class Append:
     Args:
         stream: Name of the stream and of its progress; its batches come in order.
         batch: Number of the batch, 0 or more.
+        turn: Its number among all batches of the table, whichever stream brings them; it is refused when another one
+            has taken that number since. None: others do not matter.
         notes: What else the commit shall say of the batch, as plain JSON values.
     """
 
     stream: str
     batch: int
+    turn: int | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def options(self) -> dict[str, str]:
         """Give what the writer is told."""
-        return {}
+        return {} if self.turn is None else {"turn": str(self.turn)}
 
     def writer_id(self, dataset: str) -> str:
         """Give what the batches of the stream have in common."""

@@ -19,6 +19,9 @@ ROWS_MOVED = "BLOGDATA_ROWS_MOVED"
 AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
 """What changes raise of which several have one key."""
 
+UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
+"""What changes raise of which one does not say whether its row is removed."""
+
 
 class AuditFailed(PlatformError):
     """The rows broke audits; nothing was published."""
@@ -51,6 +54,10 @@ class SchemaMismatch(PlatformError):
 
 class AmbiguousChange(PlatformError):
     """Several changes of a merge meet one row."""
+
+
+class UnmarkedChange(PlatformError):
+    """A change of a merge does not say whether its row is removed."""
 
 
 class ConcurrentWrite(PlatformError):
@@ -129,6 +136,12 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             what="several changes have the key of one row",
             where=where,
             next_step="nothing was written; decide in the computation which change of a key counts",
+        )
+    if _raised(UNMARKED_CHANGE, text):
+        return UnmarkedChange(
+            what="a change has null where it is marked as removed or not",
+            where=where,
+            next_step="nothing was written; have the computation mark every change, with false where its row stays",
         )
     if "EXPRESSION" in text and "REPLACE_WHERE_MISMATCH" in condition:
         return RowsOutsidePredicate(

@@ -24,7 +24,7 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class AuditedTransaction extends OptimisticTransaction {
   private final BiFunction<OptimisticTransaction, List<Action>, String> audit;
-  private final SetTransaction once;
+  private final List<SetTransaction> marks;
   private final Probe probe;
   private String info;
 
@@ -34,11 +34,11 @@ final class AuditedTransaction extends OptimisticTransaction {
   private AuditedTransaction(
       OptimisticTransaction begun,
       BiFunction<OptimisticTransaction, List<Action>, String> audit,
-      SetTransaction once,
+      List<SetTransaction> marks,
       Probe probe) {
     super(begun.deltaLog(), begun.catalogTable(), begun.snapshot());
     this.audit = audit;
-    this.once = once;
+    this.marks = marks;
     this.probe = probe;
   }
 
@@ -48,18 +48,26 @@ final class AuditedTransaction extends OptimisticTransaction {
    * @param begun the transaction; it is not used any more
    * @param audit gives the commit's metadata, or throws
    * @param once tells this batch from its repetition
+   * @param turn counts the batches of the table, whoever brings them; null where others do not matter
    * @param probe stops at the phases
    * @throws Repeated when the batch has been committed before
+   * @throws TableMoved when it is another one's turn
    */
   static AuditedTransaction insteadOf(
       OptimisticTransaction begun,
       BiFunction<OptimisticTransaction, List<Action>, String> audit,
       SetTransaction once,
+      SetTransaction turn,
       Probe probe) {
-    AuditedTransaction transaction = new AuditedTransaction(begun, audit, once, probe);
+    List<SetTransaction> marks = turn == null ? List.of(once) : List.of(once, turn);
+    AuditedTransaction transaction = new AuditedTransaction(begun, audit, marks, probe);
     // To ask is to depend on the answer: a twin that commits the same batch meanwhile makes this one fail.
     if (transaction.txnVersion(once.appId()) >= once.version()) {
       throw new Repeated();
+    }
+    if (turn != null) {
+      // Here as well: whoever takes this turn meanwhile makes this one fail.
+      TableMoved.unlessTurn(turn.version(), transaction.txnVersion(turn.appId()) + 1);
     }
     probe.reached("opened");
     return transaction;
@@ -97,7 +105,7 @@ final class AuditedTransaction extends OptimisticTransaction {
     actions.forEachRemaining(all::add);
     info = audit.apply(this, all);
     probe.reached("audited");
-    all.add(once);
+    all.addAll(marks);
     return all;
   }
 

@@ -36,7 +36,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), {@code txnAppId} and {@code txnVersion}, and
  * {@code replaceWhere} to overwrite rows, {@code merge} ({@link Merge} as JSON) to change some, or {@code statement}
  * for one of Delta's SQL statements, to which the given rows mean nothing, and {@code at} for the version of the table
- * it is for. {@code companions} (a list of {@link Companion} as JSON) are written and audited before the commit, and part
+ * it is for. {@code turn} numbers a batch among all of the table: it is refused when another one has taken that number.
+ * {@code companions} (a list of {@link Companion} as JSON) are written and audited before the commit, and part
  * of what it says. {@code probe} names a folder for stepping through the phases in tests.
  */
 public final class AuditedWrite implements CreatableRelationProvider, DataSourceRegister {
@@ -68,6 +69,13 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     Merge merge = options.containsKey("merge") ? Json.read(options.get("merge"), Merge.class) : null;
     String statement = options.get("statement");
     String at = options.get("at");
+    SetTransaction turn =
+        options.containsKey("turn")
+            ? new SetTransaction(
+                String.valueOf(spec.info.get("dataset")),
+                Long.parseLong(options.get("turn")),
+                Option.apply((Object) lastUsed))
+            : null;
     boolean whole = merge != null || statement != null;
     Companion[] companions =
         options.containsKey("companions") ? Json.read(options.get("companions"), Companion[].class) : new Companion[0];
@@ -87,7 +95,11 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
           begun -> {
             AuditedTransaction transaction =
                 AuditedTransaction.insteadOf(
-                    begun, (open, actions) -> audited(log, open, actions, spec, data, whole, companions, probe), once, probe);
+                    begun,
+                    (open, actions) -> audited(log, open, actions, spec, data, whole, companions, probe),
+                    once,
+                    turn,
+                    probe);
             if (merge != null) {
               merge.require(transaction.snapshot());
             }

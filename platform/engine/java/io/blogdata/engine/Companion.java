@@ -151,6 +151,7 @@ final class Companion {
                     throw new Held(audit, added);
                   },
                   never,
+                  null,
                   probe),
           () ->
               AuditedWrite.overwrite(

@@ -1,0 +1,63 @@
+"""What is stale because of corrected dead letters, downstream too, told before anything of it has run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from assets import plan
+from assets.staleness import stale_arrivals
+from patterns.core.events import EventLog
+from patterns.core.partitions import Grain, key_of, start_of
+from patterns.error_management.dead_letter_replay import Correction
+from patterns.ingestion.combined_log import hour_of_combined
+
+_ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::\d\d(?:[.,]\d+)?)?(?:Z|([+-]\d\d)(?::?(\d\d))?)")
+
+
+def stale(corrections: Sequence[Correction], landing: Path, events: EventLog) -> dict[str, list[str]]:
+    """Give the partitions that landed corrections make stale, from bronze to gold.
+
+    Args:
+        corrections: They have landed.
+        landing: The landing zone.
+        events: The event log.
+
+    Returns:
+        Dataset to its partitions; none when all hours of the corrections are published as they have landed. A line
+        that is rejected again counts in the hour it tells; a watermark that moves shows only when the hours have run.
+    """
+    behind = set(stale_arrivals(landing, events))
+    waiting = [correction for correction in corrections if correction.arrival_hour in behind]
+    hours = {correction.arrival_hour for correction in waiting}
+    touched = {hour for correction in waiting if (hour := event_hour(correction)) is not None}
+    asked = {"bronze.visits": dict.fromkeys(hours, plan.STALE), "silver.visits": dict.fromkeys(touched, plan.STALE)}
+    found: dict[str, set[str]] = {}
+    for run in plan.replay(asked, events).runs:
+        for dataset in run.datasets:
+            found.setdefault(dataset, set()).update(run.keys)
+    return {dataset: sorted(keys) for dataset, keys in found.items()}
+
+
+def event_hour(correction: Correction) -> str | None:
+    """Give the hour in which a corrected visit happened, by its payload; None when that tells none that can be."""
+    is_log = correction.source_file.removesuffix(".gz").endswith(".log")
+    hour = hour_of_combined(correction.payload.encode()) if is_log else _hour_of_event(correction.payload)
+    # Its clock may have run a little ahead, into the hour after that of its arrival.
+    latest = key_of(start_of(correction.arrival_hour, Grain.HOUR) + Grain.HOUR.length, Grain.HOUR)
+    return hour if hour is not None and "2000" <= hour <= latest else None
+
+
+def _hour_of_event(payload: str) -> str | None:
+    try:
+        found = _ISO_TIME.fullmatch(json.loads(payload)["event_time"])
+        if found is None:
+            return None
+        minute, hours, minutes = found.groups()
+        zone = f"{hours}{minutes or '00'}" if hours else "+0000"
+        return key_of(datetime.strptime(f"{minute}{zone}", "%Y-%m-%dT%H:%M%z"), Grain.HOUR)
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None

@@ -1,0 +1,34 @@
+"""The check on the late rows of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import dagster as dg
+
+from patterns.core.commit import Commit
+from patterns.error_management.late_data_detector import JUDGED_ROWS, MOST, LateShare
+
+LATE = "late"
+
+
+def late_share_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
+    """Give the check of a dataset whose accounts leave out late rows."""
+    return dg.AssetCheckSpec(
+        LATE,
+        asset=key,
+        description=f"At most {MOST:.0%} of the newest {JUDGED_ROWS} rows came behind the watermark (warning)",
+    )
+
+
+def late_share_result(key: dg.AssetKey, commits: Iterable[Commit]) -> dg.AssetCheckResult:
+    """Judge what was added to such a dataset, the newest first."""
+    share = LateShare.of(commits)
+    return dg.AssetCheckResult(
+        check_name=LATE,
+        asset_key=key,
+        passed=share.warning is None,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=share.warning,
+        metadata={"late": share.late, "rows": share.rows},
+    )

@@ -1,0 +1,79 @@
+"""Asks for runs of what waits: at once for new content, and after growing pauses again when that has not helped."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+WAITING = "blogdata/waiting"
+"""Tag of a run: what waited when it was asked for."""
+MOST_AT_ONCE = 24
+"""Runs one tick asks for; the rest follows at the next tick, so that a large delivery does not flood the queue."""
+_PAUSE_SECONDS = 60.0
+_DOUBLED_AT_MOST = 6
+# A database takes so many values in one question.
+_LOOKED_UP_AT_ONCE = 1000
+
+
+def ask(
+    instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest], *, quiet: str, cursor: str | None = None
+) -> dg.SensorResult:
+    """Ask for runs, save those that are under way, and those whose last one has ended a short while ago.
+
+    Args:
+        instance: Dagster's storage, which knows what was asked for.
+        waiting: A request for all that waits, the most urgent first. Its run key says what waits: the same key as long
+            as the content is the same, so that other content is asked for without a pause.
+        quiet: Why nothing is asked for when nothing waits.
+        cursor: What the sensor wants to remember.
+    """
+    requests: list[dg.RunRequest] = []
+    reasons: list[str] = []
+    for start in range(0, len(waiting), _LOOKED_UP_AT_ONCE):
+        part = waiting[start : start + _LOOKED_UP_AT_ONCE]
+        asked = _asked(instance, part)
+        for request in part:
+            before = asked.get(str(request.run_key), ())
+            reason = _reason_to_wait(before)
+            if reason is None:
+                requests.append(_numbered(request, len(before) + 1))
+            else:
+                reasons.append(reason)
+            if len(requests) == MOST_AT_ONCE:
+                return dg.SensorResult(run_requests=requests, cursor=cursor)
+    told = f"{len(reasons)} wait; the first: {reasons[0]}" if len(reasons) > 1 else "".join(reasons) or quiet
+    return dg.SensorResult(run_requests=requests, skip_reason=None if requests else told, cursor=cursor)
+
+
+def _asked(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest]) -> Mapping[str, Sequence[dg.RunRecord]]:
+    found: dict[str, list[dg.RunRecord]] = defaultdict(list)
+    keys = [str(request.run_key) for request in waiting]
+    for record in instance.get_run_records(dg.RunsFilter(tags={WAITING: keys})):
+        found[record.dagster_run.tags[WAITING]].append(record)
+    return found
+
+
+def _numbered(request: dg.RunRequest, number: int) -> dg.RunRequest:
+    # Dagster starts one run for a key: a tick that died before its runs were known asks for the same ones again.
+    key = str(request.run_key)
+    return request.with_replaced_attrs(run_key=f"{key}, {number}", tags={**request.tags, WAITING: key})
+
+
+def _reason_to_wait(asked: Sequence[dg.RunRecord]) -> str | None:
+    if not asked:
+        return None
+    if not all(record.dagster_run.is_finished for record in asked):
+        return "what waits has been asked for"
+    # What kept it may be mended out of sight, by a disk that has room again; but not every ten seconds.
+    pause = _PAUSE_SECONDS * 2 ** min(len(asked) - 1, _DOUBLED_AT_MOST)
+    left = max(record.update_timestamp.timestamp() for record in asked) + pause - _now()
+    if left <= 0:
+        return None
+    return f"{len(asked)} runs for what waits have ended; the next one is asked for in {left:.0f} s"
+
+
+def _now() -> float:
+    return time.time()

@@ -1,0 +1,47 @@
+"""Dead-Letter: what a correction's file is called, for streams that read no name twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from patterns.error_management import dead_letter_replay as replays
+from patterns.error_management.dead_letter_replay import Correction
+
+HOUR = Path("visits/date=2026-01-05/hour=03")
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    folder = tmp_path / HOUR
+    folder.mkdir(parents=True)
+    for name in ("visits.json", "access.log", "_SUCCESS"):
+        (folder / name).touch()
+    return tmp_path
+
+
+def land(landing: Path, payload: str, name: str = "visits.json") -> str:
+    """Land a correction of one and the same line, which then is the only one; give the name of its file."""
+    place = str(HOUR / name)
+    replays.land([Correction(source_file=place, source_offset=17, payload=payload)], [(place, 17)], landing)
+    (file,) = (landing / HOUR).glob("replay-*")
+    assert file.read_text() == payload + "\n"
+    return file.name
+
+
+def test_a_better_correction_of_an_event_takes_the_place_of_the_first_under_another_name(landing: Path) -> None:
+    first, better = land(landing, "{}"), land(landing, "[]")
+    assert first != better
+    assert first[:23] == better[:23], "what it corrects"
+    assert land(landing, "{}") == first
+
+
+def test_so_does_one_of_a_file_that_was_named_by_its_line_alone(landing: Path) -> None:
+    name = land(landing, "{}")
+    (landing / HOUR / name).rename(landing / HOUR / f"{name[:23]}.json")
+    assert land(landing, "[]") != name
+
+
+def test_the_name_of_a_corrected_line_of_a_log_stays_as_the_ids_of_its_visits_do(landing: Path) -> None:
+    assert land(landing, "first", "access.log") == land(landing, "better", "access.log")

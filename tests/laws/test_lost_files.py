@@ -1,0 +1,286 @@
+"""A store that loses files of tables of every form: each is found, taken back, and computed again as a step does it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from core.toy import target
+from idempotency.test_fast_metadata_cleaner import BEFORE, LAST, NEW, OLD, WEEKS
+from orchestration.step import Delivery, Step
+from patterns.core import damage, ledger, members
+from patterns.core.commit import WHOLE_TABLE, Account
+from patterns.core.contract import Column, Contract
+from patterns.core.damage import Damage, Kind
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from patterns.core.run import RunContext
+from patterns.core.store_faults import DataFileDamaged, LogDamaged, store_faults
+from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
+from patterns.quality.audit_write_audit_publish import Engine
+from patterns.quality.write_faults import AuditFailed, ConcurrentWrite
+
+MERGED = Contract(
+    dataset="silver.letters",
+    description="Letters, for tests",
+    owner="team:tests",
+    columns=(
+        Column(name="letter", type="STRING", nullable=False, description="The key"),
+        Column(name="says", type="STRING", description="What it says"),
+    ),
+    key=("letter",),
+    merged=True,
+)
+EXECUTED = replace(MERGED, executed=Grain.DAY, replay_limit=1)
+DAYS = ("2024-10-05", "2024-10-06", "2024-10-08", "2024-10-09")
+EIGHT = dict.fromkeys("ABCDEFGH", "5th")
+DELIVERIES: Mapping[str, Mapping[str, str]] = {
+    DAYS[0]: EIGHT,
+    DAYS[1]: {**EIGHT, "B": "6th"},
+    DAYS[2]: {**EIGHT, "B": "8th", "X": "8th"},
+    DAYS[3]: {letter: "9th" if letter == "A" else "5th" for letter in "ACDEFGHY"},
+}
+FROZEN = "frozen"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """What a step needs of a lake."""
+
+    lake: Lake
+    events: EventLog
+    landing_path: Path = Path("/nowhere")
+    checkpoints_path: Path = Path("/nowhere")
+    engine: Engine = Engine.TRANSACTION
+    probe: str | None = None
+
+
+class NoSecrets:
+    """These steps read none."""
+
+    def read(self, name: str) -> str:
+        raise KeyError(name)
+
+
+class World:
+    """A table of one form, and what computes it."""
+
+    def __init__(self, spark: Any, root: Path, contract: Contract) -> None:
+        self.spark, self.root, self.contract = spark, root, contract
+        self.lake = Lake(root=str(root))
+        self.events = EventLog(self.lake)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.lake.path(self.contract.dataset))
+
+    def step(self, run: str, *partitions: str) -> Step:
+        return Step(
+            contract=self.contract,
+            partitions=partitions,
+            spark=self.spark,
+            access=Access(lake=self.lake, events=self.events),
+            secrets=NoSecrets(),
+            run=RunContext(run_id=run, job="tests", code_version="v1"),
+        )
+
+    def letters(self, day: str) -> Any:
+        return self.spark.createDataFrame(list(DELIVERIES[day].items()), "letter STRING, says STRING")
+
+    def compute(self, run: str, *keys: str) -> None:
+        """Compute what is asked for: days of deliveries, or weeks."""
+        if self.contract.executed is not None:
+            self.step(run, *keys).merge_in_order(
+                lambda day: Delivery(rows=lambda _: self.letters(day), account=Account(rows_in=len(DELIVERIES[day])))
+            )
+        elif self.contract.merged:
+            for number, day in enumerate(keys):
+                accounts = {WHOLE_TABLE: Account(rows_in=len(DELIVERIES[day]))}
+                self.step(f"{run}-{number}").merge_delivery(self.letters(day), accounts=accounts)
+        else:
+            rows = [(week, click) for week in keys for click in sorted(BEFORE[week])]
+            frame = self.spark.createDataFrame(rows, "week STRING, click BIGINT")
+            accounts = {week: Account(rows_in=len(BEFORE[week])) for week in keys}
+            self.step(run, *keys).replace_periods(frame, accounts=accounts)
+
+    def compute_what_is_missing(self) -> None:
+        """Do what the next run does; of days that build on one another ask for the newest one only."""
+        missing = self.missing()
+        assert missing
+        if self.contract.partitioning is not None:
+            self.compute("again", *missing)
+        else:
+            self.compute("again", DAYS[-1])
+
+    def missing(self) -> Sequence[str]:
+        every = BEFORE if self.contract.partitioning else DELIVERIES if self.contract.executed else (WHOLE_TABLE,)
+        return sorted(set(every) - self.events.publications(self.contract.dataset).keys())
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        with store_faults(self.contract.dataset):
+            return sorted(tuple(row) for row in self.lake.read(self.spark, self.contract.dataset).collect())
+
+    def inspect(self) -> list[Damage]:
+        return list(damage.inspect(self.lake, self.contract.dataset, self.contract.partition_column))
+
+    def mend(self) -> list[str]:
+        return list(damage.mend(self.lake, self.events, self.contract, self.inspect()))
+
+    def problems(self) -> list[str]:
+        return [line.problem for line in ledger.audit(self.lake, self.events, self.contract) if line.problem]
+
+
+FORMS = {"merged": MERGED, "executed": EXECUTED, "members": WEEKS, FROZEN: WEEKS}
+
+
+@pytest.fixture(scope="module")
+def whole(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes a table of each form that is asked for, once."""
+    made: dict[str, Path] = {}
+
+    def make(form: str) -> Path:
+        if form not in made:
+            made[form] = tmp_path_factory.mktemp(form) / "lake"
+            world = World(spark, made[form], FORMS[form])
+            for number, keys in enumerate(((OLD, LAST), (NEW,)) if world.contract.partitioning else (DAYS,)):
+                world.compute(f"run-{number}", *keys)
+            world.events.reconcile([world.contract.dataset])
+            if form == FROZEN:
+                freeze(spark, target(world.root, "freeze", contract=WEEKS), final_before=NEW)
+        return made[form]
+
+    return make
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, spark: Any, whole: Callable[[str], Path], tmp_path: Path) -> World:
+    """A copy of a table of the form, to be damaged."""
+    return World(spark, shutil.copytree(whole(request.param), tmp_path / "lake"), FORMS[request.param])
+
+
+def cut(file: Path) -> None:
+    """Leave the first half of a file."""
+    file.chmod(0o644)
+    os.truncate(file, file.stat().st_size // 2)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def a_data_file(world: World) -> list[Path]:
+    if world.contract.partitioning is None:
+        return [Path(DeltaTable(str(world.folder)).file_uris()[0])]
+    (member,) = [one for one in members.seen(world.lake, WEEKS.dataset).visible if LAST in one.partitions]
+    folder = Path(world.lake.path(members.table_of(WEEKS.dataset, member.location)), f"week={LAST}")
+    return [next(folder.glob("*.parquet"))]
+
+
+def the_marks(world: World) -> list[Path]:
+    return list(world.folder.glob("deletion_vector_*.bin"))
+
+
+LOSSES = [
+    ("merged", a_data_file),
+    ("merged", the_marks),
+    ("executed", a_data_file),
+    ("executed", the_marks),
+    ("members", a_data_file),
+    (FROZEN, a_data_file),
+]
+
+
+@pytest.mark.matrix(4)
+@pytest.mark.parametrize("harm", [Path.unlink, cut], ids=["gone", "cut off"])
+@pytest.mark.parametrize(
+    ("world", "files"), LOSSES, ids=[f"{form} {files.__name__}" for form, files in LOSSES], indirect=["world"]
+)
+def test_what_is_lost_is_named_taken_back_and_computed_again(
+    world: World, files: Callable[[World], list[Path]], harm: Callable[[Path], None]
+) -> None:
+    expected = world.rows()
+    lost = files(world)
+    for file in lost:
+        harm(file)
+    with pytest.raises(DataFileDamaged, match="blogdata repair"):
+        world.rows()
+    with pytest.raises(DataFileDamaged, match="blogdata repair"):
+        world.lake.columns(world.contract.dataset, [world.contract.columns[-1].name])
+    (found,) = world.inspect()
+    assert (found.kind, found.file in lost) == (Kind.DATA, True)
+    assert found.partition == (LAST if world.contract.partitioning else WHOLE_TABLE)
+    (done,) = world.mend()
+    assert done.startswith("all executions are" if world.contract.executed else ("partition", "all of it"))
+    world.compute_what_is_missing()
+    assert world.missing() == []
+    assert world.rows() == expected
+    assert world.inspect() == []
+    assert world.problems() == []
+
+
+@pytest.mark.matrix(4)
+@pytest.mark.parametrize("world", FORMS, indirect=True)
+def test_a_newest_commit_that_is_cut_off_is_made_again(world: World) -> None:
+    expected, before = world.rows(), world.lake.version(world.contract.dataset)
+    cut(max((world.folder / "_delta_log").glob("*.json")))
+    with pytest.raises(LogDamaged, match="blogdata repair"):
+        world.rows()
+    (done,) = world.mend()
+    assert f"version {before} now is what version {before - 1 if before else None} was" in done
+    if world.missing():
+        world.compute_what_is_missing()
+    assert world.missing() == []
+    assert world.rows() == expected, "what only froze a year is as it was before"
+    assert world.inspect() == []
+    assert world.problems() == []
+
+
+@pytest.mark.parametrize("world", [FROZEN], indirect=True)
+def test_what_is_frozen_and_whole_stays_so_when_another_week_of_its_year_is_lost(world: World) -> None:
+    for file in a_data_file(world):
+        file.unlink()
+    world.mend()
+    with pytest.raises(FrozenPeriod, match=f"{OLD} is frozen"):
+        world.compute("late", OLD, LAST)
+    world.compute("again", LAST)
+    assert world.inspect() == []
+
+
+@pytest.mark.parametrize("world", ["executed"], indirect=True)
+def test_a_restoration_that_is_lost_has_not_happened(world: World) -> None:
+    expected = world.rows()
+    restored = world.step("restores", *DAYS[2:])
+
+    def contended(_: Any) -> Any:
+        raise ConcurrentWrite(what="another run was first", where=MERGED.dataset, next_step="it is retried")
+
+    with pytest.raises(ConcurrentWrite):
+        restored.merge_in_order(lambda _: Delivery(rows=contended, account=Account(rows_in=1)))
+    assert [mark.restored for mark in world.events.executions(MERGED.dataset)][-1] is not None
+    for kind in ("*.json", "*.checkpoint.parquet"):
+        # Delta writes a checkpoint with each restoration: that one alone would tell of it.
+        cut(max((world.folder / "_delta_log").glob(kind)))
+    assert "ask for it once more" in world.mend()[-1]
+    assert world.rows() == expected
+    assert world.problems() == []
+    world.compute("later", *DAYS[2:])
+    assert world.rows() == expected
+    assert world.problems() == []
+
+
+@pytest.mark.parametrize("world", ["executed"], indirect=True)
+def test_a_rebuild_that_is_refused_says_why_and_not_that_a_file_is_lost(world: World) -> None:
+    for file in a_data_file(world):
+        file.unlink()
+    world.mend()
+    with pytest.raises(AuditFailed, match="account"):
+        world.step("bad", DAYS[0]).merge_in_order(
+            lambda day: Delivery(rows=lambda _: world.letters(day), account=Account(rows_in=1))
+        )
+    world.compute_what_is_missing()
+    assert (world.missing(), world.inspect(), world.problems()) == ([], [], [])

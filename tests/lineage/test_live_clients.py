@@ -1,0 +1,100 @@
+"""Checkpointer: the client of a stream is killed, its query goes on in the server, and no line is there twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lineage import live
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, event
+from lineage.live import ASIDE, BRONZE, HOURS, VISITS, Tick, problems, tick
+from patterns.quality.write_faults import ConcurrentWrite
+from services.spark_connect import SparkServer
+
+SEED = int(os.environ.get("KILL_SEED", "1"))
+PAGES = ("/a", "/b", "/c", "/d")
+
+
+@pytest.fixture
+def begun(deploy: Deploy, request: pytest.FixtureRequest) -> Deployment:
+    """Three files, of which nothing is taken in."""
+    made = deploy(request.node.name[:40])
+    for hour, first, second in zip(HOURS, PAGES[:-1], PAGES[1:], strict=True):
+        made.land(hour, [event(f"{hour[-2:]}:05", first), event(f"{hour[-2:]}:06", second)])
+    live.in_order(made)
+    return made
+
+
+def once(made: Deployment) -> None:
+    """Everything was taken in, and nothing twice."""
+    there = [
+        (str(file.relative_to(made.landing)), offset)
+        for file in live.in_order(made)
+        for offset in (0, file.read_bytes().index(b"\n") + 1)
+    ]
+    assert sorted(made.rows(BRONZE, "source_file", "source_offset")) == sorted(there)
+    assert sorted(made.rows(VISITS, "source_file", "source_offset")) == sorted(there)
+    assert made.rows(ASIDE, "reason") == []
+    assert problems(made) == []
+
+
+def until_queries_have_ended(server: SparkServer) -> None:
+    """Wait until nobody works on a batch, whoever began it."""
+    assert server.process is not None
+    deadline = time.monotonic() + 300
+    while any(_works_on_batches(each) for each in psutil.Process(server.process.pid).children(recursive=True)):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def _works_on_batches(process: psutil.Process) -> bool:
+    try:
+        return any("foreach_batch" in part for part in process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False
+
+
+@pytest.mark.timeout(900)
+def test_what_a_killed_client_has_left_running_does_not_double_what_a_new_checkpoint_takes_in(
+    begun: Deployment, spark_server: SparkServer, tmp_path: Path
+) -> None:
+    held = tmp_path / BRONZE / "0"
+    held.mkdir(parents=True)
+    (held / "written.hold").touch()
+    client = Tick(begun, tmp_path)
+    assert client.reached(held / "written.reached")
+    client.kill()
+    # It has looked at the table, and written its rows; all that is left is to commit them.
+    tick(begun, renew=True)
+    (held / "written.hold").unlink()
+    until_queries_have_ended(spark_server)
+    assert (held / "audited.reached").exists()
+    once(begun)
+
+
+@pytest.mark.timeout(900)
+def test_a_client_killed_at_a_seeded_moment_leaves_nothing_to_be_seen(
+    begun: Deployment, spark_server: SparkServer, tmp_path: Path
+) -> None:
+    draw = random.Random(SEED)
+    after, renew = draw.uniform(0, 3), draw.random() < 0.5
+    print(f"seed {SEED}: the client is killed after {after:.1f} s; a new checkpoint: {renew}")  # noqa: T201
+    began = tmp_path / BRONZE / "0"
+    began.mkdir(parents=True)
+    client = Tick(begun, tmp_path)
+    assert client.reached(began / "opened.reached")
+    time.sleep(after)
+    client.kill()
+    try:
+        tick(begun, renew=renew)
+    except ConcurrentWrite:
+        # What the query that was left was faster at is left out when the batch is done again.
+        tick(begun)
+    until_queries_have_ended(spark_server)
+    once(begun)

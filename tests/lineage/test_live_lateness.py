@@ -1,0 +1,26 @@
+"""Late Data Detector in a stream: what is ahead of the time at which it came makes nobody else late."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from lineage.conftest import Deploy
+from lineage.deployment import event
+from lineage.live import ASIDE, VISITS, problems, tick
+from patterns.core.partitions import Grain, key_of
+
+
+def test_a_partner_whose_folders_and_events_are_a_day_ahead_makes_nobody_late(deploy: Deploy) -> None:
+    made = deploy("live-ahead")
+    now = datetime.now(timezone.utc)
+    for name, page, time in (
+        ("first.json", "/partner", now + timedelta(days=1)),
+        ("second.json", "/now", now),
+        ("third.json", "/partner", now + timedelta(days=1)),
+    ):
+        made.land(key_of(time, Grain.HOUR), [event("", page, event_time=time.isoformat())], name=name)
+        # A new checkpoint goes on with the watermark.
+        tick(made, renew=name == "second.json")
+    assert sorted(made.rows(VISITS, "page")) == ["/now", "/partner"]
+    assert made.rows(ASIDE, "page", "reason") == [("/partner", "duplicate")]
+    assert problems(made) == []

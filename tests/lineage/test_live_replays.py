@@ -1,0 +1,50 @@
+"""Dead-Letter in a stream: a correction is taken in though its hour is closed, and a better one is not missed."""
+
+from __future__ import annotations
+
+from assets.transforms.live_visits import STREAM
+from lineage.conftest import Deploy
+from lineage.deployment import event
+from lineage.live import ASIDE, BRONZE, HOURS, VISITS, problems, tick
+from patterns.error_management import dead_letter_replay as replays
+from patterns.error_management.dead_letter_replay import Correction
+
+FIRST, _, LAST = HOURS
+
+
+def test_corrections_are_held_against_the_hours_they_belong_to_and_are_never_late(deploy: Deploy) -> None:
+    made = deploy("live-corrections")
+    made.land(FIRST, [event("09:05", "/a"), b"{", b"["])
+    tick(made)
+    made.land(LAST, [event("11:05", "/b"), b'"'])
+    tick(made)
+    letters = sorted(made.rows(BRONZE, "source_file", "source_offset", "reasons"))
+    dead = [(file, offset) for file, offset, reasons in letters if reasons]
+
+    def correct(*lines: bytes) -> None:
+        corrections = [
+            Correction(source_file=file, source_offset=offset, payload=line.decode())
+            for (file, offset), line in zip(dead, lines, strict=False)
+        ]
+        replays.land(corrections, dead, made.landing)
+
+    # New to its closed hour; what the hour has already; and what comes with the same batch as the line itself.
+    correct(
+        event("09:06", "/c"),
+        event("09:05", "/a", user_id="corrected"),
+        event("11:06", "/d", user_id="corrected"),
+    )
+    made.land(LAST, [event("11:06", "/d"), event("09:07", "/late")], name="zzz.json")
+    tick(made, STREAM)
+    published = [(page, f"user-{page}") for page in ("/a", "/b", "/c", "/d")]
+    assert sorted(made.rows(VISITS, "page", "user_id")) == published
+    apart = [("/a", "conflict"), ("/d", "conflict"), ("/late", "late")]
+    assert sorted(made.rows(ASIDE, "page", "reason")) == apart
+
+    # A better one takes the place of the file, and does not change what is published.
+    correct(event("09:06", "/c", user_id="better"))
+    assert len(list(made.landing.rglob("replay-*"))) == len(dead)
+    tick(made)
+    assert sorted(made.rows(VISITS, "page", "user_id")) == published
+    assert sorted(made.rows(ASIDE, "page", "reason")) == sorted([*apart, ("/c", "conflict")])
+    assert problems(made) == []

@@ -1,0 +1,39 @@
+"""Late Data Detector: that most of the newest rows of a stream are late is pointed out, and nothing stops."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from orchestration.late_share import late_share_result
+from patterns.core.commit import Commit, Entry
+
+KEY = dg.AssetKey(["silver", "visits_live"])
+
+
+def batch(version: int, late: int, rows: int) -> Commit:
+    """A batch of two hours, one of which has the late rows."""
+    entries = {
+        hour: Entry(
+            dataset="silver.visits_live",
+            partition=hour,
+            version=version,
+            rows_in=of,
+            rows_out=of - behind,
+            reasons={"late": behind} if behind else {"duplicate": 0},
+        )
+        for hour, of, behind in (("2026-01-05T09", late, late), ("2026-01-05T10", rows - late, 0))
+    }
+    return Commit(dataset="silver.visits_live", version=version, entries=entries, info={})
+
+
+def test_most_of_the_newest_rows_late_is_a_warning_with_their_number() -> None:
+    result = late_share_result(KEY, [batch(3, 700, 800), batch(2, 0, 300), batch(1, 0, 9000)])
+    assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "700 of the newest 1100 rows" in str(result.description)
+
+
+def test_half_of_them_late_is_no_news_nor_are_a_few_rows_or_what_was_late_long_ago() -> None:
+    assert late_share_result(KEY, [batch(1, 500, 1000)]).passed
+    assert late_share_result(KEY, [batch(1, 999, 999)]).passed
+    assert late_share_result(KEY, [batch(2, 0, 1000), batch(1, 9000, 9000)]).passed
+    assert late_share_result(KEY, []).passed

@@ -1,0 +1,163 @@
+"""More days than the limit would run again: all else is planned and run, and one command says yes to them."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+from collections.abc import Callable, Sequence
+
+import dagster as dg
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from assets import plan
+from blogdata.break_scenes import Story
+from blogdata.main import app
+from lineage.deployment import Deployment
+from orchestration import replays
+from orchestration.replay_planner import ASKED
+from patterns.core.errors import ConfigurationError
+from patterns.core.partitions import Grain, parse_keys
+from patterns.idempotency.stateful_merger import ReplayTooLong
+from published import days, publish, whole
+from resources.lake import LakeResource
+from sensors.replays import ReplayConfig, plan_replay
+
+DATASET = "silver.users_current"
+LATE = "2026-01-03"
+GAPS = {"2026-01-10", "2026-02-01"}
+DAYS = tuple(day for day in parse_keys("2026-01-05..2026-02-12", Grain.DAY) if day not in GAPS)
+WITHOUT = f"{len(DAYS)} later executions would run again after {LATE}, the limit is 30"
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    """Days of users, two of which had none; the first delivery comes when all others have been merged."""
+    made = Deployment.create(tmp_path_factory.mktemp("late") / "home")
+    made.landing.mkdir(parents=True, exist_ok=True)
+    read = days(made.lake, *DAYS)
+    for day in DAYS:
+        publish(made.lake, DATASET, None, {day: 1}, inputs={"bronze.users": read})
+    whole(made.lake, "silver.users", inputs={"bronze.users": days(made.lake, LATE)})
+    return made
+
+
+Said = Callable[..., Result]
+
+
+@pytest.fixture
+def said(deployment: Deployment) -> Said:
+    """Runs a command; gives what it ended with, and said."""
+    home = {"BLOGDATA_HOME": str(deployment.settings.home)}
+    return lambda *arguments: CliRunner().invoke(app, arguments, env=home)
+
+
+def advised(text: str) -> list[str]:
+    """The command that a message says to type."""
+    return shlex.split(text.strip().splitlines()[-1].partition("blogdata ")[2])
+
+
+def executed(ended: Result) -> list[str]:
+    """The days that a plan has for the table."""
+    return [
+        day for run in json.loads(ended.stdout)["runs"] if run["datasets"] == [DATASET] for day in run["partitions"]
+    ]
+
+
+def test_a_run_says_what_it_did_and_then_that_the_late_day_needs_a_yes(said: Said) -> None:
+    ended = said("run", "--json")
+    (problem,) = json.loads(ended.stdout)["problems"]
+    assert (ended.exit_code, problem.splitlines()[0]) == (1, WITHOUT)
+    ended = said("run")
+    assert (ended.exit_code, WITHOUT in ended.stdout, "nothing to do" in ended.stdout) == (1, True, False)
+
+
+def test_the_command_that_is_advised_plans_the_late_day_and_all_that_lie_in_its_range(said: Said) -> None:
+    problem = json.loads(said("run", "--json").stdout)["problems"][0]
+    assert advised(problem) == ["plan", "--replay", DATASET, "--partitions", f"{LATE}..{DAYS[-1]}"]
+    ended = said(*advised(problem), "--json")
+    assert (ended.exit_code, executed(ended)) == (0, [LATE, *DAYS])
+    assert executed(said("plan", "--replay", DATASET, "--partitions", "all", "--json")) == [LATE, *DAYS]
+
+
+def test_a_plan_has_everything_else_and_ends_with_why_the_days_are_not_among_it(
+    said: Said, deployment: Deployment
+) -> None:
+    folder = deployment.landing / "users" / "date=2026-02-13"
+    folder.mkdir(parents=True)
+    (folder / "_SUCCESS").touch()
+    try:
+        ended = said("plan", "--json")
+    finally:
+        (folder / "_SUCCESS").unlink()
+        folder.rmdir()
+    told = json.loads(ended.stdout)
+    assert [run["datasets"] for run in told["runs"]] == [["bronze.users"], ["silver.users"]]
+    assert told["refused"] == [str(ended.exception)]
+    assert isinstance(ended.exception, ReplayTooLong)
+    assert ended.exception.what == WITHOUT
+
+
+def test_a_replay_above_the_table_runs_without_it_and_says_so(said: Said) -> None:
+    ended = said("plan", "--replay", "bronze.users", "--partitions", LATE)
+    assert isinstance(ended.exception, ReplayTooLong)
+    assert ("bronze.users" in ended.stdout, DATASET in ended.stdout) == (True, False)
+    assert executed(said(*advised(str(ended.exception)), "--json")) == [LATE, *DAYS]
+    ended = said("plan", "--replay", DATASET, "--partitions", LATE)
+    assert isinstance(ended.exception, ReplayTooLong)
+    assert ended.stdout == "", "of the table alone nothing is left to plan"
+
+
+def test_a_replay_in_the_ui_runs_without_the_table_and_its_page_says_so(deployment: Deployment) -> None:
+    lake = LakeResource(root=str(deployment.settings.lake), landing=str(deployment.landing))
+    with dg.DagsterInstance.ephemeral() as instance:
+        context = dg.build_op_context(resources={"lake": lake}, instance=instance)
+        plan_replay(context, ReplayConfig(dataset="bronze.users", partitions=LATE))
+        assert WITHOUT in str(context.get_output_metadata("result"))
+        (asked,) = replays.pending(lake.events)
+        assert [run.datasets for run in asked.runs] == [("bronze.users",), ("silver.users",)]
+        replays.close(lake.events, asked)
+        with pytest.raises(dg.Failure, match=WITHOUT):
+            plan_replay(context, ReplayConfig(dataset=DATASET, partitions=LATE))
+        assert replays.pending(lake.events) == []
+
+
+def test_a_span_is_run_and_a_deployment_broken_whatever_is_late(deployment: Deployment) -> None:
+    assert deployment.run(hours=("2027-01-05", "2027-01-05"), select=[DATASET]).problems == []
+    told: list[str] = []
+    story = Story(settings=deployment.settings, draw=random.Random(1), say=told.append)
+    (problem,) = story.run("whatever is stale").problems
+    assert WITHOUT in problem
+    assert f"the run stopped, and says: {problem}" in told
+
+
+@pytest.mark.parametrize(
+    ("partitions", "found"),
+    [
+        (f"{LATE}..2026-01-06", [LATE, "2026-01-05", "2026-01-06"]),
+        ("2026-01-09..2026-01-11", ["2026-01-09", "2026-01-11"]),
+        ("2026-01-31..2026-02-01, 2026-02-03", ["2026-01-31", "2026-02-03"]),
+        ("2025-01-01..2026-01-05", [LATE, "2026-01-05"]),
+    ],
+)
+def test_a_range_stands_for_what_lies_in_it(deployment: Deployment, partitions: str, found: Sequence[str]) -> None:
+    assert plan.named(DATASET, partitions, deployment.landing, deployment.events) == found
+
+
+@pytest.mark.parametrize(
+    ("partitions", "missing"),
+    [("2026-01-10", "2026-01-10"), ("2026-01-09, 2026-01-10", "2026-01-10"), ("2025-01-01..2025-01-02", "2025-01-01")],
+)
+def test_a_key_that_is_not_there_and_a_range_without_any_are_refused(
+    deployment: Deployment, partitions: str, missing: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"{DATASET} has no partition {missing}"):
+        plan.named(DATASET, partitions, deployment.landing, deployment.events)
+
+
+def test_what_lies_within_the_limit_is_planned_as_ever(deployment: Deployment) -> None:
+    within = plan.replay({DATASET: {DAYS[-31]: ASKED}}, deployment.events)
+    assert [key for run in within.runs for key in run.keys] == list(DAYS[-31:])
+    assert within.refused == ()
