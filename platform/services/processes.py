@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,6 +18,8 @@ import psutil
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 # How long a process may take to end by itself before it is killed.
 _STOP_SECONDS = 15.0
+# Below the ports that systems give by themselves to connections and to whoever asks for any: Linux from 32768.
+_CHOSEN_PORTS = range(20_000, 32_768)
 
 
 class _Detached(subprocess.Popen[bytes]):
@@ -149,10 +153,20 @@ def with_argument(argument: str) -> list[ProcessIdentity]:
 
 
 def free_port() -> int:
-    """A port on the loopback interface that nobody uses at this moment."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Choose a port on the loopback interface that nobody uses, for a server that will listen on it in some seconds.
+
+    Returns:
+        A port below those that systems hand out by themselves: meanwhile no connection is given it, and no other
+        listener of the very server it was chosen for.
+
+    Raises:
+        OSError: All of them are in use.
+    """
+    # Not from the generator that a test or a caller may have seeded: two processes would choose the same one.
+    for port in random.SystemRandom().sample(_CHOSEN_PORTS, len(_CHOSEN_PORTS)):
+        if port_is_free(port):
+            return port
+    raise OSError(errno.EADDRINUSE, f"All ports from {_CHOSEN_PORTS[0]} to {_CHOSEN_PORTS[-1]} are in use")
 
 
 def port_is_free(port: int) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import socket
 from dataclasses import replace
 
 import psutil
@@ -38,3 +40,29 @@ def test_a_process_that_has_ended_is_not_alive() -> None:
     assert not processes.is_alive(identity), "nobody has asked for its result yet"
     os.waitpid(child, 0)
     assert not processes.is_alive(identity)
+
+
+def test_a_chosen_port_is_none_that_the_system_gives_to_somebody_else_meanwhile() -> None:
+    with socket.socket() as given:
+        given.bind(("127.0.0.1", 0))
+        first = min(given.getsockname()[1], 32_768)
+    assert all(processes.free_port() < first for _ in range(50))
+
+
+def test_two_who_choose_a_port_at_the_same_seed_choose_two() -> None:
+    random.seed(7)
+    chosen = processes.free_port()
+    random.seed(7)
+    # One in 12,768 is the same by chance.
+    assert {processes.free_port() for _ in range(3)} != {chosen}
+
+
+def test_a_port_that_somebody_listens_on_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", processes.free_port()))
+        taken.listen()
+        number = taken.getsockname()[1]
+        monkeypatch.setattr(processes, "_CHOSEN_PORTS", range(number, number + 1))
+        with pytest.raises(OSError, match="in use"):
+            processes.free_port()
+    assert processes.free_port() == number
