@@ -51,7 +51,8 @@ chaos: setup ## Kill every writer N times, on SEED's draws, and certify what is 
 	@cd tests && $(CURDIR)/$(BIN)/python -m chaos -n $(N) --seed $(SEED) $(ARGS)
 
 laws: setup ## All that the suite tries a part of: every law for every writer, every pair of operations, campaigns
-	@WHOLE_MATRIX=1 $(BIN)/python -m pytest tests/laws tests/idempotency tests/lineage tests/blogdata tests/services $(ARGS)
+	@WHOLE_MATRIX=1 PYTEST_DEBUG_TEMPROOT=$(SCRATCH) $(BIN)/python -m pytest -m "campaign or matrix" \
+		-n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 model: setup ## Do anything in any order to a lineage, for long: STEPS=10000 against plain Python
 	@MODEL_STEPS=$(STEPS) $(BIN)/python -m pytest -s tests/laws/test_model.py $(ARGS)

@@ -67,6 +67,7 @@ def test_code_is_generated_for_many_rows_only(session: Any, lake_root: Path) -> 
     assert seen(session, lake_root, "who knows", {}) == {None}
 
 
+@pytest.mark.campaign
 def test_code_is_generated_for_a_merge_into_a_table_that_is_not_small(session: Any, lake_root: Path) -> None:
     put(session, lake_root, "first", F.lit("one row"))
     put(session, lake_root, "small", told())

@@ -44,6 +44,7 @@ def with_a_lost_file(table: Table) -> Any:
     return delivery
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(
     ("delivery", "error"),
     [

@@ -160,6 +160,7 @@ def test_a_run_whose_execution_was_restored_over_is_not_taken_for_done(daily: Ta
     assert daily.rows() == expected
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("phase", ["audited", "committed"])
 def test_cut_off_in_the_restoration_nothing_or_all_of_it_is_done_and_the_retry_goes_on(
     daily: Table, probe: Probe, phase: str
@@ -229,6 +230,7 @@ def test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebu
     assert (daily.rows(), daily.gone()) == (before, [])
 
 
+@pytest.mark.campaign
 def test_a_version_of_which_a_vacuum_took_only_the_marks_of_removed_rows_is_refused_the_same_way(
     spark: Any, lake_root: Path
 ) -> None:

@@ -195,7 +195,7 @@ LOSSES = [
 ]
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(8)
 @pytest.mark.parametrize("harm", [Path.unlink, cut], ids=["gone", "cut off"])
 @pytest.mark.parametrize(
     ("world", "files"), LOSSES, ids=[f"{form} {files.__name__}" for form, files in LOSSES], indirect=["world"]

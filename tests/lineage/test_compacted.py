@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from quality.contracts import CONTRACTS
@@ -33,6 +35,7 @@ def compact(deployment: Deployment) -> set[str]:
     return {dataset for dataset, version in deployment.versions().items() if version > before[dataset]}
 
 
+@pytest.mark.campaign
 def test_what_reads_compacted_tables_is_up_to_date_afterwards(deploy: Deploy) -> None:
     made = deploy("compacted")
     deliver(made, "2026-01-05", "user-/a", "user-/b")

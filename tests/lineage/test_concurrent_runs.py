@@ -69,6 +69,7 @@ def test_of_two_runs_that_want_the_same_one_computes_each_partition(deployment: 
             assert {key: by for key, by in computed.items() if len(by) > 1} == {}, dataset
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("dataset", "phase"), [("bronze.visits", "opened"), ("silver.visits", "written"), ("gold.page_stats", "audited")]
 )

@@ -53,6 +53,7 @@ def test_users_are_not_removed_because_their_delivery_became_dead_letters(deploy
     assert made.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_user_whose_row_is_a_dead_letter_stays_what_he_was_until_one_can_be_read(deploy: Deploy) -> None:
     made = deploy("dead-user")
 
@@ -97,6 +98,7 @@ def test_devices_are_not_removed_because_a_column_was_renamed(deploy: Deploy) ->
     assert made.rows("silver.devices", "full_name") == []
 
 
+@pytest.mark.campaign
 def test_a_correction_does_not_win_over_what_came_in_its_hour(deploy: Deploy) -> None:
     """Whether the file with the correction comes before or after that of the hour by its name."""
     made = deploy("corrected")

@@ -112,7 +112,7 @@ def test_the_hours_have_what_can_vanish(deployment: Deployment) -> None:
     assert deployment.problems() == []
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(8)
 @pytest.mark.parametrize("dataset", CONTRACTS)
 def test_a_row_that_vanishes_on_its_way_to_a_table_stops_the_publication(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, dataset: str

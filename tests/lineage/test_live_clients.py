@@ -78,6 +78,7 @@ def test_what_a_killed_client_has_left_running_does_not_double_what_a_new_checkp
     once(begun)
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(900)
 def test_a_client_killed_at_a_seeded_moment_leaves_nothing_to_be_seen(
     begun: Deployment, spark_server: SparkServer, tmp_path: Path

@@ -160,6 +160,7 @@ def test_a_late_file_that_moves_the_watermark_changes_what_is_late_in_later_hour
     assert straight.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_landing_zone_in_which_every_line_is_bad_is_all_dead_letters(deploy: Deploy) -> None:
     bad = deploy("bad")
     for hour in HOURS[:2]:
@@ -219,6 +220,7 @@ def deliver_users(deployment: Deployment, day: str, *lines: bytes) -> None:
     (folder / "_SUCCESS").touch()
 
 
+@pytest.mark.campaign
 def test_users_that_are_delivered_after_their_visits_are_joined_all_the_same(deploy: Deploy) -> None:
     late = deploy("late-users")
     joined = ["bronze.users", "silver.users", "silver.visits_enriched"]

@@ -159,6 +159,7 @@ def test_a_backfill_out_of_order_is_invisible_to_readers(deployment: Deployment)
     readers.saw_only(before)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("dataset", "spoil"),
     [

@@ -109,6 +109,7 @@ def test_a_number_that_belongs_to_another_process_now_is_left_alone(own: Setting
     assert again.pid not in (server.pid, os.getpid())
 
 
+@pytest.mark.campaign
 def test_a_damaged_state_file_costs_a_restart_and_no_more(own: Settings) -> None:
     server = spark_connect.ensure(own)
     (own.home / "services" / "spark" / "server.json").write_text('{"pid":')
@@ -129,6 +130,7 @@ def test_a_changed_configuration_restarts_it_and_says_so(own: Settings) -> None:
     spark_session.release(session)
 
 
+@pytest.mark.campaign
 def test_a_server_that_hangs_is_replaced(own: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     server = spark_connect.ensure(own)
     monkeypatch.setattr(spark_connect, "_PROBE_SECONDS", 2.0)

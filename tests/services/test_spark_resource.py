@@ -54,6 +54,7 @@ def test_configuration_of_the_resource_is_laid_over_the_servers(own: Settings, r
     spark_resources.drop(configured.settings)
 
 
+@pytest.mark.campaign
 def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(resource: SparkResource) -> None:
     before = resource.spark_session
     kill(spark_connect.ensure(resource.settings).process)
