@@ -273,7 +273,7 @@ class Pipeline:
         subset = job.get_subset(asset_selection=selection)
         run = instance.create_run_for_job(
             job_def=subset,
-            tags={**tags, **self._tags},
+            tags={**tags, **self._tags, **dead_runs.own()},
             asset_selection=selection,
             run_config=QUIET,
         )

@@ -2,11 +2,13 @@
 
 A run killed with -9 outside Dagster's own servers, or with the whole machine, keeps its slots in the pools, and
 sensors and conditions go on waiting for its partitions. Its process is in its log, its machine in a tag; when the
-process is no more, the run is reported as failed on that machine.
+process is no more, the run is reported as failed on that machine. A run of the command line has both from the moment
+it is there: its process may be killed before it has begun.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator, Sequence
 
@@ -19,10 +21,13 @@ from dagster._core.executor.in_process import InProcessExecutor
 
 HOST = "blogdata/host"
 """Tag of a run: the machine whose process it is."""
+CREATOR = "blogdata/process"
+"""Tag of a run that is executed by the process which creates it: that process."""
 
 CLOCK_SECONDS = 60.0
 """How far the clock may have been set forward since a process was noted: it then seems to have begun so much later."""
-UNDER_WAY = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
+UNDER_WAY = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
+"""States in which nobody but its process ends a run; of those in between, Dagster's daemon knows whether they go on."""
 
 
 class _Noting(InProcessExecutor):
@@ -41,6 +46,11 @@ def in_process(context: dg.InitExecutorContext) -> InProcessExecutor:
     return _Noting(retries=RetryMode.ENABLED)
 
 
+def own() -> dict[str, str]:
+    """Give the tags of a run that this process creates, and executes itself."""
+    return {HOST: socket.gethostname(), CREATOR: str(os.getpid())}
+
+
 def settle(instance: dg.DagsterInstance) -> Sequence[str]:
     """Report runs of this machine as failed whose process is no more.
 
@@ -52,11 +62,11 @@ def settle(instance: dg.DagsterInstance) -> Sequence[str]:
     """
     here = socket.gethostname()
     dead = []
-    for run in instance.get_runs(dg.RunsFilter(statuses=list(UNDER_WAY))):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=list(UNDER_WAY))):
+        run = record.dagster_run
         if run.tags.get(HOST, here) != here:
             continue
-        entries = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
-        processes = [found for entry in entries if (found := _process(entry)) is not None]
+        processes = [*_created_by(record), *_noted(instance, run)]
         if not processes or any(_lives(pid, noted) for pid, noted in processes):
             continue
         # The last thing its process did may have been to end it.
@@ -69,9 +79,18 @@ def settle(instance: dg.DagsterInstance) -> Sequence[str]:
     return dead
 
 
-def _process(entry: dg.EventLogEntry) -> tuple[int, float] | None:
-    pid = entry.get_dagster_event().engine_event_data.metadata.get("pid")
-    return (int(str(pid.value)), entry.timestamp) if pid is not None else None
+def _created_by(record: dg.RunRecord) -> Iterator[tuple[int, float]]:
+    run = record.dagster_run
+    # A run that Dagster makes to do another one again bears the tags of that.
+    if CREATOR in run.tags and run.parent_run_id is None:
+        yield int(run.tags[CREATOR]), record.create_timestamp.timestamp()
+
+
+def _noted(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterator[tuple[int, float]]:
+    for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
+        pid = entry.get_dagster_event().engine_event_data.metadata.get("pid")
+        if pid is not None:
+            yield int(str(pid.value)), entry.timestamp
 
 
 def _lives(pid: int, noted: float) -> bool:

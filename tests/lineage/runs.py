@@ -7,6 +7,7 @@ may run in a process, which is how every run of the platform comes about.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from types import TracebackType
 
 import dagster as dg
@@ -78,6 +79,13 @@ def under_way(deployment: Deployment) -> list[str]:
     """Give the runs that Dagster takes to be under way."""
     with dagster_home.opened(deployment.settings) as instance:
         return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=list(dead_runs.UNDER_WAY)))]
+
+
+def newest_tags(deployment: Deployment) -> Mapping[str, str]:
+    """Give the tags of the newest run."""
+    with dagster_home.opened(deployment.settings) as instance:
+        (run,) = instance.get_runs(limit=1)
+    return run.tags
 
 
 def evaluations(deployment: Deployment, dataset: str, check: str) -> list[dg.AssetCheckEvaluation]:

@@ -18,6 +18,8 @@ from assets.plan import DAILY, WEEKLY
 from blogdata.main import main
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from lineage.runs import newest_tags
+from orchestration import dead_runs
 from patterns.core.commit import Commit
 from patterns.core.errors import DiskFull
 from patterns.core.events import EventLog
@@ -163,6 +165,7 @@ def test_a_plan_that_is_agreed_to_runs_and_its_commits_say_who_asked(said: Said,
         "sql", "SELECT trigger FROM ops.publications WHERE dataset = 'gold.page_stats' AND current", "--json"
     )
     assert [row["trigger"] for row in json.loads(out)] == ["command:blogdata plan"]
+    assert dead_runs.own().items() <= newest_tags(deployment).items(), "or nobody knows when it is dead"
 
 
 def test_what_is_cut_off_is_said_beside_the_json(said: Said) -> None:

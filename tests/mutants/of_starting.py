@@ -37,6 +37,27 @@ STARTING = (
         f"{DEAD}::test_a_run_of_another_machine_is_left_to_that_machine",
     ),
     in_code(
+        "a run of the command line does not say whose it is",
+        "blogdata/pipeline.py",
+        "**dead_runs.own()}",
+        "}",
+        "tests/lineage/test_commands.py::test_a_plan_that_is_agreed_to_runs_and_its_commits_say_who_asked",
+    ),
+    in_code(
+        "a run that is done again is taken for its parent's process's",
+        "platform/orchestration/dead_runs.py",
+        "if CREATOR in run.tags and run.parent_run_id is None:",
+        "if CREATOR in run.tags:",
+        f"{DEAD}::test_a_run_whose_process_was_killed_before_it_noted_itself_has_failed",
+    ),
+    in_code(
+        "a run that was killed before it began counts as under way for good",
+        "platform/orchestration/dead_runs.py",
+        "processes = [*_created_by(record), *_noted(instance, run)]",
+        "processes = [*_noted(instance, run)]",
+        f"{DEAD}::test_a_run_whose_process_was_killed_before_it_noted_itself_has_failed",
+    ),
+    in_code(
         "a run that has just succeeded is reported as failed",
         "platform/orchestration/dead_runs.py",
         "if now is not None and now.status in UNDER_WAY:",

@@ -67,6 +67,24 @@ def test_a_run_whose_process_was_killed_has_failed(instance: dg.DagsterInstance)
     assert dead_runs.settle(instance) == []
 
 
+@pytest.mark.parametrize("begun", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED])
+def test_a_run_whose_process_was_killed_before_it_noted_itself_has_failed(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, begun: dg.DagsterRunStatus
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        monkeypatch.setattr(os, "getpid", lambda: process.pid)
+        tags = dead_runs.own()
+        monkeypatch.undo()
+        run = create_run_for_test(instance, status=begun, tags=tags)
+        assert dead_runs.settle(instance) == []
+        process.kill()
+        process.wait()
+        again = create_run_for_test(instance, status=begun, tags=tags, parent_run_id=run.run_id, root_run_id=run.run_id)
+        assert dead_runs.settle(instance) == [run.run_id]
+    assert status(instance, run) == dg.DagsterRunStatus.FAILURE
+    assert status(instance, again) == begun, "Dagster will begin it, whoever began the first one"
+
+
 def test_a_process_that_got_the_number_later_is_another_one(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
