@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
         if variable not in ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR"):
             del os.environ[variable]
     writers = given.writers or list(WRITERS)
-    kept = Kept(RESULTS, given.seed)
+    kept = Kept(RESULTS, given.seed, given.also)
     if given.round is not None:
         return _repeat(given.seed, given.round, writers)
     fine = _campaign(kept, given.seed, given.kills, writers)
@@ -49,6 +49,9 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("-n", "--kills", type=int, default=10, help="kills of each writer")
     parser.add_argument("--seed", type=int, default=1, help="what everything is drawn from")
     parser.add_argument("--round", type=int, help="repeat the kills of this round only, and leave everything there")
+    parser.add_argument(
+        "--also", nargs="+", default=[], metavar="CODE", help="digests of earlier code whose rounds count as well"
+    )
     given = parser.parse_args(arguments)
     unknown = sorted(set(given.writers) - set(WRITERS))
     if unknown:

@@ -21,26 +21,33 @@ _CODE = ("assets", "blogdata", "platform", "quality", "resources", "sensors", "d
 
 
 class Kept:
-    """The rounds that were done, one JSON object a line."""
+    """The rounds that were done, one JSON object a line.
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    Args:
+        folder: Where they are, and certificates go.
+        seed: Of the campaign.
+        also: Digests of earlier code whose rounds count too: what has changed since cannot reach a row.
+    """
+
+    def __init__(self, folder: Path, seed: int, also: Sequence[str] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._seed = seed
         self._code = code_version()
+        self._counts = {self._code, *also}
         self._file = folder / "rounds.jsonl"
 
     @property
     def known(self) -> list[dict[str, Any]]:
-        """Those of this code."""
+        """Those of the code that counts."""
         if not self._file.exists():
             return []
         found = [json.loads(line) for line in self._file.read_text().splitlines()]
-        return [each for each in found if each["code"] == self._code]
+        return [each for each in found if each["code"] in self._counts]
 
     @property
     def rounds(self) -> list[dict[str, Any]]:
-        """Those of this seed and this code."""
+        """Those of this seed."""
         return [each for each in self.known if each["seed"] == self._seed]
 
     @property
@@ -74,7 +81,7 @@ class Kept:
             file.write(json.dumps(row) + "\n")
 
     def certify(self, writers: Sequence[str]) -> list[str]:
-        """Write the certificates of writers, of all seeds on this code; gives each as a line."""
+        """Write the certificates of writers, of all seeds; gives each as a line."""
         return [self._certify(writer) for writer in writers]
 
     def _certify(self, writer: str) -> str:
@@ -98,7 +105,7 @@ class Kept:
             "problems": [problem for each in rounds for problem in each["problems"]],
             "seeds": sorted({each["seed"] for each in rounds}),
             "rounds": [f"{each['seed']}/{each['round']}" for each in rounds],
-            "code": self._code,
+            "code": _counts(each["code"] for each, _ in hits),
             "seconds_a_kill": round(sum(each["seconds"] for each in rounds) / everything, 2) if everything else None,
             "last_round_ended_at": max((each["ended_at"] for each in rounds), default=None),
         }
@@ -117,7 +124,7 @@ def _line(certificate: Mapping[str, Any]) -> str:
         f"{certificate['writer']}: {certificate['kills']} kills ({how}; {when}), {certificate['lost']} lost, "
         f"{certificate['doubled']} doubled, {certificate['foreign']} foreign of {certificate['rows_compared']:,} rows "
         f"compared{problems}; {len(certificate['rounds'])} rounds of {_named(certificate['seeds'])}, "
-        f"code {certificate['code']}"
+        f"code {', '.join(f'{code} {times}' for code, times in certificate['code'].items()) or 'none'}"
     )
 
 
