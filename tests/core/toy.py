@@ -36,6 +36,17 @@ CONTRACT = Contract(
     statistics=("hour", "click"),
 )
 WHOLE = replace(CONTRACT, dataset="silver.whole", partitioning=None)
+LETTERS = Contract(
+    dataset="silver.letters",
+    description="Letters, for tests",
+    owner="team:tests",
+    columns=(
+        Column(name="letter", type="STRING", nullable=False, description="The key"),
+        Column(name="says", type="STRING", description="What it says"),
+    ),
+    key=("letter",),
+)
+"""Of what is merged."""
 
 
 def clicks(spark: Any, rows: int = 100, first: int = 0) -> Any:

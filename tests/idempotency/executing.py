@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.toy import target
+from core.toy import LETTERS, target
 from orchestration.step import Step
 from patterns.core import ledger
 from patterns.core.commit import Account, Commit
-from patterns.core.contract import Column, Contract
+from patterns.core.contract import Contract
 from patterns.core.events import EventLog
 from patterns.core.executions import state
 from patterns.core.lake import Lake
@@ -21,17 +22,7 @@ from patterns.quality.audit_write_audit_publish import Engine, Provenance, resta
 from resources.lake import LakeResource
 from resources.secrets import SecretsResource
 
-CONTRACT = Contract(
-    dataset="silver.devices_now",
-    description="Letters that say what is known of them, for tests",
-    owner="team:tests",
-    columns=(
-        Column(name="letter", type="STRING", nullable=False, description="The key"),
-        Column(name="says", type="STRING", description="What it says"),
-    ),
-    key=("letter",),
-    executed=Grain.HOUR,
-)
+CONTRACT = replace(LETTERS, dataset="silver.devices_now", executed=Grain.HOUR)
 Change = tuple[str, str | None, bool]
 EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
 SEVEN = "2026-01-05T07"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from core.toy import target
+from core.toy import LETTERS, target
 from idempotency.executing import step
 from laws.writers import meanwhile
 from patterns.core.commit import Account, Commit
-from patterns.core.contract import Column, Contract
+from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
 from patterns.idempotency.merger import merge, removed
@@ -21,16 +21,6 @@ from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance
 from patterns.quality.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite, UnmarkedChange
 
-CONTRACT = Contract(
-    dataset="silver.letters",
-    description="Letters, for tests",
-    owner="team:tests",
-    columns=(
-        Column(name="letter", type="STRING", nullable=False, description="The key"),
-        Column(name="says", type="STRING", description="What it says"),
-    ),
-    key=("letter",),
-)
 Change = tuple[str, str | None, bool | None]
 pytestmark = pytest.mark.matrix(2)
 every_engine = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
@@ -48,12 +38,12 @@ class Letters:
         self.runs += 1
         frame = self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
-        aim = target(self.root, f"run-{self.runs}", self.engine, CONTRACT)
+        aim = target(self.root, f"run-{self.runs}", self.engine, LETTERS)
         return merge(frame, aim, Provenance(accounts=accounts))
 
     def rows(self) -> list[tuple[str, str | None]]:
         lake = Lake(root=str(self.root))
-        return sorted(tuple(row) for row in lake.read(self.spark, CONTRACT.dataset).collect())
+        return sorted(tuple(row) for row in lake.read(self.spark, LETTERS.dataset).collect())
 
 
 @pytest.fixture
@@ -80,7 +70,7 @@ def test_figure_4_4_without_the_condition_a_removed_row_would_stay_for_ever(spar
         [("B", None, True)], "letter STRING, says STRING, is_deleted BOOLEAN"
     ).createOrReplaceTempView("first_run")
     spark.sql(
-        f"MERGE INTO delta.`{Lake(root=str(letters.root)).path(CONTRACT.dataset)}` t USING first_run s "
+        f"MERGE INTO delta.`{Lake(root=str(letters.root)).path(LETTERS.dataset)}` t USING first_run s "
         "ON t.letter = s.letter WHEN MATCHED AND s.is_deleted THEN DELETE "
         "WHEN NOT MATCHED THEN INSERT (letter, says) VALUES (s.letter, s.says)"
     )
@@ -164,7 +154,7 @@ def test_without_the_engines_jar_the_first_merge_does_not_replace_another_first_
     spark: Any, lake_root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     letters = Letters(spark, lake_root, Engine.CHECKPOINT)
-    aim = target(lake_root, "other", engine, CONTRACT)
+    aim = target(lake_root, "other", engine, LETTERS)
     frame = spark.createDataFrame(new("B"), "letter STRING, says STRING, is_deleted BOOLEAN")
     meanwhile(monkeypatch, lambda: merge(frame, aim, Provenance()))
     with pytest.raises(ConcurrentWrite):
@@ -181,7 +171,7 @@ def test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both(
     def delivered(run: str, letters: str) -> Commit:
         rows = spark.createDataFrame([(letter, run) for letter in letters], "letter STRING, says STRING")
         account = Account(rows_in=len(letters))
-        return step(spark, lake_root, CONTRACT, run=run, engine=engine).merge_delivery(rows, accounts={"": account})
+        return step(spark, lake_root, LETTERS, run=run, engine=engine).merge_delivery(rows, accounts={"": account})
 
     enforce, first = constraints_enforcer.enforce, list[Commit]()
 
@@ -199,14 +189,14 @@ def test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both(
 def test_without_the_engines_jar_a_row_that_is_marked_as_removed_meanwhile_does_not_come_back(
     spark: Any, lake_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    contract = replace(CONTRACT, merged=True)
+    contract = replace(LETTERS, merged=True)
 
     def merged(run: str, engine: Engine, *changes: Change) -> Commit:
         frame = spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
         return merge(frame, target(lake_root, run, engine, contract), Provenance())
 
     def rows() -> list[tuple[str, ...]]:
-        return sorted(tuple(row) for row in Lake(root=str(lake_root)).read(spark, CONTRACT.dataset).collect())
+        return sorted(tuple(row) for row in Lake(root=str(lake_root)).read(spark, LETTERS.dataset).collect())
 
     merged("first", Engine.TRANSACTION, *new("ABCDEFGH"))
     # Deletion vectors: the file is the same as before.
@@ -238,8 +228,8 @@ def test_a_full_delivery_removes_what_it_does_not_have_any_more(spark: Any, lake
     letters = Letters(spark, lake_root, engine)
     letters.merge(*new("ABC"))
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
-    current = Lake(root=str(lake_root)).read(spark, CONTRACT.dataset)
-    merge(removed(delivered, current, CONTRACT), target(lake_root, "full", engine, CONTRACT), Provenance())
+    current = Lake(root=str(lake_root)).read(spark, LETTERS.dataset)
+    merge(removed(delivered, current, LETTERS), target(lake_root, "full", engine, LETTERS), Provenance())
     assert letters.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]
 
 
@@ -259,14 +249,14 @@ def test_a_wrong_account_is_refused_before_anyone_sees_the_merge(letters: Letter
 
 
 def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
-    keyless = Contract(dataset="silver.keyless", description="No key", owner="team:tests", columns=CONTRACT.columns)
+    keyless = Contract(dataset="silver.keyless", description="No key", owner="team:tests", columns=LETTERS.columns)
     frame = spark.createDataFrame([("A", "new", False)], "letter STRING, says STRING, is_deleted BOOLEAN")
     with pytest.raises(ConfigurationError, match="key"):
         merge(frame, target(lake_root, contract=keyless), Provenance())
 
 
 def test_a_changed_row_of_a_table_that_is_merged_costs_no_copy_of_its_file(spark: Any, lake_root: Path) -> None:
-    contract = replace(CONTRACT, merged=True)
+    contract = replace(LETTERS, merged=True)
     lake = Lake(root=str(lake_root))
     many = [(f"{number:05}", "new", False) for number in range(3000)]
 

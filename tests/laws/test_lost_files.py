@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from core.toy import target
+from core.toy import LETTERS, target
 from idempotency.test_fast_metadata_cleaner import BEFORE, LAST, NEW, OLD, WEEKS
 from orchestration.step import Delivery, Step
 from patterns.core import damage, ledger, members
 from patterns.core.commit import WHOLE_TABLE, Account
-from patterns.core.contract import Column, Contract
+from patterns.core.contract import Contract
 from patterns.core.damage import Damage, Kind
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
@@ -28,17 +28,7 @@ from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
 from patterns.quality.audit_write_audit_publish import Engine
 from patterns.quality.write_faults import AuditFailed, ConcurrentWrite
 
-MERGED = Contract(
-    dataset="silver.letters",
-    description="Letters, for tests",
-    owner="team:tests",
-    columns=(
-        Column(name="letter", type="STRING", nullable=False, description="The key"),
-        Column(name="says", type="STRING", description="What it says"),
-    ),
-    key=("letter",),
-    merged=True,
-)
+MERGED = replace(LETTERS, merged=True)
 EXECUTED = replace(MERGED, executed=Grain.DAY, replay_limit=1)
 DAYS = ("2024-10-05", "2024-10-06", "2024-10-08", "2024-10-09")
 EIGHT = dict.fromkeys("ABCDEFGH", "5th")
