@@ -59,6 +59,7 @@ def put(session: Any, root: Path, run: str, page: Column, *, click: int = 0, row
     merge(change, target(root, run, contract=PAGES), Provenance(accounts=account), deleted=None)
 
 
+@pytest.mark.campaign
 def test_code_is_generated_for_many_rows_only(session: Any, lake_root: Path) -> None:
     default = session.conf.get(MODE)
     assert seen(session, lake_root, "few", accounts(ROWS)) == {"NO_CODEGEN"}

@@ -28,6 +28,7 @@ from patterns.quality.write_faults import (
     SchemaMismatch,
 )
 
+pytestmark = pytest.mark.matrix(4)
 both_engines = pytest.mark.parametrize("engine", list(Engine))
 
 

@@ -22,7 +22,7 @@ from patterns.quality.audit_write_audit_publish import Engine, Provenance
 from patterns.quality.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite, UnmarkedChange
 
 Change = tuple[str, str | None, bool | None]
-pytestmark = pytest.mark.matrix(2)
+pytestmark = pytest.mark.matrix(8)
 every_engine = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 
 
@@ -186,6 +186,7 @@ def test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both(
     assert Letters(spark, lake_root).rows() == [("A", "slow")]
 
 
+@pytest.mark.campaign
 def test_without_the_engines_jar_a_row_that_is_marked_as_removed_meanwhile_does_not_come_back(
     spark: Any, lake_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_a_new_day_that_is_refused_leaves_what_a_backfill_has_made(daily: Table)
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset), daily.gone()) == (before, version, [])
 
 
+@pytest.mark.campaign
 def test_a_run_of_a_plan_that_is_repeated_first_brings_back_what_its_refusal_took(daily: Table) -> None:
     """Each day delivers all letters there are: its own."""
 

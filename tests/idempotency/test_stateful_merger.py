@@ -37,7 +37,7 @@ def test_table_4_3_the_state_table_has_the_version_that_each_execution_made(spar
     assert due(CONTRACT, hourly.events.executions(CONTRACT.dataset), ["2026-01-05T11"]) == ["2026-01-05T11"]
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(8)
 @pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 def test_table_4_2_is_no_problem_any_more_readers_see_in_a_backfill_what_they_saw_before(
     spark: Any, lake_root: Path, engine: Engine
@@ -160,7 +160,7 @@ def test_a_run_whose_execution_was_restored_over_is_not_taken_for_done(daily: Ta
     assert daily.rows() == expected
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(8)
 @pytest.mark.parametrize("phase", ["audited", "committed"])
 def test_cut_off_in_the_restoration_nothing_or_all_of_it_is_done_and_the_retry_goes_on(
     daily: Table, probe: Probe, phase: str
@@ -191,6 +191,7 @@ def test_of_two_at_once_one_is_refused_and_finds_the_table_as_the_other_left_it(
     assert daily.rows() == before
 
 
+@pytest.mark.campaign
 def test_without_the_engines_jar_a_restoration_does_not_replace_what_another_committed_meanwhile(
     daily: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

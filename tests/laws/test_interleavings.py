@@ -27,7 +27,7 @@ from patterns.idempotency.merger import merge
 from patterns.quality.audit_write_audit_publish import Provenance, Target, restate
 from patterns.quality.write_faults import ConcurrentWrite
 
-pytestmark = pytest.mark.matrix(8)
+pytestmark = pytest.mark.matrix(12)
 CONTRACT = replace(WHOLE, dataset="silver.stepped", reasons={}, breakdowns={})
 PHASES = ("opened", "written", "audited")
 LISTING = "listing"

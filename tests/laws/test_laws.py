@@ -31,7 +31,7 @@ from patterns.quality.write_faults import (
     SchemaMismatch,
 )
 
-pytestmark = pytest.mark.matrix(4)
+pytestmark = pytest.mark.matrix(8)
 BEFORE = Batch(first=0, rows=60)
 AFTER = Batch(first=40, rows=30)
 NOT_PUBLISHED = ("opened", "written", "audited")

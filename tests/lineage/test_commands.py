@@ -249,6 +249,7 @@ def test_a_damaged_table_is_found_named_and_computed_again(said: Said, deploymen
     assert json.loads(said("repair", "--json")[1]) == []
 
 
+@pytest.mark.campaign
 def test_a_replay_that_is_stopped_or_fails_names_the_command_that_does_the_rest(
     said: Said, deployment: Deployment
 ) -> None:

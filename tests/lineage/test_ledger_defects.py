@@ -210,6 +210,7 @@ def test_rows_deleted_behind_the_platforms_back_are_reported_for_every_table(
     assert found == set(CONTRACTS)
 
 
+@pytest.mark.campaign
 def test_damage_is_not_passed_on_and_running_the_span_again_mends_every_table(deployment: Deployment) -> None:
     # The test before deleted a row of every table.
     assert len(deployment.problems()) == len(CONTRACTS)

@@ -148,6 +148,7 @@ def now(deployment: Deployment) -> States:
     return states(lambda table: deployment.rows(table, *WATCHED[table]))
 
 
+@pytest.mark.campaign
 def test_a_backfill_out_of_order_is_invisible_to_readers(deployment: Deployment) -> None:
     before = now(deployment)
     versions = deployment.versions()

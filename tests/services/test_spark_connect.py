@@ -70,6 +70,7 @@ def test_only_who_has_the_token_is_served_and_it_is_not_shown(own: Settings) -> 
     assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.campaign
 def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own: Settings) -> None:
     server = spark_connect.ensure(own)
     session = spark_session.attach(server.url)
