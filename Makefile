@@ -41,7 +41,7 @@ run: setup ## Run the main job: simulated visits, or LOGS=access.log for your ow
 	fi; \
 	$(BLOGDATA) run
 
-test: lint ## Set up, lint and run every test, in JOBS processes (ARGS="-k name" narrows them)
+test: lint ## Set up, lint and run the suite, in JOBS processes (ARGS="-k name" narrows it; make laws has the rest)
 	@PYTEST_DEBUG_TEMPROOT=$(SCRATCH) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=docs/images keeps its pictures there)

@@ -17,11 +17,13 @@ from quality.contracts import CONTRACTS
 
 _LETTERS = CONTRACTS["bronze.dead_letters"]
 _SOURCE = "bronze.visits"
+HELD = "silver.visits"
+"""Whose hours may wait for a person."""
 
 
 def held_hours(events: EventLog) -> dict[str, TooManyDeadLetters]:
     """Give the event hours that silver.visits does not compute before a person has looked, each with the reason."""
-    return held(events, events.publications(_SOURCE), events.publications("silver.visits"))
+    return held(events, events.publications(_SOURCE), events.publications(HELD))
 
 
 def held(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from assets.held import held_hours
+from assets.held import HELD, held_hours
 from assets.staleness import (
     devices_are_stale,
     first_delivery,
@@ -194,14 +194,21 @@ def stale(stage: Stage, landing: Path, events: EventLog, *, accepted: Collection
         ReplayTooLong: More executions would follow than a contract of the stage allows.
     """
     asked = {dataset: dict.fromkeys(STALENESS[dataset](landing, events), STALE) for dataset in stage.datasets}
-    if "silver.visits" in asked and DEAD_LETTERS in accepted:
-        asked["silver.visits"].update(dict.fromkeys(held_hours(events), STALE))
+    if HELD in asked:
+        asked[HELD].update(dict.fromkeys(_released(events, accepted), STALE))
     return replay_planner.spread(LINKS, _of_mains(asked), events, within=stage.datasets)
 
 
-def known(stage: Stage, landing: Path, events: EventLog) -> set[str]:
-    """Give all partitions a stage could run: what has landed for it, what it has published, and what is stale."""
-    found: set[str] = set()
+def known(stage: Stage, landing: Path, events: EventLog, *, accepted: Collection[str] = ()) -> set[str]:
+    """Give all partitions a stage could run: what has landed for it, what it has published, and what is stale.
+
+    Args:
+        stage: One of the stages.
+        landing: The landing zone.
+        events: The event log.
+        accepted: Guards that a person has lifted: what waits for their word is among them.
+    """
+    found = set(_released(events, accepted)) if HELD in stage.datasets else set()
     for dataset in stage.datasets:
         found.update(events.publications(dataset))
         found.update(STALENESS[dataset](landing, events))
@@ -209,6 +216,10 @@ def known(stage: Stage, landing: Path, events: EventLog) -> set[str]:
             keys = {partition.key for partition in landed(landing, *LANDED[dataset])}
             found.update(keys if stage.grain is not None else {WHOLE_TABLE} if keys else set())
     return found
+
+
+def _released(events: EventLog, accepted: Collection[str]) -> Collection[str]:
+    return held_hours(events) if DEAD_LETTERS in accepted else ()
 
 
 def chosen(stage: Stage, select: Collection[str]) -> list[str]:

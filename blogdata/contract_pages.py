@@ -34,11 +34,11 @@ def _dataset(contract: Contract) -> Iterable[str]:
     whole = f"none; executed once a {contract.executed.value}, in order" if contract.executed else "written whole"
     yield f"- Partition: {f'`{partitioning.column}`, one {partitioning.grain.value}' if partitioning else whole}"
     yield f"- Key: {', '.join(f'`{column}`' for column in contract.key) or 'rows have no identity'}"
-    kept = f"kept {contract.retention_days} days"
+    kept = f"to be kept {contract.retention_days} days"
     if contract.freshness_hours is None:
         yield f"- Time: {kept}"
     else:
-        yield f"- Time: published within {contract.freshness_hours:g} h after the end of a partition; {kept}"
+        yield f"- Time: due {contract.freshness_hours:g} h after the end of a partition; {kept}"
     left_out = "".join(f"; left out as {reason}: `{sql}`" for reason, sql in contract.reasons.items())
     yield f"- Account: its rows stand for `{contract.stands_for}` rows of the layer above{left_out}; every other reason"
     yield "  to leave one out is counted above, see [the ledger](architecture.md#the-ledger)"

@@ -13,7 +13,7 @@ from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run_iterator
 
 from assets import plan
-from assets.held import held_hours
+from assets.held import HELD, held_hours
 from assets.plan import STAGES
 from assets.serving.daily_stats import DATASET as SERVING
 from assets.serving.daily_stats import SCHEMA, SERVED
@@ -45,8 +45,6 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _LOOK_AGAIN_SECONDS = 1.0
 GUARDS = (SIZE, FROZEN, DEAD_LETTERS)
 """What a person can lift for a run."""
-HELD = "silver.visits"
-"""What is not computed from hours of mostly dead letters before a person has looked."""
 HOURLY_LOGS = dg.AssetKey(["landing", "hourly_access_logs"])
 
 
@@ -166,9 +164,7 @@ class Pipeline:
     ) -> None:
         chosen = plan.chosen(stage, select)
         if plan.is_first(stage) and (window is not None or select):
-            there = plan.known(stage, self._settings.landing, self._events)
-            if HELD in stage.datasets and DEAD_LETTERS in self._accepted:
-                there |= held_hours(self._events).keys()
+            there = plan.known(stage, self._settings.landing, self._events, accepted=self._accepted)
             keys = [key for key in there if window is None or stage.grain is None or window.holds(key, stage.grain)]
             self._all(instance, stage, {dataset: dict.fromkeys(keys, ASKED) for dataset in chosen}, outcome)
         elif stage.grain is None:

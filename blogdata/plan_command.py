@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -40,6 +41,7 @@ def plan(
     # Dagster is imported by the commands that run something; the others answer at once.
     from assets import plan as blog
     from orchestration.replay_planner import ASKED, Past
+    from patterns.ingestion.log_splitter import pending
 
     names.known([replay] if replay else [], CONTRACTS, where="--replay")
     settings = load()
@@ -54,14 +56,17 @@ def plan(
         keys = blog.named(replay, partitions, settings.landing, events)
         planned = blog.replay({replay: dict.fromkeys(keys, ASKED)}, events)
     runs, past, outcome = planned.runs, Past(events), None
+    unsplit = pending(settings.landing) if replay is None else []
     if as_json:
         told: dict[str, Any] = {"runs": [_as_json(run, past) for run in runs]}
+        if unsplit:
+            told["unsplit"] = [str(log) for log in unsplit]
         if planned.refused:
             told["refused"] = [str(error) for error in planned.refused]
         outcome = _run(settings, runs, quiet=True) if runs and yes else None
         say_json(told if outcome is None else {**told, "result": outcome.as_json()})
     elif runs or not planned.refused:
-        _show(runs, past)
+        _show(runs, past, unsplit)
         wanted = runs and (yes or agreed("run it?", otherwise="nothing was run; to run it: --yes"))
         outcome = _run(settings, runs, quiet=False) if wanted else None
         if outcome is not None:
@@ -78,7 +83,14 @@ def _run(settings: Settings, runs: Sequence[PlannedRun], *, quiet: bool) -> Outc
     return Pipeline(settings, quiet=quiet, command="blogdata plan").replay(runs)
 
 
-def _show(runs: Sequence[PlannedRun], past: Past) -> None:
+def _show(runs: Sequence[PlannedRun], past: Past, unsplit: Sequence[Path]) -> None:
+    if unsplit:
+        console.print(
+            f"{len(unsplit)} access log(s) are not split into hours yet: `blogdata run` does that first, and then "
+            "what comes of it"
+        )
+        if not runs:
+            return
     if not runs:
         console.print(f"nothing to do: {EVERYTHING}")
         return

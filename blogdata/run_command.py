@@ -28,7 +28,7 @@ def run(
     to: Annotated[str | None, typer.Option("--to", help="End of the span, not included")] = None,
     select: Annotated[
         str | None,
-        typer.Option(help="Only these datasets, separated by commas, like silver.visits,gold.page_stats"),
+        typer.Option(help="Run these datasets again, separated by commas, like silver.visits,gold.page_stats"),
     ] = None,
     accept: Annotated[
         str | None,
@@ -41,7 +41,8 @@ def run(
 ) -> None:
     """Materialize bronze to gold for what has landed.
 
-    Without --from and --to only what is new or changed runs; with them the whole span runs again.
+    Without options only what is new or changed runs. With --from and --to the whole span runs again; with --select all
+    that the named datasets have, or have in the span.
     """
     # Dagster is imported by the commands that run something; the others answer at once.
     from blogdata.pipeline import Pipeline, Window

@@ -14,6 +14,8 @@ def _selection(*datasets: str) -> dg.AssetSelection:
 
 
 ARRIVAL = ("bronze.visits", "bronze.dead_letters", "silver.late_visits")
+DAILY = ("gold.visits_cube_daily", "gold.page_stats")
+WEEKLY = ("gold.visits_cube_weekly",)
 EVENT_HOUR = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched")
 
 hour_of_arrival = dg.define_asset_job(
@@ -36,7 +38,7 @@ late_rows = dg.define_asset_job(
 )
 daily = dg.define_asset_job(
     "daily",
-    selection=_selection("gold.visits_cube_daily", "gold.page_stats"),
+    selection=_selection(*DAILY),
     description="The gold datasets of a day",
 )
 referrals = dg.define_asset_job(
@@ -46,7 +48,7 @@ referrals = dg.define_asset_job(
 )
 weekly = dg.define_asset_job(
     "weekly",
-    selection=_selection("gold.visits_cube_weekly"),
+    selection=_selection(*WEEKLY),
     description="The gold datasets of a week",
 )
 visits_weekly = dg.define_asset_job(

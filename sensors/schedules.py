@@ -25,7 +25,7 @@ from sensors import jobs
 )
 def daily_at_two(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask for the day that has ended, and after it for those that are behind."""
-    return _with_behind(context, lake, Grain.DAY, "gold.visits_cube_daily", "gold.page_stats")
+    return _with_behind(context, lake, Grain.DAY, *jobs.DAILY)
 
 
 @dg.schedule(
@@ -35,7 +35,7 @@ def daily_at_two(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> l
 )
 def weekly_on_monday(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask for the week that has ended, and after it for those that are behind."""
-    return _with_behind(context, lake, Grain.WEEK, "gold.visits_cube_weekly")
+    return _with_behind(context, lake, Grain.WEEK, *jobs.WEEKLY)
 
 
 @dg.schedule(

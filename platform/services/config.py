@@ -300,6 +300,12 @@ def _bad_number(value: object, source: str, least: float, most: float) -> Config
 
 def _path(values: Mapping[str, tuple[Any, str]], key: str, default: Path, home: Path) -> Path:
     value, source = values.get(key, (default, ""))
+    if "://" in str(value):
+        raise ConfigurationError(
+            what=f"{str(value)!r} is the address of a store, and a folder is needed",
+            where=source,
+            next_step="Give the path of a folder; a store can be mounted as one",
+        )
     path = Path(str(value)).expanduser()
     # A relative path in the file is meant beside the file; one in the environment, in the current folder.
     return home / path if source.startswith(str(home)) else path.absolute()

@@ -55,7 +55,7 @@ def examine(settings: Settings) -> list[Finding]:
         ("java", _java),
         ("jars", _jars),
         ("engine", _engine),
-        ("port", _port),
+        ("port", _ports),
         ("spark", _spark),
         ("postgres", _postgres),
     ]
@@ -141,16 +141,30 @@ def _engine(settings: Settings) -> Iterator[Finding]:
         yield Finding(name="engine", ok=False, detail="not compiled yet", next_step="Run blogdata up spark")
 
 
-def _port(settings: Settings) -> Iterator[Finding]:
-    port = settings.spark.port
-    if settings.spark.mode != "local" or port == 0:
-        yield Finding(name="port", ok=True, detail="no fixed port is needed")
-    elif processes.port_is_free(port) or spark_connect.is_running(settings):
-        yield Finding(name="port", ok=True, detail=f"{port} can be used")
-    else:
-        detail = f"{port} is taken by {processes.port_owner(port)}"
-        step = "Set BLOGDATA_SPARK_PORT to a free port, or to 0"
-        yield Finding(name="port", ok=False, detail=detail, next_step=step)
+def _ports(settings: Settings) -> Iterator[Finding]:
+    own_spark = settings.spark.mode == "local"
+    yield _port(
+        "port",
+        settings.spark.port if own_spark else 0,
+        "BLOGDATA_SPARK_PORT",
+        lambda: spark_connect.is_running(settings),
+    )
+    if settings.postgres.port != 0 and settings.postgres.url is None:
+        yield _port(
+            "postgres port",
+            settings.postgres.port,
+            "BLOGDATA_POSTGRES_PORT",
+            lambda: postgres.status(settings).state == "running",
+        )
+
+
+def _port(name: str, port: int, variable: str, ours: Callable[[], bool]) -> Finding:
+    if port == 0:
+        return Finding(name=name, ok=True, detail="no fixed port is needed")
+    if processes.port_is_free(port) or ours():
+        return Finding(name=name, ok=True, detail=f"{port} can be used")
+    detail = f"{port} is taken by {processes.port_owner(port)}"
+    return Finding(name=name, ok=False, detail=detail, next_step=f"Set {variable} to a free port, or to 0")
 
 
 def _spark(settings: Settings) -> Iterator[Finding]:

@@ -118,8 +118,8 @@ def _claim(spec: SimulationSpec, landing: Path) -> bool:
                 next_step="choose another landing zone, or repeat the options this one was made with",
             )
         return bool(found["finished"])
-    for source in ("visits", "users", "devices"):
-        taken = next(iter((landing / source).glob("date=*")), None)
+    for source, content in (("visits", "date=*"), ("users", "date=*"), ("devices", "date=*"), ("access_logs", "*")):
+        taken = next(iter((landing / source).glob(content)), None)
         if taken is not None:
             raise LandingOccupied(
                 what="the landing zone holds data that no simulation wrote",

@@ -196,6 +196,19 @@ def test_a_plan_of_what_changed_is_what_run_would_do(said: Said, deployment: Dep
     assert json.loads(said("plan", "--json")[1]) == {"runs": []}
 
 
+def test_a_plan_names_the_logs_of_which_nobody_knows_yet_what_comes(said: Said, deployment: Deployment) -> None:
+    log = deployment.landing / "access_logs" / "access.log"
+    log.parent.mkdir()
+    log.write_text('192.0.2.1 - - [05/Jan/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\n')
+    try:
+        assert json.loads(said("plan", "--json")[1]) == {"runs": [], "unsplit": [str(log)]}
+        out = said("plan")[1]
+        assert "1 access log(s) are not split into hours yet" in out
+        assert "nothing to do" not in out
+    finally:
+        log.unlink()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -70,6 +70,8 @@ def test_an_address_that_is_none_is_refused_with_an_example(tmp_path: Path, addr
         ("BLOGDATA_SPARK_START_SECONDS", "-1"),
         ("BLOGDATA_JAVA", "21"),
         ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),
+        ("BLOGDATA_LAKE", "s3://blog/lake"),
+        ("BLOGDATA_LANDING", "abfss://blog@store/landing"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_naming_its_variable(tmp_path: Path, variable: str, value: str) -> None:

@@ -28,13 +28,22 @@ def test_every_problem_comes_with_what_to_do(settings: Settings, tmp_path: Path)
         other.bind(("127.0.0.1", 0))
         other.listen()
         spark = replace(settings.spark, port=other.getsockname()[1])
+        own_postgres = replace(settings.postgres, port=spark.port)
         broken = replace(
-            settings, home=tmp_path, jars=tmp_path, java="system", java_home=None, search_path="", spark=spark
+            settings,
+            home=tmp_path,
+            jars=tmp_path,
+            java="system",
+            java_home=None,
+            search_path="",
+            spark=spark,
+            postgres=own_postgres,
         )
         problems = {name: found for name, found in findings(broken).items() if not found.ok}
-    assert set(problems) == {"java", "jars", "engine", "port"}
+    assert set(problems) == {"java", "jars", "engine", "port", "postgres port"}
     assert all(finding.next_step for finding in problems.values())
     assert str(spark.port) in problems["port"].detail
+    assert "BLOGDATA_POSTGRES_PORT" in problems["postgres port"].next_step
 
 
 def test_a_remote_server_that_does_not_answer_is_a_problem(settings: Settings, tmp_path: Path) -> None:

@@ -154,6 +154,13 @@ def test_a_landing_zone_with_real_data_is_refused(tmp_path: Path) -> None:
     assert contents(tmp_path).keys() == {"visits/date=2026-01-05/hour=07/real.json"}
 
 
+def test_a_landing_zone_with_access_logs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "access_logs").mkdir()
+    (tmp_path / "access_logs" / "access.log").write_text("")
+    with pytest.raises(LandingOccupied, match="no simulation wrote"):
+        simulate(SimulationSpec(days=1, visits_per_day=200, seed=2), tmp_path)
+
+
 class Killed(Exception):
     """Stands for the death of the process."""
 

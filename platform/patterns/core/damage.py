@@ -199,7 +199,7 @@ def _of_the_log(log: Path, until: int | None = None) -> list[Damage]:
     hinted = _hinted(log, until)
     if not found and hinted is not None and hinted not in checkpoints.values():
         file = log / f"{hinted:020}.checkpoint.parquet"
-        found = [Damage(kind=Kind.CHECKPOINT, file=file, problem="it is gone", version=hinted)]
+        found = [Damage(kind=Kind.CHECKPOINT, file=file, problem=GONE, version=hinted)]
     # Which commits have to be there is known when the checkpoints are.
     first = max(checkpoints.values(), default=-1) + 1
     last = max(commits.values(), default=-1) if until is None else until
