@@ -87,7 +87,7 @@ def test_the_configuration_table_has_every_setting_and_no_other() -> None:
 def test_the_settings_of_the_page_are_accepted(tmp_path: Path) -> None:
     example, of_a_cluster = blocks("docs/operations.md", "toml")
     (tmp_path / "blogdata.toml").write_text(of_a_cluster.text, encoding="utf-8")
-    assert dict(config.load({"BLOGDATA_HOME": str(tmp_path)}).spark.conf)["spark.driver.bindAddress"] == "0.0.0.0"  # noqa: S104 - of the page
+    assert dict(config.load({"BLOGDATA_HOME": str(tmp_path)}).spark.conf)["spark.driver.bindAddress"] == "0.0.0.0"
     (tmp_path / "blogdata.toml").write_text(example.text, encoding="utf-8")
     settings = config.load({"BLOGDATA_HOME": str(tmp_path)})
     assert settings.landing == Path("/data/landing")
