@@ -33,7 +33,7 @@ from orchestration.shares import DEAD_LETTERS
 from patterns.core.commit import WHOLE_TABLE
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
-from patterns.core.partitions import Grain, coarser, parse_keys
+from patterns.core.partitions import Grain, coarser, ends_of, parse_keys
 from patterns.idempotency import stateful_merger
 from patterns.idempotency.stateful_merger import ReplayTooLong
 from quality.contracts import CONTRACTS
@@ -294,11 +294,16 @@ def named(dataset: str, partitions: str | None, landing: Path, events: EventLog)
         return there
     chosen, unknown = set[str](), set[str]()
     for part in partitions.split(","):
-        keys = set(parse_keys(part, stage.grain))
-        found = keys & set(there)
-        chosen |= found
-        if not found or ".." not in part:
+        if ".." in part:
+            # Looked up and not listed: a person may name a range that has no end.
+            begins, ends = ends_of(part, stage.grain)
+            found = {key for key in there if begins <= key <= ends}
+            unknown |= set() if found else {f"{begins}..{ends}"}
+        else:
+            keys = set(parse_keys(part, stage.grain))
+            found = keys & set(there)
             unknown |= keys - found
+        chosen |= found
     if unknown:
         missing = sorted(unknown)
         raise ConfigurationError(

@@ -91,13 +91,17 @@ def event_hour_inputs(events: EventLog) -> dict[str, str]:
 
 
 def outdated(published: Mapping[str, Entry]) -> dict[str, int]:
-    """Give the partitions that a newer publication of another one has outdated, each with the version of that.
+    """Give the event hours that the publication of another one has outdated, each with the version of that.
+
+    What counts is what they have seen, not who was published first: an hour may have been computed for long, from what
+    had arrived when that began.
 
     Args:
-        published: Partition to its newest publication.
+        published: Hour to its newest publication of silver.visits.
     """
-    told = sorted((entry.version, key) for entry in published.values() for key in entry.outdates)
-    return {key: version for version, key in told if key in published and published[key].version < version}
+    source = "bronze.visits"
+    told = sorted((entry.version, key, entry.inputs[source]) for entry in published.values() for key in entry.outdates)
+    return {key: version for version, key, seen in told if key in published and published[key].inputs[source] < seen}
 
 
 def stale_same_hours(events: EventLog, dataset: str, above: str) -> list[str]:

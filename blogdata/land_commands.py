@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
@@ -127,7 +127,10 @@ def replay(
         else table.to_pyarrow_table(columns=columns, filters=[("arrival_hour", "in", hours)]).to_pylist()
     )
     result = dead_letter_replay.land(
-        corrections, [(row["source_file"], row["source_offset"]) for row in dead], settings.landing
+        corrections,
+        [(row["source_file"], row["source_offset"]) for row in dead],
+        settings.landing,
+        awaited=lambda: _awaited(settings.home),
     )
     stale = corrected.stale(corrections, settings.landing, EventLog(lake))
     if as_json:
@@ -143,6 +146,16 @@ def replay(
         shown = ", ".join(keys) if len(keys) <= _NAMED else f"{keys[0]} … {keys[-1]} ({len(keys)})"
         typer.echo(f"  {dataset:<26} {shown}")
     typer.echo("publish all of it: blogdata run")
+
+
+def _awaited(home: Path) -> Sequence[str]:
+    """Give the landed files of the stream's batch that is not done."""
+    from assets.transforms.live_visits import STREAM
+    from patterns.error_management.checkpointer import checkpoints
+
+    # Those before the newest one are gone on with by nobody.
+    newest = checkpoints(home / "checkpoints", STREAM.name)[-1:]
+    return [path for checkpoint in newest if checkpoint.identity for path in checkpoint.unfinished()]
 
 
 def _landing(given: Path | None) -> Path:

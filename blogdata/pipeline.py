@@ -26,7 +26,7 @@ from orchestration.replay_planner import ASKED, PlannedRun, Stage, Wanted
 from orchestration.shares import DEAD_LETTERS
 from orchestration.step import FOLLOWED
 from patterns.core import names
-from patterns.core.errors import ConfigurationError
+from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain, contiguous, start_of
@@ -90,6 +90,8 @@ class Pipeline:
     def run(self, *, window: Window | None = None, select: Sequence[str] = ()) -> Outcome:
         """Run all stages; the first that fails ends the command, because the later ones would read its output.
 
+        Nothing reads what is served: whatever becomes of it, the last stage runs.
+
         Args:
             window: Run this span again, changed or not; None runs what is new or changed.
             select: Names of the datasets to run; empty runs all.
@@ -109,8 +111,10 @@ class Pipeline:
             for stage in needed:
                 if outcome.ok:
                     self._stage(instance, stage, window, select, outcome)
+            unserved: list[str] = []
             if outcome.ok and self._serving:
                 self._serve(instance, window, select, outcome)
+                unserved, outcome.problems = outcome.problems, []
             # Nothing reads it, and its replays may be refused: it keeps nobody waiting.
             if outcome.ok:
                 waiting = self._waiting(window, select)
@@ -119,6 +123,7 @@ class Pipeline:
                 except ReplayTooLong as error:
                     outcome.problems.append(str(error))
                 outcome.problems += waiting
+            outcome.problems = unserved + outcome.problems
         return outcome
 
     def replay(self, runs: Sequence[PlannedRun]) -> Outcome:
@@ -177,16 +182,21 @@ class Pipeline:
     ) -> None:
         if select and SERVING not in select:
             return
-        if window is None and not select:
-            with postgres.connected(postgres.ensure(self._settings)) as connection:
-                served = transactional_sink.served(connection, SCHEMA)
-                days = sinks.stale(self._lake, self._events, SERVED, served)
-        else:
-            there = sinks.complete(self._events, SERVED)
-            days = [day for day in there if window is None or window.holds(day, Grain.DAY)]
-        for run in replay_planner.cut(SERVING_STAGE, {SERVING: dict.fromkeys(days, ASKED)}):
-            if outcome.ok:
+        try:
+            if window is None and not select:
+                with postgres.connected(postgres.ensure(self._settings)) as connection:
+                    served = transactional_sink.served(connection, SCHEMA)
+                    days = sinks.stale(self._lake, self._events, SERVED, served)
+            else:
+                there = sinks.complete(self._events, SERVED)
+                days = [day for day in there if window is None or window.holds(day, Grain.DAY)]
+            for run in replay_planner.cut(SERVING_STAGE, {SERVING: dict.fromkeys(days, ASKED)}):
+                if not outcome.ok:
+                    # A day that is refused keeps no other one waiting; a server that is lost ends it.
+                    postgres.ensure(self._settings)
                 self._execute(instance, run, SERVING_STAGE.name, outcome)
+        except PlatformError as error:
+            outcome.problems.append(str(error))
 
     def _each_once(self, instance: dg.DagsterInstance, stage: Stage, chosen: Sequence[str], outcome: Outcome) -> None:
         """Run what is stale, and wait for what others are computing: of several runs, one computes each partition."""

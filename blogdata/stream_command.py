@@ -41,7 +41,7 @@ def stream(
     from assets.transforms.live_visits import DEAD_LETTERS, STREAM
     from orchestration import stream as streams
     from orchestration.stream import Place
-    from patterns.error_management.checkpointer import appended
+    from patterns.error_management.checkpointer import appended, checkpoints
     from patterns.error_management.late_data_detector import LateShare
     from patterns.ingestion.streamed_files import misnamed_in, told_misnamed
     from resources.spark import SparkResource
@@ -70,6 +70,8 @@ def stream(
         signal.signal(number, lambda *_: stop.set())
     if not once and not as_json:
         console.print(f"taking in {STREAM.source.table} from {settings.landing}; Ctrl-C ends it", markup=False)
+    kept = settings.home / "checkpoints"
+    before = checkpoints(kept, STREAM.name)
     failures, renew = 0, new_checkpoint
     while True:
         began = time.monotonic()
@@ -79,7 +81,7 @@ def stream(
                     spark,
                     STREAM,
                     place,
-                    checkpoints=settings.home / "checkpoints",
+                    checkpoints=kept,
                     every_seconds=None if once else every,
                     new_checkpoint=renew,
                     stop=stop,
@@ -91,7 +93,8 @@ def stream(
                 raise
             # A batch that was cut off is done again; the checkpoint has it.
             console.print(f"{error.what}; going on", markup=False)
-            renew = False
+            # An attempt that failed earlier has not begun the new one yet.
+            renew = renew and checkpoints(kept, STREAM.name) == before
             stop.wait(min(2.0**failures, 30.0))
     published = dict.fromkeys(STREAM.datasets, 0)
     misnamed: set[str] = set()

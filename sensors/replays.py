@@ -79,8 +79,8 @@ def replay_runs(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
             continue
         number, run = left[0]
         requests.append(_request(asked, number, run))
-        if failed := _failed(context.instance, asked, number):
-            told.append(f"the replay of {asked.dataset} waits: its run {failed} failed; mend it and run that one again")
+        if ended := _ended_badly(context.instance, asked, number):
+            told.append(f"the replay of {asked.dataset} waits: its run {ended}")
     for line in told:
         context.log.info(line)
     # A run that was asked for is not asked for again: its key is known.
@@ -97,10 +97,14 @@ def _request(asked: Replay, number: int, run: ReplayRun) -> dg.RunRequest:
     )
 
 
-def _failed(instance: dg.DagsterInstance, asked: Replay, number: int) -> str | None:
+def _ended_badly(instance: dg.DagsterInstance, asked: Replay, number: int) -> str | None:
     tags = {TAG: asked.identity, "dagster/run_key": f"{asked.identity}/{number}"}
-    newest = instance.get_runs(dg.RunsFilter(tags=tags), limit=1)
-    return newest[0].run_id if newest and newest[0].status == dg.DagsterRunStatus.FAILURE else None
+    for newest in instance.get_runs(dg.RunsFilter(tags=tags), limit=1):
+        if newest.status == dg.DagsterRunStatus.FAILURE:
+            return f"{newest.run_id} failed; mend it and run that one again"
+        if newest.status == dg.DagsterRunStatus.CANCELED:
+            return f"{newest.run_id} was canceled; run that one again"
+    return None
 
 
 def _table(runs: Sequence[PlannedRun], past: Past) -> dg.TableMetadataValue:

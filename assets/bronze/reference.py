@@ -5,9 +5,10 @@ from pyspark.sql import functions as F
 from assets.partitions import DAYS
 from assets.policy import blog_dataset
 from assets.sources import LANDING_DEVICES, LANDING_USERS
+from assets.staleness import landed as deliveries
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
-from orchestration.landing import Landed, newest_ready
+from orchestration.landing import Landed, newest_day
 from orchestration.step import Step
 from patterns.core.commit import WHOLE_TABLE, Commit
 from patterns.core.partitions import Grain
@@ -30,7 +31,8 @@ def users(step: Step) -> Commit:
 @blog_dataset("bronze.devices", deps=[LANDING_DEVICES])
 def devices(step: Step) -> Commit:
     """Keep the newest complete delivery as a copy of its own, unless its size says that it is broken."""
-    day = newest_ready(step, "devices")
+    # Asked as staleness asks: what it does not count as a delivery must not be published as one.
+    day = newest_day(deliveries(step.landing, "devices", Grain.DAY), step.landing / "devices")
     landed = Landed.of(step, "devices", Grain.DAY, [day])
     last = step.events.publications("bronze.devices").get(WHOLE_TABLE)
     if full_loader.SIZE not in step.accepted:

@@ -29,7 +29,8 @@ class Events:
 
     Args:
         rows: The columns of :data:`assets.transforms.visit_events.PARSED`.
-        outdates: Hour of the step to other hours, whose published page views belong to another visit now.
+        outdates: Hour of the step to other hours, whose page views belong to another visit than what was published, or
+            may be published, from less than the step has read.
     """
 
     rows: DataFrame
@@ -67,6 +68,8 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
         published = step.lake.read(step.spark, step.contract.dataset).where(F.col("event_hour").isin(*others))
         for hour in access_logs.rejoined(published, target, around, key, *edges):
             outdates.setdefault(_nearest(step, hour), []).append(hour)
+    for hour in _behind(step, above, arrivals, since, until):
+        outdates.setdefault(_nearest(step, hour), []).append(hour)
     return Events(rows=access_logs.with_visit_ids(target, around, key), outdates=outdates)
 
 
@@ -105,6 +108,21 @@ def _could_change(step: Step, arrivals: Mapping[str, set[str]], since: datetime,
     before = {arrival for hour in others for arrival in arrivals[hour]}
     in_order = others[-1] < step.partitions[0] and came and min(came) > max(before)
     return [] if in_order else others
+
+
+def _behind(
+    step: Step, above: Mapping[str, Entry], arrivals: Mapping[str, set[str]], since: datetime, until: datetime
+) -> list[str]:
+    """Give the hours around that have not seen what has arrived for them.
+
+    Another run may be computing them from less than this step has read, and publish them after it. Then they have to
+    run again; when they have seen as much, it says nothing of them.
+    """
+    first, end = key_of(since, Grain.HOUR), key_of(until, Grain.HOUR)
+    published = step.events.publications(step.contract.dataset, since=first, until=end)
+    seen = {hour: entry.inputs["bronze.visits"] for hour, entry in published.items()}
+    around = [hour for hour in sorted(arrivals) if first <= hour < end and hour not in step.partitions]
+    return [hour for hour in around if seen.get(hour, -1) < max(above[arrival].version for arrival in arrivals[hour])]
 
 
 def _nearest(step: Step, hour: str) -> str:

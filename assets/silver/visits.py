@@ -76,8 +76,13 @@ def earliest_arrival(step: Step) -> str:
 
 
 def formats_of(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
-    """Tell which formats the step's hours hold, from the accounts: nothing is read for it."""
-    wanted = set(step.partitions)
+    """Tell which formats the step's hours hold, from the accounts: nothing is read for it.
+
+    An hour that runs again may have lost its last page view, by which a visit of the next hour was known.
+    """
+    published = step.events.publications(step.contract.dataset, step.partitions)
+    following = {key_of(start_of(hour, Grain.HOUR) + Grain.HOUR.length, Grain.HOUR) for hour in published}
+    wanted = {*step.partitions, *following}
     found = {
         str(line_format)
         for entry in above.values()

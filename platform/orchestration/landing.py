@@ -115,18 +115,20 @@ class Landed:
         return {key: partition.fingerprint for key, partition in self.partitions.items()}
 
 
-def newest_ready(step: Step, table: str) -> str:
-    """Give the newest complete day of a landed table.
+def newest_day(deliveries: Sequence[LandedPartition], folder: Path) -> str:
+    """Give the newest day of some deliveries.
+
+    Args:
+        deliveries: The complete ones, without those under a name that is no day, or none yet.
+        folder: Where they were looked for.
 
     Raises:
         NotLanded: There is none.
     """
-    folder = step.landing / table
-    ready = [partition.key for partition in scan(folder, Grain.DAY) if partition.ready]
-    if not ready:
+    if not deliveries:
         raise NotLanded(
-            what=f"no complete delivery of {table} has landed",
+            what=f"no complete delivery of {folder.name} has landed",
             where=str(folder),
-            next_step="put a delivery into date=YYYY-MM-DD/ and write _SUCCESS last",
+            next_step="put a delivery into date=YYYY-MM-DD/, a day until today, and write _SUCCESS last",
         )
-    return max(ready)
+    return max(delivery.key for delivery in deliveries)

@@ -12,13 +12,17 @@ from orchestration.concurrent_runner import pool_of
 from orchestration.dataset import failure, key_of, slug
 from orchestration.step import InputChanged, LakeAccess
 from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
+from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.idempotency import transactional_sink
-from patterns.idempotency.transactional_sink import Delivery, Part, RowsRefused
+from patterns.idempotency.transactional_sink import Delivery, Part, Receipt, RowsRefused
 
 PATTERN = "Transactional Writer"
+
+
+class PartitionsRefused(PlatformError):
+    """Several partitions could not be served; the others of the step are."""
 
 
 def served_together(
@@ -47,21 +51,27 @@ def served_together(
 
     def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
         rows = 0
-        try:
-            for partition in context.partition_keys:
-                parts = [_part(context.resources.lake, contract, partition) for contract in contracts]
-                delivery = Delivery(partition=partition, parts=parts, run_id=context.run.run_id)
-                with context.resources.postgres.connection() as connection:
-                    receipt = transactional_sink.deliver(connection, key.path[0], delivery)
-                here = sum(receipt.rows.values())
-                rows += here
-                figures = {f"rows/{dataset}": count for dataset, count in receipt.rows.items()}
-                shown = {"dagster/row_count": here, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
-                context.add_asset_metadata(shown, partition_key=partition)
-        except PlatformError as error:
-            if isinstance(error, RowsRefused):
-                yield dg.AssetCheckResult(check_name=LEDGER, asset_key=key, passed=False, description=error.what)
-            raise failure(context, error) from error
+        refused: dict[str, PlatformError] = {}
+        for partition in context.partition_keys:
+            try:
+                receipt = _deliver(context, contracts, partition)
+            except PlatformError as error:
+                # What will pass is waited for, and without a database there is nothing to try.
+                if error.transient or isinstance(error, ConfigurationError):
+                    raise failure(context, error) from error
+                context.log.error(f"{partition} is not served: {error}")
+                refused[partition] = error
+                continue
+            here = sum(receipt.rows.values())
+            rows += here
+            figures = {f"rows/{dataset}": count for dataset, count in receipt.rows.items()}
+            shown = {"dagster/row_count": here, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
+            context.add_asset_metadata(shown, partition_key=partition)
+        if refused:
+            together = _all_of(refused, name)
+            if any(isinstance(one, RowsRefused) for one in refused.values()):
+                yield dg.AssetCheckResult(check_name=LEDGER, asset_key=key, passed=False, description=together.what)
+            raise failure(context, together) from next(iter(refused.values()))
         counted = dg.AssetCheckResult(check_name=LEDGER, asset_key=key, passed=True, metadata={"rows": rows})
         yield dg.MaterializeResult(check_results=[counted])
 
@@ -117,6 +127,28 @@ def stale(
         for key, versions in complete(events, datasets).items()
         if any(served.get((dataset, ids.get(dataset, ""), key), -1) < version for dataset, version in versions.items())
     ]
+
+
+def _deliver(context: dg.AssetExecutionContext, contracts: Sequence[Contract], partition: str) -> Receipt:
+    parts = [_part(context.resources.lake, contract, partition) for contract in contracts]
+    delivery = Delivery(partition=partition, parts=parts, run_id=context.run.run_id)
+    with context.resources.postgres.connection() as connection:
+        return transactional_sink.deliver(connection, context.asset_key.path[0], delivery)
+
+
+def _all_of(refused: Mapping[str, PlatformError], name: str) -> PlatformError:
+    first, *others = refused.values()
+    if not others:
+        return first
+    reasons: dict[str, list[str]] = {}
+    for partition, error in refused.items():
+        reasons.setdefault(error.what, []).append(partition)
+    lines = "".join(f"\n    - {', '.join(partitions)}: {what}" for what, partitions in reasons.items())
+    return PartitionsRefused(
+        what=f"{len(refused)} partitions could not be served, the others are:{lines}",
+        where=f"{name} {', '.join(refused)}",
+        next_step=first.next_step,
+    )
 
 
 def _part(access: LakeAccess, contract: Contract, partition: str) -> Part:

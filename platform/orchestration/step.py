@@ -18,6 +18,7 @@ from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_
 from patterns.idempotency.merger import merge, removed
 from patterns.idempotency.transactional_writer import Together, overwrite_together
 from patterns.quality.audit_write_audit_publish import Companion, Engine, Provenance, Target
+from services import spark_probe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -303,6 +304,7 @@ class Step:
             period,
             lambda before: removed(delivery.rows(before), before, self.contract),
             Provenance(inputs=self.inputs, accounts={WHOLE_TABLE: delivery.account}),
+            lost=spark_probe.is_lost,
         )
 
     def _target(self) -> Target:

@@ -48,6 +48,16 @@ class PostgresUnreachable(PlatformError):
     transient = True
 
 
+class PostgresRefused(PlatformError):
+    """The server is there and did not do what it was asked, for a reason that stays."""
+
+
+class PostgresBusy(PlatformError):
+    """The server is there, and others were in the way."""
+
+    transient = True
+
+
 @dataclass(frozen=True, kw_only=True)
 class PostgresStatus:
     """What is known of the server.
@@ -176,7 +186,7 @@ def log_file(settings: Settings) -> Path:
 
 @contextmanager
 def connected(url: str) -> Iterator[psycopg.Connection]:
-    """Connect, and name a lost server for what it is.
+    """Connect, and name for what it is a server that is lost, or does not do what it is asked.
 
     Args:
         url: Address of the server.
@@ -186,16 +196,30 @@ def connected(url: str) -> Iterator[psycopg.Connection]:
 
     Raises:
         PostgresUnreachable: The server cannot be reached, or went away inside; transient.
+        PostgresBusy: A deadlock, a lock or too many connections were in the way; transient.
+        PostgresRefused: Its disk is full, or another limit of it is reached.
     """
     try:
         with psycopg.connect(url, connect_timeout=int(_PROBE_SECONDS)) as connection:
             yield connection
     except psycopg.OperationalError as error:
-        raise PostgresUnreachable(
-            what=f"PostgreSQL does not answer, or went away: {str(error).strip().splitlines()[0]}",
-            where=without_password(url),
-            next_step="see whether it runs: blogdata status postgres; what was not committed is not there",
-        ) from error
+        raise _named(error, url) from error
+
+
+def _named(error: psycopg.OperationalError, url: str) -> PlatformError:
+    code, where, said = error.sqlstate or "", without_password(url), str(error).strip().partition("\n")[0]
+    if not code or code.startswith(("08", "57P")):  # What the client itself finds out has none.
+        step = "see whether it runs: blogdata status postgres; what was not committed is not there"
+        said = f"PostgreSQL does not answer, or went away: {said}"
+        return PostgresUnreachable(what=said, where=where, next_step=step)
+    if code.startswith("40") or code in ("53300", "55P03"):
+        step = "nothing of it was committed; it is retried, or run it again"
+        return PostgresBusy(what=f"PostgreSQL is busy with others: {said}", where=where, next_step=step)
+    what, mend = "PostgreSQL could not do it", f"its log says more of {code}; mend that"
+    if code == "53100":
+        what, mend = "the disk of PostgreSQL is full", "free space for it"
+    step = f"nothing of it was committed; {mend}, then: blogdata run"
+    return PostgresRefused(what=f"{what}: {said}", where=where, next_step=step)
 
 
 def without_password(url: str) -> str:

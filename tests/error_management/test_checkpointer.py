@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 import zlib
 from dataclasses import replace
@@ -147,6 +148,15 @@ def test_a_new_checkpoint_is_made_on_demand_and_the_old_one_is_kept(tmp_path: Pa
     assert (made.number, made.identity) == (2, None)
     assert open_checkpoint(tmp_path, changed) == made
     assert [checkpoint.number for checkpoint in checkpoints(tmp_path, "visits")] == [1, 2]
+
+
+def test_a_copy_that_a_person_keeps_beside_a_checkpoint_is_none(tmp_path: Path) -> None:
+    kept = used(open_checkpoint(tmp_path, SPEC), 1, committed=1)
+    for name in ("v1.bak", "v", "v01", "vold"):
+        shutil.copytree(kept.folder, kept.folder.with_name(name))
+    assert checkpoints(tmp_path) == [kept]
+    assert open_checkpoint(tmp_path, SPEC) == kept
+    assert open_checkpoint(tmp_path, SPEC, renew=True).number == 2
 
 
 DAMAGE = {

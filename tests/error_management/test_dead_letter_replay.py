@@ -10,7 +10,7 @@ import pytest
 
 from patterns.core.partitions import Grain
 from patterns.error_management import dead_letter_replay as replays
-from patterns.error_management.dead_letter_replay import Correction, HourIncomplete, ReplayRefused
+from patterns.error_management.dead_letter_replay import Correction, CorrectionAwaited, HourIncomplete, ReplayRefused
 from patterns.ingestion.readiness_marker import late_files, scan
 from patterns.ingestion.whole_files import write_whole
 
@@ -54,6 +54,36 @@ def test_replaying_twice_lands_the_same_and_a_better_correction_replaces_it(land
     better = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"w"}')
     replays.land([better], DEAD, landing)
     assert list(landed(landing).values()) == [b'{"visit_id":"w"}\n']
+
+
+@pytest.mark.parametrize("name", ["visits-0000.json", "access.log"])
+def test_of_corrections_of_one_line_the_last_one_lands_however_often_they_are_landed(landing: Path, name: str) -> None:
+    file = (landing / FILE).with_name(name)
+    file.touch()
+    position = (str(file.relative_to(landing)), 17)
+    lines = [
+        json.dumps({"source_file": position[0], "source_offset": 17, "payload": payload}).encode()
+        for payload in ("worse", "better", "better")
+    ]
+    given = [Correction(source_file=position[0], source_offset=17, payload=text) for text in ("worse", "better")]
+    (better,) = replays.read(lines, "corrections.jsonl")
+    assert better == given[-1]
+    results = [replays.land(corrections, [position], landing) for corrections in (given, [better], given)]
+    assert [len(result.landed) for result in results] == [1, 0, 0]
+    assert landed(landing) == {results[0].files[0]: b"better\n"}
+
+
+def test_a_correction_that_a_stream_awaits_is_not_replaced_and_nothing_is_landed(landing: Path) -> None:
+    (file,) = replays.land([CORRECTION], DEAD, landing).files
+    awaited = [str(landing / file)]
+    before = landed(landing)
+    better = Correction(source_file=FILE, source_offset=17, payload="{}")
+    with pytest.raises(CorrectionAwaited, match="blogdata stream --once"):
+        replays.land([OTHER, better], DEAD, landing, awaited=lambda: awaited)
+    assert landed(landing) == before
+    # Itself again, and what replaces nothing, take nothing away from the stream.
+    assert len(replays.land([OTHER, CORRECTION], DEAD, landing, awaited=lambda: awaited).landed) == 1
+    assert replays.land([better], DEAD, landing, awaited=tuple).landed
 
 
 def test_what_is_no_dead_letter_is_refused_and_nothing_is_landed(landing: Path) -> None:

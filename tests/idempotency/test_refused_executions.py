@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import functions as F
 
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
 from orchestration.step import FOLLOWED, Delivery
 from patterns.core.commit import Account
-from patterns.core.errors import PlatformError
 from patterns.core.store_faults import DataFileDamaged
 from patterns.quality.write_faults import (
     AmbiguousChange,
@@ -44,6 +44,10 @@ def with_a_lost_file(table: Table) -> Any:
     return delivery
 
 
+def overflowing(table: Table) -> Any:
+    return table.frame([("A", "new", False)]).withColumn("says", F.expr("CAST(length(says) + 2147483647 AS STRING)"))
+
+
 @pytest.mark.matrix(4)
 @pytest.mark.parametrize(
     ("delivery", "error"),
@@ -55,11 +59,18 @@ def with_a_lost_file(table: Table) -> Any:
             SchemaMismatch,
         ),
         (with_a_lost_file, DataFileDamaged),
+        (overflowing, ArithmeticException),
     ],
-    ids=["two changes of a row", "a row without a key", "a value of another type", "a lost file"],
+    ids=[
+        "two changes of a row",
+        "a row without a key",
+        "a value of another type",
+        "a lost file",
+        "what nobody foresaw",
+    ],
 )
 def test_whatever_ends_a_merge_for_good_leaves_the_table_as_it_was_before_the_restoration(
-    daily: Table, delivery: Callable[[Table], Any], error: type[PlatformError]
+    daily: Table, delivery: Callable[[Table], Any], error: type[Exception]
 ) -> None:
     before, versions = daily.rows(), daily.versions()
     with pytest.raises(error):
@@ -86,6 +97,25 @@ def test_after_a_transient_error_the_restored_table_is_what_the_retry_goes_on_wi
         daily.execute(DAYS[2], changes=contended, run="contended")
     assert daily.gone() == list(DAYS[2:])
     daily.execute(DAYS[2], run="contended")
+    assert daily.operations()[5:] == ["RESTORE", "MERGE"]
+
+
+def test_after_a_computation_broke_the_table_is_as_it_was_before_the_restoration(daily: Table) -> None:
+    before, versions = daily.rows(), daily.versions()
+    with pytest.raises(ZeroDivisionError):
+        daily.execute(DAYS[2], changes=lambda _: 1 // 0)
+    assert (daily.rows(), daily.versions(), daily.gone(), daily.problems()) == (before, versions, [], [])
+
+
+def test_after_the_server_was_lost_the_restored_table_is_what_the_retry_goes_on_with(daily: Table) -> None:
+    def lose(_: Any) -> Any:
+        raise PySparkException("Socket closed")
+
+    losing = step(daily.spark, daily.root, daily.contract, DAYS[2], run="lost", accepted=[FOLLOWED])
+    with pytest.raises(PySparkException, match="Socket closed"):
+        losing.merge_in_order(lambda _: Delivery(rows=lose, account=Account(rows_in=1)))
+    assert (daily.operations()[5:], daily.gone()) == (["RESTORE"], list(DAYS[2:]))
+    daily.execute(DAYS[2], run="lost")
     assert daily.operations()[5:] == ["RESTORE", "MERGE"]
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from patterns.core.store_faults import DataFileDamaged, LandedFileUnreadable, LandedFileVanished, store_faults
 from patterns.ingestion.landed_lines import LandedSize, measure, measure_all, read
 
 NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
@@ -114,10 +115,61 @@ def test_a_torn_gzip_file_is_an_error_and_no_short_file(spark: Any, landing: Pat
     whole = gzip.compress(b"".join(b"line %d\n" % number for number in range(10_000)))
     torn = landing / "a.json.gz"
     torn.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(EOFError):
-        measure(torn)
-    with pytest.raises(Exception, match="EOF"):
-        read(spark, landing.parents[2], [torn]).collect()
+    for attempt in (lambda: measure(torn), read(spark, landing.parents[2], [torn]).collect):
+        with pytest.raises(LandedFileUnreadable, match="landed again") as told, store_faults("bronze.visits"):
+            attempt()
+        assert (told.value.where, told.value.transient) == (str(torn), False)
+
+
+def test_a_garbled_file_and_what_cannot_be_opened_are_named(landing: Path) -> None:
+    packed = bytearray(gzip.compress(bytes(range(256)) * 99))
+    packed[12:40] = b"\xff" * 28
+    (landing / "a.json.gz").write_bytes(packed)
+    (landing / "b.json.gz").write_bytes(b"no gzip")
+    (landing / "c.json").mkdir()
+    for file in sorted(landing.iterdir()):
+        with pytest.raises(LandedFileUnreadable) as told:
+            measure_all([file])
+        assert told.value.where == str(file)
+
+
+def test_a_file_that_may_not_be_read_is_named(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = land(landing, "a.json", b"1\n")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(file))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(LandedFileUnreadable, match="Permission denied") as told, store_faults("bronze.visits"):
+        measure(file)
+    assert told.value.where == str(file)
+    assert "make it readable" in told.value.next_step
+
+
+@pytest.mark.parametrize("engine", [True, False])
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_file_that_is_taken_away_is_named_and_the_step_tried_again(
+    spark: Any, tmp_path: Path, engine: bool, planned: bool
+) -> None:
+    folder = tmp_path / "my é+%20" / "visits" / "date=2026-01-05" / "hour=03"
+    folder.mkdir(parents=True)
+    file = land(folder, "a.json", b"1\n")
+    frame = read(spark, folder.parents[2], [file], engine=engine)
+    if planned:
+        assert frame.columns
+    file.unlink()
+    with pytest.raises(LandedFileVanished) as measured:
+        measure_all([file])
+    with pytest.raises(LandedFileVanished) as told, store_faults("bronze.visits"):
+        frame.collect()
+    assert {error.value.where for error in (measured, told)} == {str(file)}
+    assert told.value.transient
+
+
+def test_a_lost_data_file_of_a_table_is_not_taken_for_a_landed_one() -> None:
+    said = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///lake/date=1/part-0.parquet. "
+    with pytest.raises(DataFileDamaged, match="blogdata repair"), store_faults("gold.pages"):
+        raise RuntimeError(said)
 
 
 @settings(deadline=None)

@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 import oracle
 from blogdata.main import app
+from lineage import worker
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
+from lineage.phases import Hold
 from oracle import OracleTruth
 
 LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
@@ -195,6 +197,47 @@ def test_hours_whose_visits_a_late_line_joins_or_parts_run_again_and_no_others(d
     assert ran(versions) == {"2026-01-05T12", "2026-01-05T13"}
     assert ids()["/g"] == before["/e"]
     assert deployment.problems() == []
+
+
+def test_an_hour_that_loses_its_last_page_view_gives_the_visit_it_began_to_the_next_hour(deploy: Deploy) -> None:
+    deployment = deploy("vanished")
+    first = deployment.land("2026-01-05T10", [view("10:50", "/a")], name="one.log")
+    deployment.land("2026-01-05T10", [view("10:55", "/a.css")], name="other.log")
+    deployment.land("2026-01-05T11", [view("11:05", "/b")], name="access.log")
+    assert deployment.run().problems == []
+    before = dict(deployment.rows("silver.visits", "page", "visit_id"))
+    assert before["/a"] == before["/b"]
+    first.unlink()
+    assert deployment.run().problems == []
+    after = deployment.contents()
+    assert dict(deployment.rows("silver.visits", "page", "visit_id")).keys() == {"/b"}
+    assert deployment.rows("silver.visits", "visit_id") != [before["/b"]]
+    assert deployment.run(hours=("2026-01-05T10", "2026-01-05T11"), select=["silver.visits"]).problems == []
+    assert deployment.contents() == after
+
+
+@pytest.mark.campaign
+def test_an_hour_computed_before_a_late_line_came_and_published_after_it_runs_again(
+    deploy: Deploy, tmp_path: Path
+) -> None:
+    deployment = deploy("overtaken")
+    deployment.land("2026-01-05T10", [view("10:20", "/a")], name="access.log")
+    deployment.land("2026-01-05T11", [view("11:05", "/b")], name="access.log")
+    assert deployment.run().problems == []
+    hold = Hold(tmp_path / "hold", "silver.visits", "written").prepare()
+    slow = worker.start(deployment, tmp_path / "hold", "silver.visits", "written", "2026-01-05T11")
+    try:
+        hold.reached("written", lambda: slow.working)
+        deployment.land("2026-01-05T10", [view("10:45", "/late")], name="other.log")
+        late = ("bronze.visits", "silver.visits")
+        assert deployment.run(hours=("2026-01-05T10", "2026-01-05T10"), select=late).problems == []
+    finally:
+        hold.release()
+    assert slow.problems() == []
+    assert len(set(deployment.rows("silver.visits", "visit_id"))) == 2
+    assert deployment.run().problems == []
+    assert len(set(deployment.rows("silver.visits", "visit_id"))) == 1
+    assert deployment.run().runs == 0
 
 
 @pytest.mark.campaign

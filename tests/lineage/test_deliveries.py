@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from assets import plan
 from blogdata.main import main
 from blogdata.pipeline import Pipeline
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from patterns.core.commit import WHOLE_TABLE
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction
 from quality.contracts import CONTRACTS
@@ -96,6 +98,25 @@ def test_devices_are_not_removed_because_a_column_was_renamed(deploy: Deploy) ->
     assert len(made.rows("silver.devices", "full_name")) == 3
     assert accepted(made, "silver.devices") == []
     assert made.rows("silver.devices", "full_name") == []
+
+
+def test_a_delivery_that_was_moved_aside_and_one_of_a_day_to_come_are_not_taken_for_the_newest(deploy: Deploy) -> None:
+    made = deploy("strange-devices")
+    # By its name each of them would be the newest one.
+    for strange in ("2026-01-05.bad", "2026-1-6", "2099-01-01", "9999-12-31"):
+        deliver(made, f"devices/date={strange}/devices.csv", DEVICES[:2])
+        deliver(made, f"users/date={strange}/users.json", USERS[:1])
+    (problem, *_) = made.replay("bronze.devices", WHOLE_TABLE).problems
+    assert "no complete delivery of devices has landed" in problem
+    deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
+    deliver(made, "users/date=2026-01-05/users.json", USERS)
+    assert made.run().problems == []
+    assert sorted(made.rows("silver.devices", "full_name")) == ["One", "Three", "Two"]
+    assert made.published("bronze.devices")[WHOLE_TABLE].landed.startswith("2026-01-05:")
+    assert list(made.published("bronze.users")) == ["2026-01-05"]
+    assert plan.outstanding(made.landing, made.events).runs == []
+    assert made.run().runs == 0, "nothing is asked for again"
+    assert made.problems() == []
 
 
 @pytest.mark.campaign

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
+import dagster as dg
 import psycopg
 import pytest
 
+from assets.plan import STAGES
 from assets.serving.daily_stats import DATASET, SERVED
+from blogdata.pipeline import Pipeline
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from orchestration.replay_planner import Stage
 from patterns.core import companions
 from services.config import PostgresSettings
 
@@ -80,6 +85,36 @@ def test_a_day_is_served_once_again_when_it_changes_and_whole_or_not_at_all(serv
         connection.execute("ALTER TABLE serving.page_stats ALTER page TYPE text")
     assert serving.run().problems == []
     assert shown(serving) == {"page_stats": {HOUR[:10]: 3}, "referral_stats": {HOUR[:10]: 3}}
+
+
+def test_a_refused_day_keeps_neither_later_days_nor_the_last_stage_waiting(
+    serving: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = "2026-01-08T10"
+    serving.land(later, [event("10:05", "/\0", event_time=f"{later}:05:00Z")])
+    stages: list[str] = []
+    run = Pipeline._stage
+
+    def stage(self: Pipeline, instance: dg.DagsterInstance, which: Stage, *more: Any) -> None:
+        stages.append(which.name)
+        run(self, instance, which, *more)
+
+    monkeypatch.setattr(Pipeline, "_stage", stage)
+    assert serving.run().problems == []
+    with psycopg.connect(serving.settings.postgres.url or "") as connection:
+        assert ("/\u2400",) in connection.execute("SELECT page FROM serving.page_stats").fetchall()
+        connection.execute("TRUNCATE serving.page_stats, serving.referral_stats, serving.publications")
+        connection.execute(f"ALTER TABLE serving.page_stats ADD CHECK (event_date <> '{HOUR[:10]}')")
+    stages.clear()
+    refused = serving.run()
+    assert "violates check constraint" in " ".join(refused.problems)
+    assert shown(serving)["page_stats"] == {later[:10]: 1}
+    assert stages == [stage.name for stage in STAGES]
+
+    stages.clear()
+    lost = replace(serving.settings, postgres=PostgresSettings(url="postgresql://a:b@127.0.0.1:1/c"))
+    assert "does not answer" in " ".join(Deployment(settings=lost).run().problems)
+    assert stages == [stage.name for stage in STAGES]
 
 
 def test_conflicts_are_published_by_the_commit_of_their_visits(blog: Deployment) -> None:

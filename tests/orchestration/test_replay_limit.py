@@ -140,6 +140,8 @@ def test_a_span_is_run_and_a_deployment_broken_whatever_is_late(deployment: Depl
         ("2026-01-09..2026-01-11", ["2026-01-09", "2026-01-11"]),
         ("2026-01-31..2026-02-01, 2026-02-03", ["2026-01-31", "2026-02-03"]),
         ("2025-01-01..2026-01-05", [LATE, "2026-01-05"]),
+        ("2026-02-11..9999-12-31", ["2026-02-11", "2026-02-12"]),
+        ("0001-01-01..2026-01-05", [LATE, "2026-01-05"]),
     ],
 )
 def test_a_range_stands_for_what_lies_in_it(deployment: Deployment, partitions: str, found: Sequence[str]) -> None:

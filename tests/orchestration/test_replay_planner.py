@@ -312,6 +312,8 @@ def arrived(events: EventLog) -> dict[str, int]:
             Grain.HOUR,
             ["2026-01-05T22", "2026-01-05T23", "2026-01-06T00", "2026-01-06T01"],
         ),
+        ("9999-12-31T22..9999-12-31T23", Grain.HOUR, ["9999-12-31T22", "9999-12-31T23"]),
+        ("9999-12-20..9999-12-31", Grain.WEEK, ["9999-12-20", "9999-12-27"]),
     ],
 )
 def test_partitions_are_written_as_keys_ranges_and_longer_periods(text: str, grain: Grain, expected: list[str]) -> None:
@@ -322,6 +324,16 @@ def test_partitions_are_written_as_keys_ranges_and_longer_periods(text: str, gra
 def test_what_is_no_partition_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
         parse_keys(text, Grain.HOUR)
+
+
+def test_a_range_of_hours_without_an_end_is_not_listed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    bronze(lake, {H[1]: {H[1]: 1}, H[3]: {H[3]: 1}})
+    # Seventy million hours.
+    monkeypatch.setattr(plan, "parse_keys", None)
+    found = plan.named("bronze.visits", "2026-01-05T02..9999-12-31", Path(lake.root) / "landing", EventLog(lake))
+    assert found == [H[3]]
+    with pytest.raises(ConfigurationError, match=r"has no partition 2026-01-06T00\.\.9999-12-31T23"):
+        plan.named("bronze.visits", "2026-01-06..9999-12-31", Path(lake.root) / "landing", EventLog(lake))
 
 
 def test_a_range_that_runs_backwards_is_refused() -> None:

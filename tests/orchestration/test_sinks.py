@@ -168,6 +168,21 @@ def test_a_refused_row_fails_the_check_at_once_and_leaves_what_was_served(shop: 
     assert shop.shown() == {SALES: [MONDAY], RETURNS: [MONDAY]}
 
 
+def test_days_that_are_refused_keep_no_other_day_waiting_and_all_of_them_are_named(shop: Shop) -> None:
+    shop.publish(*DAYS)
+    assert shop.run(MONDAY, MONDAY).success
+    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+        connection.execute(f"ALTER TABLE {shop.schema}.returns ADD CHECK (day <> '{TUESDAY}')")
+    result = shop.run(TUESDAY, WEDNESDAY)
+    assert (result.success, checks(result)) == (False, [False])
+    assert shop.shown() == {SALES: [MONDAY, WEDNESDAY], RETURNS: [MONDAY, WEDNESDAY]}
+    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+        connection.execute(f"ALTER TABLE {shop.schema}.sales ADD CHECK (day <> '{WEDNESDAY}') NOT VALID")
+    shop.publish(WEDNESDAY)
+    (failed,) = shop.run(TUESDAY, WEDNESDAY).filter_events(lambda event: event.is_step_failure)
+    assert f"{TUESDAY}, {WEDNESDAY}" in str(failed.step_failure_data)
+
+
 def test_the_days_of_a_lake_that_was_built_anew_are_stale_until_they_are_served(shop: Shop) -> None:
     for _ in range(3):
         shop.publish(MONDAY, TUESDAY)

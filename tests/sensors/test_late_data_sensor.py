@@ -155,12 +155,17 @@ def test_more_late_rows_after_a_failed_run_ask_for_the_hour_at_once(
 
 
 def test_hours_that_a_late_line_outdated_run_again_under_a_key_of_their_own(settled: LakeResource, tick: Any) -> None:
-    read = settled.lake.version("bronze.visits")
-    assert read is not None
-    by = silver(settled.lake, {"2026-01-05T02": 10}, read=read, outdates={"2026-01-05T02": ["2026-01-05T03"]})
+    before = settled.lake.version("bronze.visits")
+    assert before is not None
+    read = bronze(settled.lake, {"2026-01-05T04": {"2026-01-05T02": 1}})
+    late = {"2026-01-05T02": 11, "2026-01-05T04": 0}
+    by = silver(settled.lake, late, read=read, outdates={"2026-01-05T02": ["2026-01-05T03"]})
     (request,) = tick(late_data).run_requests
     assert request.tags["dagster/partition"] == "2026-01-05T03"
     assert f"outdated by version {by}" in request.run_key
+    # Published later, and computed from what had arrived before.
+    silver(settled.lake, {"2026-01-05T03": 10}, read=before)
+    assert hours(tick(late_data)) == ["2026-01-05T03"]
     silver(settled.lake, {"2026-01-05T03": 10}, read=read)
     assert not hours(tick(late_data))
 

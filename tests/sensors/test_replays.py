@@ -142,12 +142,27 @@ def test_what_does_not_exist_is_refused(
         ask(lake, instance, **config)
 
 
-def test_a_run_that_failed_holds_its_replay_and_is_named(
-    lake: LakeResource, instance: dg.DagsterInstance, tick: Any
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (dg.DagsterRunStatus.FAILURE, "failed; mend it and run that one again"),
+        (dg.DagsterRunStatus.CANCELED, "was canceled; run that one again"),
+    ],
+    ids=["failed", "canceled"],
+)
+def test_a_run_that_ended_badly_holds_its_replay_and_is_named(
+    lake: LakeResource,
+    instance: dg.DagsterInstance,
+    tick: Any,
+    capsys: pytest.CaptureFixture[str],
+    status: dg.DagsterRunStatus,
+    told: str,
 ) -> None:
     ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     (request,) = tick(replay_runs).run_requests
     tags = {TAG: request.tags[TAG], "dagster/run_key": request.run_key}
-    instance.add_run(dg.DagsterRun(job_name="__ASSET_JOB", status=dg.DagsterRunStatus.FAILURE, tags=tags))
+    run = instance.add_run(dg.DagsterRun(job_name="__ASSET_JOB", status=status, tags=tags))
+    capsys.readouterr()
     again = tick(replay_runs)
     assert [one.run_key for one in again.run_requests] == [request.run_key], "Dagster knows the key, and starts nothing"
+    assert f"the replay of silver.visits waits: its run {run.run_id} {told}" in capsys.readouterr().err

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from blogdata.land_commands import app
 from patterns.core.errors import ConfigurationError
+from patterns.error_management.checkpointer import StreamSpec, open_checkpoint
+from patterns.error_management.dead_letter_replay import CorrectionAwaited
 from patterns.ingestion.whole_files import SourceMissing
 from simulator.landing import LandingOccupied
 
@@ -78,3 +82,35 @@ def test_logs_are_landed_once_each_and_a_missing_file_is_refused(tmp_path: Path)
 @pytest.mark.parametrize("command", ["simulate", "logs"])
 def test_every_command_has_help(command: str) -> None:
     assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+
+
+def test_a_better_correction_waits_until_the_stream_has_done_its_batch_with_the_first_one(tmp_path: Path) -> None:
+    dead = tmp_path / "landing" / "visits" / "date=2026-01-05" / "hour=09" / "visits.json"
+    dead.parent.mkdir(parents=True)
+    dead.write_text("{")
+    dead.with_name("_SUCCESS").touch()
+    position = {"source_file": str(dead.relative_to(tmp_path / "landing")), "source_offset": 0}
+    letters = pa.table({name: [value] for name, value in {"arrival_hour": "2026-01-05T09", **position}.items()})
+    write_deltalake(str(tmp_path / "lake" / "bronze" / "dead_letters"), letters, mode="overwrite")
+
+    def correct(page: str) -> BaseException | None:
+        file = tmp_path / "corrections.jsonl"
+        file.write_text(json.dumps({**position, "payload": {"event_time": "2026-01-05T09:06:00Z", "page": page}}))
+        return CliRunner().invoke(app, ["replay", str(file)], env={"BLOGDATA_HOME": str(tmp_path)}).exception
+
+    assert correct("/first") is None
+    (first,) = dead.parent.glob("replay-*")
+    notes = Path(open_checkpoint(tmp_path / "checkpoints", StreamSpec(name="visits")).location)
+    for name, text in {
+        "metadata": '{"id":"0a1b2c3d-0000-4000-8000-000000000000"}',
+        "offsets/0": 'v1\n{"batchTimestampMs":0}\n{"logOffset":0}',
+        "sources/0/0": "v1\n" + json.dumps({"path": first.as_uri(), "timestamp": 0, "batchId": 0}),
+    }.items():
+        (notes / name).parent.mkdir(parents=True, exist_ok=True)
+        (notes / name).write_text(text)
+    assert isinstance(correct("/better"), CorrectionAwaited)
+    assert list(dead.parent.glob("replay-*")) == [first]
+    (notes / "commits").mkdir()
+    (notes / "commits" / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    assert correct("/better") is None
+    assert not first.exists()

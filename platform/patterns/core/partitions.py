@@ -92,12 +92,10 @@ def following(key: str, grain: Grain) -> str:
 
 def between(first: str, last: str, grain: Grain) -> tuple[str, ...]:
     """Give all keys from first to last, both included, in order."""
-    keys = []
-    key = first
-    while key <= last:
-        keys.append(key)
-        key = following(key, grain)
-    return tuple(keys)
+    # The calendar ends: nothing follows its last partition.
+    start, end = start_of(first, grain), start_of(last, grain)
+    count = (end - start) // grain.length + 1
+    return tuple(key_of(start + grain.length * index, grain) for index in range(count))
 
 
 def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
@@ -115,14 +113,27 @@ def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
     """
     keys: set[str] = set()
     for part in text.split(","):
-        first, dots, last = part.strip().partition("..")
-        begins, ends = _covered(first, grain)[0], _covered(last if dots else first, grain)[-1]
-        if ends < begins:
-            raise ConfigurationError(
-                what=f"'{part.strip()}' ends before it begins", where="partition", next_step=f"write {last}..{first}"
-            )
-        keys.update(between(begins, ends, grain))
+        keys.update(between(*ends_of(part, grain), grain))
     return tuple(sorted(keys))
+
+
+def ends_of(part: str, grain: Grain) -> tuple[str, str]:
+    """Give the first and the last partition of a key or a range that a person writes; these may lie far apart.
+
+    Args:
+        part: One of those that :func:`parse_keys` reads.
+        grain: Length of the partitions.
+
+    Raises:
+        ConfigurationError: A key is none, or the range ends before it begins.
+    """
+    first, dots, last = part.strip().partition("..")
+    begins, ends = _covered(first, grain)[0], _covered(last if dots else first, grain)[-1]
+    if ends < begins:
+        raise ConfigurationError(
+            what=f"'{part.strip()}' ends before it begins", where="partition", next_step=f"write {last}..{first}"
+        )
+    return begins, ends
 
 
 def _covered(key: str, grain: Grain) -> tuple[str, ...]:

@@ -1,14 +1,22 @@
-"""What a failing store does to tables, told as what a person can do about it."""
+"""What a failing store does to tables and to landed files, told as what a person can do about it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
+from urllib.parse import unquote
 
 from patterns.core.errors import DiskFull, PlatformError
 
 _FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|bin))""")
+_LANDED = re.compile(
+    r"(?:error while reading file|Path does not exist:) (file:(?://)?)?(/[^\n]*?/date=[^\n]*?)\.(?:\s|$)"
+)
+"""What Spark says of a file that lies in a folder of a landing zone; tables have theirs elsewhere, or as Parquet."""
+_OF_TABLES = (".parquet", ".bin")
+_GONE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "NoSuchFileException", "FileNotFoundException")
 _NOT_WRITABLE = ("Read-only file system", "ReadOnlyFilesystem", "Permission denied", "PermissionDenied")
 _FULL = ("No space left on device", "StorageFull", "Disk quota exceeded")
 _LOG = (
@@ -40,6 +48,16 @@ class LogDamaged(PlatformError):
 
 class DataFileDamaged(PlatformError):
     """A data file that the newest version of a table needs is gone, or is not what was written."""
+
+
+class LandedFileVanished(PlatformError):
+    """A landed file was taken away after it was listed and before it was read."""
+
+    transient: ClassVar[bool] = True
+
+
+class LandedFileUnreadable(PlatformError):
+    """A landed file is torn, garbled, or may not be read."""
 
 
 @contextmanager
@@ -75,6 +93,10 @@ def explained(text: str, where: str) -> PlatformError | None:
     """
     if any(sign in text for sign in _FULL):
         return DiskFull(where)
+    if landed := landed_file_in(text):
+        # Java says "not found" of what it may not open, too.
+        gone = "Permission denied" not in text and any(sign in text for sign in _GONE)
+        return landed_vanished(landed) if gone else landed_unreadable(landed, "Spark cannot read it")
     if any(sign in text for sign in _NOT_WRITABLE) or "DELTA_CANNOT_CREATE_LOG_PATH" in text:
         return StoreNotWritable(
             what="the store takes no writes: it is mounted read-only, or belongs to another user",
@@ -108,6 +130,44 @@ def log_damaged(where: str, file: str) -> LogDamaged:
         next_step="blogdata repair finds it, and goes back to what the rest of the log tells; earlier versions can "
         'be read meanwhile, as in: blogdata sql "SELECT ..." --as-of TIME',
     )
+
+
+def landed_vanished(file: str) -> LandedFileVanished:
+    """Tell what to do about a landed file that was there a moment ago.
+
+    Args:
+        file: Its path.
+    """
+    return LandedFileVanished(
+        what="a landed file was taken away while it was about to be read",
+        where=file,
+        next_step="nothing was published of its partition; it is retried with what has landed then, or run it again; "
+        "if the file belongs there, put it back first",
+    )
+
+
+def landed_unreadable(file: str, why: str) -> LandedFileUnreadable:
+    """Tell what to do about a landed file that is there and cannot be read to its end.
+
+    Args:
+        file: Its path.
+        why: What whoever read it says.
+    """
+    return LandedFileUnreadable(
+        what=f"a landed file cannot be read to its end: {why}",
+        where=file,
+        next_step="nothing was published of its partition; have the file landed again, whole, or make it readable for "
+        "the user who runs this, then run it again",
+    )
+
+
+def landed_file_in(text: str) -> str:
+    """Give the path of the landed file that Spark could not read; empty when its error is about something else."""
+    found = _LANDED.search(text)
+    if found is None or "/_delta_log/" in found[2] or found[2].endswith(_OF_TABLES):
+        return ""
+    # As an address (three slashes) it is percent-encoded, as a path it is not.
+    return unquote(found[2]) if found[1] == "file://" else found[2]
 
 
 def file_in(text: str) -> str:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -43,6 +44,7 @@ OFFSETS_DDL = (
 """The columns of :data:`STREAM_OFFSETS`: one row per batch that Spark still remembers, and source."""
 _SPEC = "stream.json"
 _QUERY = "query"
+_NUMBERED = re.compile(r"v([1-9][0-9]*)")
 
 
 class IncompatibleCheckpoint(PlatformError):
@@ -288,8 +290,10 @@ def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
         stream: Only those of one stream.
     """
     found = [
-        Checkpoint(stream=file.parent.parent.name, number=int(file.parent.name[1:]), folder=file.parent)
+        Checkpoint(stream=file.parent.parent.name, number=int(named[1]), folder=file.parent)
         for file in root.glob(f"*/v*/{_SPEC}")
+        # A person may keep a copy beside it, like `v1.bak`.
+        if (named := _NUMBERED.fullmatch(file.parent.name))
     ]
     kept = [checkpoint for checkpoint in found if stream in (None, checkpoint.stream)]
     return sorted(kept, key=lambda checkpoint: (checkpoint.stream, checkpoint.number))

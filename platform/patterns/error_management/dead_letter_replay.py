@@ -2,8 +2,8 @@
 
 The correction is a landed file of its own, named after the position of the dead letter, so that replaying
 twice, or with a better correction, replaces the file instead of adding a row. Its name tells what it says, too: a
-stream reads no name twice. It is read like anything that was landed, and every row that comes of it says by its
-`source_file` that it was replayed.
+stream reads no name twice, and what it has planned a batch with is not replaced before that is done. It is read like
+anything that was landed, and every row that comes of it says by its `source_file` that it was replayed.
 
 The trap: an hour whose landed files are gone. Bronze is made of what is landed; a correction alone would be all of it.
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,10 @@ class ReplayRefused(PlatformError):
 
 class HourIncomplete(ReplayRefused):
     """The landing zone does not have the hour of a dead letter any more, or not as complete; nothing was landed."""
+
+
+class CorrectionAwaited(ReplayRefused):
+    """A stream has planned a batch with the file that a better correction would replace; nothing was landed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +92,9 @@ def read(lines: Iterable[bytes], where: str) -> list[Correction]:
         lines: In UTF-8.
         where: What they are read from, for people.
 
+    Returns:
+        One for each position: a better one is written below the one that it replaces.
+
     Raises:
         ReplayRefused: A line is not one.
     """
@@ -127,18 +134,26 @@ def read(lines: Iterable[bytes], where: str) -> list[Correction]:
                 what=f"the payload of line {number} has a line break", where=where, next_step="write it as one line"
             )
         corrections.append(correction)
-    return corrections
+    return _last_ones(corrections)
 
 
-def land(corrections: Sequence[Correction], dead: Iterable[Position], landing: Path) -> Replay:
+def land(
+    corrections: Sequence[Correction],
+    dead: Iterable[Position],
+    landing: Path,
+    *,
+    awaited: Callable[[], Collection[str]] = tuple,
+) -> Replay:
     """Land corrections in the hours of their dead letters, unless one of them is refused.
 
     Cut off in its middle it has landed some of them, each file whole; the same corrections again land the others.
 
     Args:
-        corrections: What to replay.
+        corrections: What to replay; of those of one position the last one counts.
         dead: Positions of the dead letters there are.
         landing: The landing zone.
+        awaited: Gives the paths of the files that a stream has planned a batch with and not done it; asked only when a
+            file would be replaced.
 
     Returns:
         What was landed; the same corrections again land the same files.
@@ -146,7 +161,9 @@ def land(corrections: Sequence[Correction], dead: Iterable[Position], landing: P
     Raises:
         ReplayRefused: A position is not that of a dead letter.
         HourIncomplete: The file of a dead letter is not there any more, or its hour is not flagged as complete.
+        CorrectionAwaited: A file that would be replaced is awaited.
     """
+    corrections = _last_ones(corrections)
     unknown = sorted({correction.position for correction in corrections} - set(dead))
     if unknown:
         raise ReplayRefused(
@@ -162,6 +179,7 @@ def land(corrections: Sequence[Correction], dead: Iterable[Position], landing: P
         for place, content in contents.items()
         if not (landing / place).is_file() or (landing / place).read_bytes() != content
     }
+    _require_unawaited([landing / place for place in changed], awaited)
     for place, content in changed.items():
         _write(landing / place, content)
     for folder in sorted({(landing / place).parent for place in contents}):
@@ -172,6 +190,24 @@ def land(corrections: Sequence[Correction], dead: Iterable[Position], landing: P
         ):
             mark(folder)
     return Replay(files=tuple(contents), landed=tuple(changed))
+
+
+def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:
+    """Keep one of each position: two would take each other's place, as names tell payloads apart."""
+    return list({correction.position: correction for correction in corrections}.values())
+
+
+def _require_unawaited(files: Iterable[Path], awaited: Callable[[], Collection[str]]) -> None:
+    replaced = {str(earlier) for file in files for earlier in _earlier(file) if earlier != file}
+    needed = sorted(replaced.intersection(awaited())) if replaced else []
+    if needed:
+        raise CorrectionAwaited(
+            what=f"{len(needed)} earlier correction(s) belong to a batch that the stream has planned and not done, "
+            "and would be gone from it",
+            where=needed[0],
+            next_step="nothing was landed; let the stream finish its batch: blogdata stream --once (where too many "
+            "dead letters stop it: --accept dead_letters), then land the corrections again",
+        )
 
 
 def _require_hours(corrections: Iterable[Correction], landing: Path) -> None:
@@ -209,10 +245,14 @@ def _stem(position: Position) -> str:
     return REPLAY_PREFIX + hashlib.sha256(f"{position[0]}:{position[1]}".encode()).hexdigest()[:16]
 
 
+def _earlier(file: Path) -> Iterator[Path]:
+    """Give what is landed for the position of a correction's file, itself included."""
+    return file.parent.glob(f"{file.name[: len(_stem(('', 0)))]}*{file.suffix}")
+
+
 def _write(file: Path, content: bytes) -> None:
     """Write a correction; the one before it becomes it, so that at no moment there are two, or none."""
-    stem = file.name[: len(_stem(("", 0)))]
-    for earlier in file.parent.glob(f"{stem}*{file.suffix}"):
+    for earlier in _earlier(file):
         write_whole(earlier, content)
         earlier.replace(file)
     if not file.exists():

@@ -9,9 +9,10 @@ execution time -> table version, the pattern's state table, is derived from thes
 other one begins by a restoration to the version before the first merge that must not be seen: its own earlier one, or
 that of the next later execution. It is a commit of its own, audited: the table must have the rows again that it had.
 Then the execution is merged, and after it the later ones, in their order (:func:`due`); a crash at any moment leaves
-them known as not contained, and the next run goes on. A merge that fails for good, by its audit, a constraint or a lost
-file of its input, is not the end of what was there: the table is taken back to what it was before the restoration,
-whichever attempt, run or earlier day has made that one; what was merged since is known as not contained.
+them known as not contained, and the next run goes on. A merge that fails for good, by its audit, a constraint, a lost
+file of its input or something that nobody foresaw, is not the end of what was there: the table is taken back to what it
+was before the restoration, whichever attempt, run or earlier day has made that one; what was merged since is known as
+not contained.
 
 The trap: to restore the version that the previous execution has made. What was done in between, a compaction for
 instance, is lost then; the version to restore is that of the execution's own merge, less one. And a
@@ -97,6 +98,7 @@ def execute(
     provenance: Provenance,
     *,
     deleted: str | None = DELETED,
+    lost: Callable[[Exception], bool] = lambda _: False,
 ) -> Commit:
     """Merge the changes of one execution into the table as the executions before it have left it.
 
@@ -108,6 +110,7 @@ def execute(
         changes: From the table as it is before the execution to the changes, as for `merge`.
         provenance: Inputs and accounts; they are about the table as the execution leaves it.
         deleted: As for `merge`.
+        lost: Tells of an error without a type of ours whether the server went away, so that a retry can help.
 
     Returns:
         The commit of the merge; ``repeated`` when this run has made it before and the table still contains it.
@@ -117,8 +120,9 @@ def execute(
         ConfigurationError: The contract says nothing of executions.
         VersionVacuumed: The version to restore is not there any more.
         ConcurrentWrite: Another run changed the table meanwhile; transient.
-        PlatformError: As :func:`merge`; a table that had been restored, and does not have its latest execution again,
-            is as it was before that, unless the error is transient: whoever tries again goes on with what is there.
+        PlatformError: As :func:`merge`. After this error or any other, a table that had been restored, and does not
+            have its latest execution again, is as it was before that, unless the error is transient or the server was
+            lost: whoever tries again goes on with what is there.
     """
     contract, lake = target.contract, target.lake
     if contract.executed is None:
@@ -144,8 +148,9 @@ def execute(
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))
         return merge(changes(before), target, said, deleted=deleted, at=onto)
-    except PlatformError as error:
-        if not error.transient:
+    except Exception as error:
+        passing = error.transient if isinstance(error, PlatformError) else lost(error)
+        if not passing:
             _bring_back(spark, target, events, period)
         raise
 

@@ -8,6 +8,11 @@ batch is served when all of its tables are: where one of them lacks its line, be
 lines, all are served anew. Versions are compared within one table, told by its id: those of a table that was built anew
 begin again, and replace whatever its predecessor has served.
 
+Any text can be served. PostgreSQL has no NUL in a text: it is served as U+2400 (SYMBOL FOR NULL). So that two texts
+never become one, a U+2400 that was there is served with a U+241B (SYMBOL FOR ESCAPE) before it, and a U+241B twice. Nor
+does it have index entries of more than 2704 bytes: where texts are part of a key, besides the partition, their SHA-256
+stands for them in a unique index, instead of a primary key. MD5 would not do: anybody can have two URLs of one MD5.
+
 The trap: transactions of single tasks. Each is all or nothing, and a job that is retried has committed some of them.
 """
 
@@ -37,6 +42,9 @@ _TYPES = {
     "TIMESTAMP": sql.SQL("timestamp with time zone"),
     "BINARY": sql.SQL("bytea"),
 }
+_TEXT = str.maketrans({"\0": "\u2400", "\u2400": "\u241b\u2400", "\u241b": "\u241b\u241b"})
+_TOO_MUCH = "54"
+"""Class of the SQLSTATEs of what exceeds a limit of the program: here a row."""
 
 
 class RowsRefused(PlatformError):
@@ -123,7 +131,8 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: Delivery) -> 
         RowsRefused: The database refused a row, or has not as many as the ledger says; nothing was served.
         SinkDrift: A table there has other columns than the contract.
         Overtaken: Newer versions are served already; transient.
-        psycopg.OperationalError: The database went away; a retry finds out whether the delivery was committed.
+        psycopg.OperationalError: The database went away, has no room or is busy; a retry finds out whether the delivery
+            was committed.
     """
     try:
         with connection.transaction():
@@ -138,9 +147,9 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: Delivery) -> 
             for part in delivery.parts:
                 _audit(connection, schema, delivery, part)
                 _record(connection, schema, delivery, part)
-    except psycopg.OperationalError:
-        raise
     except psycopg.DatabaseError as error:
+        if isinstance(error, psycopg.OperationalError) and not (error.sqlstate or "").startswith(_TOO_MUCH):
+            raise
         raise RowsRefused(
             what=f"PostgreSQL refused the delivery: {' '.join(str(error).split())[:300]}",
             where=f"{schema}, {delivery.batch_id}",
@@ -190,6 +199,7 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
                 where=f"{schema}.{contract.name}",
                 next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: all is then served anew",
             )
+        _enforce_key(connection, schema, contract)
 
 
 def _columns(connection: psycopg.Connection, schema: str, table: str) -> set[str]:
@@ -202,15 +212,46 @@ def _create(connection: psycopg.Connection, schema: str, contract: Contract) -> 
         sql.SQL("{} {} {}").format(
             sql.Identifier(column.name),
             _TYPES[column.type],
-            sql.SQL("") if column.nullable else sql.SQL("NOT NULL"),
+            sql.SQL("") if column.nullable and column.name not in contract.key else sql.SQL("NOT NULL"),
         )
         for column in contract.columns
     ]
-    if contract.key:
+    if contract.key and not _texts(contract):
         key = sql.SQL(", ").join(map(sql.Identifier, contract.key))
         columns.append(sql.SQL("PRIMARY KEY ({})").format(key))
     table = sql.Identifier(schema, contract.name)
     connection.execute(sql.SQL("CREATE TABLE {} ({})").format(table, sql.SQL(", ").join(columns)))
+
+
+def _texts(contract: Contract) -> set[str]:
+    """Give the texts of any length in a key: keys of partitions are short."""
+    texts = {column.name for column in contract.columns if column.type == "STRING"}
+    return texts & {*contract.key} - {contract.partition_column}
+
+
+def _enforce_key(connection: psycopg.Connection, schema: str, contract: Contract) -> None:
+    texts, index = _texts(contract), f"{contract.name}_key"
+    place = [schema, contract.name]
+    query = "SELECT 1 FROM pg_indexes WHERE schemaname = %s AND tablename = %s AND indexname = %s"
+    if not texts or connection.execute(query, [*place, index]).fetchone():
+        return
+    table = sql.Identifier(*place)
+    # Tables that earlier versions have made.
+    query = (
+        "SELECT constraint_name FROM information_schema.table_constraints "
+        "WHERE table_schema = %s AND table_name = %s AND constraint_type = 'PRIMARY KEY'"
+    )
+    for (name,) in connection.execute(query, place).fetchall():
+        connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(table, sql.Identifier(name)))
+    # An index takes no `convert_to`, which depends on settings; the cast reads backslashes as escapes.
+    hashed = sql.SQL(r"sha256(replace({}, E'\\', E'\\\\')::bytea)")
+    key = [hashed.format(sql.Identifier(name)) if name in texts else sql.Identifier(name) for name in contract.key]
+    connection.execute(
+        sql.SQL("CREATE UNIQUE INDEX {} ON {} ({})").format(sql.Identifier(index), table, sql.SQL(", ").join(key))
+    )
+    # Whoever captures changes is told by it which rows are deleted: without a primary key nothing else says it, and
+    # PostgreSQL would refuse to delete rows of a table that is captured.
+    connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table))
 
 
 def _is_served(connection: psycopg.Connection, schema: str, delivery: Delivery) -> bool:
@@ -246,7 +287,7 @@ def _replace(connection: psycopg.Connection, schema: str, delivery: Delivery, pa
     ):
         for batch in part.batches:
             for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
-                copy.write_row(row)
+                copy.write_row([value.translate(_TEXT) if isinstance(value, str) else value for value in row])
 
 
 def _audit(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:

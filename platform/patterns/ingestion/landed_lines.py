@@ -7,11 +7,14 @@ Spark produced against what was there.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from patterns.core.store_faults import landed_unreadable, landed_vanished
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -37,7 +40,21 @@ class LandedSize:
 
 
 def measure(file: Path) -> LandedSize:
-    """Count the lines and bytes of a plain or gzip file, in constant memory."""
+    """Count the lines and bytes of a plain or gzip file, in constant memory.
+
+    Raises:
+        LandedFileVanished: It is not there any more; transient.
+        LandedFileUnreadable: It is torn or garbled, or may not be read.
+    """
+    try:
+        return _measured(file)
+    except FileNotFoundError as error:
+        raise landed_vanished(str(file)) from error
+    except (EOFError, OSError, zlib.error) as error:
+        raise landed_unreadable(str(file), str(getattr(error, "strerror", None) or error)) from error
+
+
+def _measured(file: Path) -> LandedSize:
     lines = total = 0
     last = b"\n"
     with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as stream:
@@ -51,7 +68,11 @@ def measure(file: Path) -> LandedSize:
 
 
 def measure_all(files: Sequence[Path]) -> list[LandedSize]:
-    """Measure many files side by side."""
+    """Measure many files side by side.
+
+    Raises:
+        PlatformError: As `measure`.
+    """
     with ThreadPoolExecutor(max_workers=4) as pool:
         return list(pool.map(measure, files))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from patterns.core.commit import Commit
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.partitions import Grain, start_of
+from patterns.core.store_faults import LandedFileVanished
 from patterns.error_management.checkpointer import Checkpoint
 from patterns.ingestion.landed_lines import REPLAY_PREFIX, LandedSize, measure_all, relative_to
 
@@ -133,14 +134,15 @@ class StreamedFiles:
         Raises:
             CheckpointDamaged: The checkpoint does not say.
             LandedFileGone: A file is not there any more.
+            LandedFileUnreadable: A file is torn or garbled, or may not be read.
         """
         paths = [Path(path) for path in checkpoint.files(batch)]
         try:
             sizes = measure_all(paths)
-        except FileNotFoundError as error:
+        except LandedFileVanished as error:
             raise LandedFileGone(
                 what="a landed file that belongs to a batch is gone",
-                where=str(error.filename),
+                where=error.where,
                 next_step="put it back, or begin a new checkpoint, which goes on without it: blogdata stream "
                 f"{checkpoint.stream} --new-checkpoint",
             ) from error

@@ -1,0 +1,123 @@
+"""What a visitor sends can be served, whatever it is; and what a database has no room for is named for what it is.
+
+Pattern: Transactional Writer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import string
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from idempotency.test_transactional_sink import DAY, OTHER_DAY, SCHEMA, both, deliver, delivery, part, shown
+from patterns.core.errors import PlatformError
+from patterns.idempotency.transactional_sink import Delivery, RowsRefused
+from services.postgres import PostgresBusy, PostgresRefused, PostgresUnreachable
+
+LONG = "/" + "".join(random.Random(1).choices(string.ascii_letters, k=8000))
+"""More than PostgreSQL indexes, also when it is compressed."""
+MD5_TWINS = tuple(f"TEXTCOLLBYfGiJUETHQ4h{letter}cKSMd5zYpgqf1YRDhkmxHkhPWptrkoyz28wnI9V0aHeAuaKnak" for letter in "AE")
+"""Two texts of one MD5, found by Marc Stevens."""
+
+
+def texts(*items: str, version: int = 1) -> Delivery:
+    return Delivery(
+        partition=DAY,
+        parts=[
+            part(name, version, {item: number for number, item in enumerate(items)}) for name in ("sales", "returns")
+        ],
+        run_id="run",
+    )
+
+
+@pytest.mark.parametrize(
+    ("items", "there"),
+    [
+        (["/\0"], ["/\u2400"]),
+        (["/\0", "/\u2400", "/\u241b\0", "/\u241b\u2400"], None),
+        ([LONG], None),
+        (["\\x41", "A", "\\", "\\\\", "\\101"], None),
+        (list(MD5_TWINS), list(MD5_TWINS)),
+    ],
+    ids=["NUL", "what looks like NUL", "more than an index takes", "backslashes", "one MD5"],
+)
+def test_any_text_that_a_visitor_sends_is_served(database: str, items: list[str], there: list[str] | None) -> None:
+    deliver(database, texts(*items))
+    with psycopg.connect(database) as connection:
+        for name in ("sales", "returns"):
+            found = [item for (item,) in connection.execute(f"SELECT item FROM {SCHEMA}.{name} ORDER BY sold")]
+            assert len(set(found)) == len(items)
+            assert there is None or found == there
+
+
+def test_the_twins_have_one_md5() -> None:
+    assert len({hashlib.md5(text.encode(), usedforsecurity=False).digest() for text in MD5_TWINS}) == 1
+
+
+def test_one_key_twice_is_refused(database: str) -> None:
+    deliver(database, delivery(1))
+    twice = part("sales", 2, {"item": 1})
+    twice = replace(twice, rows=2, batches=[*twice.batches, *twice.batches])
+    with pytest.raises(RowsRefused, match="sales_key"):
+        deliver(database, Delivery(partition=DAY, parts=[twice, part("returns", 2, {})], run_id="run"))
+    assert shown(database) == both(1)
+
+
+def test_a_table_of_an_earlier_version_keeps_its_rows_and_takes_any_text_from_then_on(database: str) -> None:
+    deliver(database, delivery(1, OTHER_DAY))
+    with psycopg.connect(database) as connection:
+        connection.execute("DROP INDEX shop.sales_key")
+        connection.execute("ALTER TABLE shop.sales ADD PRIMARY KEY (day, item)")
+    deliver(database, texts(LONG))
+    with psycopg.connect(database) as connection:
+        found = connection.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'sales'").fetchall()
+    assert found == [("sales_key",)]
+    assert shown(database)["sales", OTHER_DAY] == [1] * 3
+
+
+def test_a_day_is_replaced_also_while_somebody_captures_changes(database: str) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE PUBLICATION everything FOR ALL TABLES")
+    deliver(database, delivery(2))
+    assert shown(database) == both(2)
+
+
+def test_a_text_that_exceeds_a_limit_of_somebody_s_index_is_a_refused_row(database: str) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE INDEX ON shop.sales (item)")
+    with pytest.raises(RowsRefused, match="index row size"):
+        deliver(database, texts(LONG, version=2))
+    assert shown(database) == both(1)
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "transient"),
+    [
+        ("53100", PostgresRefused, False),
+        ("57014", PostgresRefused, False),
+        ("40P01", PostgresBusy, True),
+        ("57P01", PostgresUnreachable, True),
+        ("08006", PostgresUnreachable, True),
+    ],
+)
+def test_only_a_server_that_went_away_is_called_so(
+    database: str, code: str, error: type[PlatformError], transient: bool
+) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE 'it fails' USING ERRCODE = '{code}'; END $$"
+        )
+        connection.execute("CREATE TRIGGER fails BEFORE INSERT ON shop.returns EXECUTE FUNCTION fails()")
+    with pytest.raises(error, match="it fails") as failed:
+        deliver(database, delivery(2))
+    assert failed.value.transient is transient
+    assert ("disk" in str(failed.value)) == (code == "53100")
+    assert shown(database) == both(1)
