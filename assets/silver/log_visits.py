@@ -62,13 +62,16 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
         if not access_logs.touches_edge(target, around, *edges):
             break
         look *= 2
-    outdates: dict[str, list[str]] = {}
-    others = _could_change(step, arrivals, since, until)
+    first_key, end_key = key_of(since, Grain.HOUR), key_of(until, Grain.HOUR)
+    nearby = {hour for hour in arrivals if first_key <= hour < end_key} - set(step.partitions)
+    integrated = step.events.publications(step.contract.dataset, since=first_key, until=end_key)
+    changed = _behind(above, {hour: arrivals[hour] for hour in nearby}, integrated)
+    others = _could_change(step, arrivals, sorted(nearby & integrated.keys()))
     if others:
         published = step.lake.read(step.spark, step.contract.dataset).where(F.col("event_hour").isin(*others))
-        for hour in access_logs.rejoined(published, target, around, key, *edges):
-            outdates.setdefault(_nearest(step, hour), []).append(hour)
-    for hour in _behind(step, above, arrivals, since, until):
+        changed.update(access_logs.rejoined(published, target, around, key, *edges))
+    outdates: dict[str, list[str]] = {}
+    for hour in sorted(changed):
         outdates.setdefault(_nearest(step, hour), []).append(hour)
     return Events(rows=access_logs.with_visit_ids(target, around, key), outdates=outdates)
 
@@ -94,14 +97,11 @@ def _arrivals(above: Mapping[str, Entry]) -> dict[str, set[str]]:
     return arrivals
 
 
-def _could_change(step: Step, arrivals: Mapping[str, set[str]], since: datetime, until: datetime) -> list[str]:
-    """Give the published hours around in which visits may have been joined, or parted, by rows of the step's hours.
+def _could_change(step: Step, arrivals: Mapping[str, set[str]], others: list[str]) -> list[str]:
+    """Give those of the published hours around, in order, whose visits the step's rows may have joined, or parted.
 
     As long as logs come in the order of time there are none: what comes last is appended to visits, and joins no two.
     """
-    first, end = key_of(since, Grain.HOUR), key_of(until, Grain.HOUR)
-    published = step.events.publications(step.contract.dataset, since=first, until=end)
-    others = sorted((published.keys() & arrivals.keys()) - set(step.partitions))
     if not others:
         return []
     came = {arrival for hour in step.partitions for arrival in arrivals.get(hour, ())}
@@ -110,19 +110,15 @@ def _could_change(step: Step, arrivals: Mapping[str, set[str]], since: datetime,
     return [] if in_order else others
 
 
-def _behind(
-    step: Step, above: Mapping[str, Entry], arrivals: Mapping[str, set[str]], since: datetime, until: datetime
-) -> list[str]:
-    """Give the hours around that have not seen what has arrived for them.
+def _behind(above: Mapping[str, Entry], arrivals: Mapping[str, set[str]], integrated: Mapping[str, Entry]) -> set[str]:
+    """Give the hours that have not seen what has arrived for them.
 
     Another run may be computing them from less than this step has read, and publish them after it. Then they have to
     run again; when they have seen as much, it says nothing of them.
     """
-    first, end = key_of(since, Grain.HOUR), key_of(until, Grain.HOUR)
-    published = step.events.publications(step.contract.dataset, since=first, until=end)
-    seen = {hour: entry.inputs["bronze.visits"] for hour, entry in published.items()}
-    around = [hour for hour in sorted(arrivals) if first <= hour < end and hour not in step.partitions]
-    return [hour for hour in around if seen.get(hour, -1) < max(above[arrival].version for arrival in arrivals[hour])]
+    seen = {hour: entry.inputs["bronze.visits"] for hour, entry in integrated.items()}
+    came = {hour: max(above[arrival].version for arrival in arrived) for hour, arrived in arrivals.items()}
+    return {hour for hour, version in came.items() if seen.get(hour, -1) < version}
 
 
 def _nearest(step: Step, hour: str) -> str:

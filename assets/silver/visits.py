@@ -42,8 +42,9 @@ def visits(step: Step) -> Together:
     The events that had another payload than the one that won appear with it.
     """
     above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
-    _require_usable(step, above)
-    read = read_events(step, formats_of(step, above))
+    integrated = step.events.publications(step.contract.dataset, step.partitions)
+    _require_usable(step, above, integrated)
+    read = read_events(step, formats_of(step, above, integrated))
     events = read.rows.withColumn("_replay", is_replay())
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")
@@ -58,11 +59,10 @@ def visits(step: Step) -> Together:
     return step.overwrite_together(unique, companions=[conflicts], accounts=arrived(step, above, read.outdates))
 
 
-def _require_usable(step: Step, above: Mapping[str, Entry]) -> None:
+def _require_usable(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> None:
     """Refuse hours for which mostly dead letters came, unless a person goes on without them."""
     if DEAD_LETTERS in step.accepted:
         return
-    integrated = step.events.publications(step.contract.dataset, step.partitions)
     waiting = held(step.events, above, integrated)
     for hour in step.partitions:
         if hour in waiting:
@@ -75,13 +75,12 @@ def earliest_arrival(step: Step) -> str:
     return key_of(first - Grain.HOUR.length, Grain.HOUR)
 
 
-def formats_of(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
+def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> frozenset[str]:
     """Tell which formats the step's hours hold, from the accounts: nothing is read for it.
 
     An hour that runs again may have lost its last page view, by which a visit of the next hour was known.
     """
-    published = step.events.publications(step.contract.dataset, step.partitions)
-    following = {key_of(start_of(hour, Grain.HOUR) + Grain.HOUR.length, Grain.HOUR) for hour in published}
+    following = {key_of(start_of(hour, Grain.HOUR) + Grain.HOUR.length, Grain.HOUR) for hour in integrated}
     wanted = {*step.partitions, *following}
     found = {
         str(line_format)
