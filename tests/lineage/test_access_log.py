@@ -199,6 +199,7 @@ def test_hours_whose_visits_a_late_line_joins_or_parts_run_again_and_no_others(d
     assert deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_an_hour_that_loses_its_last_page_view_gives_the_visit_it_began_to_the_next_hour(deploy: Deploy) -> None:
     deployment = deploy("vanished")
     first = deployment.land("2026-01-05T10", [view("10:50", "/a")], name="one.log")

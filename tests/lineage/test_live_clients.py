@@ -60,6 +60,7 @@ def _works_on_batches(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(900)
 def test_what_a_killed_client_has_left_running_does_not_double_what_a_new_checkpoint_takes_in(
     begun: Deployment, spark_server: SparkServer, tmp_path: Path

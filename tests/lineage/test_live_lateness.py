@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
+import pytest
+
 from lineage.conftest import Deploy
 from lineage.deployment import event
 from lineage.live import ASIDE, VISITS, problems, tick
 from patterns.core.partitions import Grain, key_of
 
 
+@pytest.mark.campaign
 def test_a_partner_whose_folders_and_events_are_a_day_ahead_makes_nobody_late(deploy: Deploy) -> None:
     made = deploy("live-ahead")
     now = datetime.now(timezone.utc)

@@ -93,6 +93,7 @@ def test_a_tick_reports_each_dataset_and_its_checks_and_looks_at_the_ledger_thou
     assert rows(robbed) == {}
 
 
+@pytest.mark.campaign
 def test_a_tick_that_fails_reports_what_it_has_published_before(
     deploy: Deploy, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
