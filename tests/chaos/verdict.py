@@ -52,7 +52,8 @@ def of(
     """Look at everything.
 
     A killed run that was planned before an earlier one's write appeared, and has read the table after that, is refused
-    by nobody: it publishes the same rows once more, whenever it goes on, and what is made of them follows.
+    by nobody: it publishes the same rows once more, whenever it goes on, and what is made of them follows. Where it
+    restores first, it may end between restoration and merge, and the execution is there to be merged again.
 
     Args:
         bench: What must be there.
@@ -77,6 +78,8 @@ def of(
         deployment.lake, deployment.events, CONTRACTS, landing=str(deployment.settings.landing)
     )
     outdated = {name for dataset in raced if again.get(dataset) for name in lineage.downstream(dataset)}
+    # What goes on may be a restoration, before which the earlier run's execution had appeared.
+    outdated |= {dataset for dataset in raced if again.get(dataset) and CONTRACTS[dataset].executed}
     for dataset, keys in again.items():
         if dataset in raced | outdated:
             found.twice[dataset] = len(keys)
