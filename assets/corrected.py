@@ -11,7 +11,7 @@ from pathlib import Path
 from assets import plan
 from assets.staleness import stale_arrivals
 from patterns.core.events import EventLog
-from patterns.core.partitions import Grain, key_of, start_of
+from patterns.core.partitions import Grain, following, key_of
 from patterns.error_management.dead_letter_replay import Correction
 from patterns.ingestion.combined_log import hour_of_combined
 
@@ -47,7 +47,7 @@ def event_hour(correction: Correction) -> str | None:
     is_log = correction.source_file.removesuffix(".gz").endswith(".log")
     hour = hour_of_combined(correction.payload.encode()) if is_log else _hour_of_event(correction.payload)
     # Its clock may have run a little ahead, into the hour after that of its arrival.
-    latest = key_of(start_of(correction.arrival_hour, Grain.HOUR) + Grain.HOUR.length, Grain.HOUR)
+    latest = following(correction.arrival_hour, Grain.HOUR)
     return hour if hour is not None and "2000" <= hour <= latest else None
 
 

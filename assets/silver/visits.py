@@ -17,7 +17,7 @@ from orchestration import accounts
 from orchestration.shares import DEAD_LETTERS
 from orchestration.step import Step
 from patterns.core.commit import Account, Entry
-from patterns.core.partitions import Grain, key_of, start_of
+from patterns.core.partitions import Grain, following, key_of, start_of
 from patterns.error_management import windowed_deduplicator
 from patterns.idempotency.transactional_writer import Together
 from patterns.ingestion.landed_lines import is_replay
@@ -80,8 +80,8 @@ def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, 
 
     An hour that runs again may have lost its last page view, by which a visit of the next hour was known.
     """
-    following = {key_of(start_of(hour, Grain.HOUR) + Grain.HOUR.length, Grain.HOUR) for hour in integrated}
-    wanted = {*step.partitions, *following}
+    next_hours = {following(hour, Grain.HOUR) for hour in integrated}
+    wanted = {*step.partitions, *next_hours}
     found = {
         str(line_format)
         for entry in above.values()
