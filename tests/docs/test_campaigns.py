@@ -1,0 +1,44 @@
+"""What the page of guarantees says was done is what the kept logs of it say."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from typing import Any
+
+from docs.pages import ROOT, text
+
+KEPT = ROOT / "docs" / "certificates"
+PAGE = " ".join(text("docs/guarantees.md").split())
+
+
+def rows(lines: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def test_the_crash_campaign_has_the_kills_that_the_page_tells_of() -> None:
+    rounds = rows(gzip.decompress((KEPT / "crash-campaign.jsonl.gz").read_bytes()).decode())
+    kills = Counter(hit["kill"]["writer"] for each in rounds for hit in each["hits"])
+    assert min(kills.values()) >= 500
+    assert f"{kills.total():,} kills in {len(rounds)} rounds" in PAGE
+    assert f"at least 500 of each of the {len(kills)} writers" in PAGE
+    found = [
+        figures
+        for each in rounds
+        for writer in {hit["kill"]["writer"] for hit in each["hits"]}
+        for how in ("differences", "counted")
+        if (figures := each[how].get(writer))
+    ]
+    assert f"of {sum(each['compared'] for each in found):,} rows compared" in PAGE
+    assert not any(each[wrong] for each in found for wrong in ("lost", "doubled", "foreign"))
+
+
+def test_the_model_has_made_the_steps_that_the_page_tells_of() -> None:
+    runs = rows((KEPT / "model-runs.jsonl").read_text(encoding="utf-8"))
+    made = sum((Counter(each["made"]) for each in runs), Counter[str]())
+    assert made.total() >= 10_000
+    assert f"{made.total():,} steps on one version of the code" in PAGE
+    assert f"each rule {min(made.values())} to {max(made.values()):,} times" in PAGE
+    assert not any(each["counterexample"] for each in runs)
+    assert len({each["code"] for each in runs}) == 1
