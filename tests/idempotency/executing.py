@@ -88,16 +88,18 @@ class Table:
         run: str | None = None,
         rows: int | None = None,
         changes: Callable[[Any], Any] | None = None,
+        lost: bool = False,
         **more: Any,
     ) -> Commit:
-        """Merge deliveries, or other changes than theirs, in the order given, as one run."""
+        """Merge deliveries, or other changes than theirs, in the order given, as one run; it may lose its server."""
         self.runs += 1
         aim = target(self.root, run or f"run-{self.runs}", self.engine, self.contract, **more)
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
         for period in periods:
             frame = self.frame(self.deliveries[period])
             said = Provenance(accounts=accounts)
-            commit = execute(self.spark, aim, self.events, period, changes or (lambda _, rows=frame: rows), said)
+            made = changes or (lambda _, rows=frame: rows)
+            commit = execute(self.spark, aim, self.events, period, made, said, lost=lambda _: lost)
         return commit
 
     def backfill(self, *periods: str) -> list[str]:

@@ -169,7 +169,7 @@ def test_cut_off_in_the_restoration_nothing_or_all_of_it_is_done_and_the_retry_g
     assert version is not None
     probe.end(phase)
     with pytest.raises(Exception, match=f"the write was ended at {phase}"):
-        daily.execute(DAYS[2], run="cut off", probe=str(probe.folder))
+        daily.execute(DAYS[2], run="cut off", lost=True, probe=str(probe.folder))
     restored = phase == "committed"
     assert daily.lake.version(CONTRACT.dataset) == version + restored
     assert daily.rows() == (daily.rows(2) if restored else before)
