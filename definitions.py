@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets import bronze, gold, live, ops, serving, silver, sources
+from assets import landing_checks, live, ops, serving, sources
+from assets.bronze.access_logs import hourly_access_logs
+from assets.code import code
+from assets.gold.visits_weekly import frozen_years
 from orchestration import dead_runs
+from orchestration.calendar import calendar
+from orchestration.dataset import Plant
+from orchestration.refresh import Request
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from planning import history
 from quality.data_docs import data_docs
 from resources import connections
-from sensors import JOBS, SCHEDULES, SENSORS
+from sensors import JOBS, instigators, jobs
 from services import postgres
 from services.config import Settings, load
 
@@ -20,25 +29,29 @@ def build(settings: Settings) -> dg.Definitions:
         settings: Where it lives and what it runs on.
 
     Returns:
-        The definitions.
+        The definitions; partitions begin where its data begin.
     """
-    served = serving.ASSETS if postgres.configured(settings) else ()
+    sinks = serving.SINKS if postgres.configured(settings) else ()
+    events = EventLog(Lake(root=str(settings.lake)))
+    partitions = calendar(history.begins(settings.landing, events, earlier=settings.history))
+    sensors, schedules = instigators(automatic=settings.automatic)
     return dg.Definitions(
         assets=[
             *sources.SOURCES,
-            *bronze.ASSETS,
-            *silver.ASSETS,
-            *gold.ASSETS,
-            *live.ASSETS,
-            *served,
+            hourly_access_logs,
+            *Plant(code=code(), calendar=partitions).assets(),
+            live.visits_live(),
+            *[sink.asset(partitions, code().version) for sink in sinks],
+            frozen_years,
             ops.lineage,
             ops.retired_copies,
             data_docs,
         ],
-        jobs=JOBS,
-        schedules=SCHEDULES,
-        sensors=SENSORS,
-        resources=connections(settings),
+        asset_checks=landing_checks.CHECKS,
+        jobs=[jobs.refresh(sinks), *JOBS],
+        schedules=schedules,
+        sensors=sensors,
+        resources={**connections(settings), "request": Request()},
         # One process, one session: a step costs what its work costs.
         executor=dead_runs.in_process,
     )

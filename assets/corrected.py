@@ -8,17 +8,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from assets import plan
-from assets.staleness import stale_arrivals
 from patterns.core.events import EventLog
 from patterns.core.partitions import Grain, following, key_of
 from patterns.error_management.dead_letter_replay import Correction
 from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.readiness_marker import LandingZone
+from planning.look import Snapshot
+from planning.plan import STALE, Planner
+from quality.contracts import GRAPH
 
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::\d\d(?:[.,]\d+)?)?(?:Z|([+-]\d\d)(?::?(\d\d))?)")
 
 
-def stale(corrections: Sequence[Correction], landing: Path, events: EventLog) -> dict[str, list[str]]:
+def stale(corrections: Sequence[Correction], landing: Path | LandingZone, events: EventLog) -> dict[str, list[str]]:
     """Give the partitions that landed corrections make stale, from bronze to gold.
 
     Args:
@@ -30,13 +32,14 @@ def stale(corrections: Sequence[Correction], landing: Path, events: EventLog) ->
         Dataset to its partitions; none when all hours of the corrections are published as they have landed. A line
         that is rejected again counts in the hour it tells; a watermark that moves shows only when the hours have run.
     """
-    behind = set(stale_arrivals(landing, events))
+    planner = Planner(graph=GRAPH, look=Snapshot(landing, events))
+    behind = planner.stale(GRAPH.task_of("bronze.visits"))
     waiting = [correction for correction in corrections if correction.arrival_hour in behind]
     hours = {correction.arrival_hour for correction in waiting}
     touched = {hour for correction in waiting if (hour := event_hour(correction)) is not None}
-    asked = {"bronze.visits": dict.fromkeys(hours, plan.STALE), "silver.visits": dict.fromkeys(touched, plan.STALE)}
+    asked = {"bronze.visits": dict.fromkeys(hours, STALE), "silver.visits": dict.fromkeys(touched, STALE)}
     found: dict[str, set[str]] = {}
-    for run in plan.replay(asked, events).runs:
+    for run in planner.replay(asked).runs:
         for dataset in run.datasets:
             found.setdefault(dataset, set()).update(run.keys)
     return {dataset: sorted(keys) for dataset, keys in found.items()}

@@ -1,20 +1,13 @@
 """The live datasets: what has landed within the last seconds, taken in by a stream that a run ticks on."""
 
-from assets.policy import SOURCES
-from assets.sources import LANDING_VISITS
+import dagster as dg
+
+from assets.code import code
 from assets.transforms.live_visits import STREAM
-from orchestration.dataset import key_of
 from orchestration.streamed_dataset import streamed
 from quality.contracts import STREAMED
 
-visits_live = streamed(
-    STREAM,
-    STREAMED,
-    sources=SOURCES,
-    deps={
-        "bronze.visits_live": [LANDING_VISITS.key],
-        "silver.visits_live": [key_of("bronze.visits_live"), key_of("silver.visits_live_aside")],
-        "silver.visits_live_aside": [key_of("bronze.visits_live")],
-    },
-)
-ASSETS = (visits_live,)
+
+def visits_live() -> dg.AssetsDefinition:
+    """Make the assets of the stream of visits."""
+    return streamed(STREAM, STREAMED, version=code().version)

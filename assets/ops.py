@@ -5,13 +5,15 @@ from pathlib import Path
 
 import dagster as dg
 
-from orchestration.dataset import failure, key_of
+from orchestration.computation import failure
+from orchestration.names import key_of
 from orchestration.step import LakeAccess
 from patterns.core import retired
 from patterns.core.errors import PlatformError
 from patterns.core.retired import Removed
+from patterns.data_value import lake_views
 from patterns.observability import dataset_tracker
-from quality.contracts import CONTRACTS
+from quality.contracts import CONTRACTS, EVERY
 
 LINEAGE = dg.AssetKey(["ops", "lineage"])
 FOLDER = "openlineage"
@@ -29,12 +31,12 @@ class LineageConfig(dg.Config):
 
 @dg.asset(
     key=LINEAGE,
-    description="Which publication read which versions of what, as OpenLineage events for a company's catalog",
+    description="Which publication read which versions of what, as OpenLineage events for a company's catalog; it "
+    "looks at every dataset that is computed by partitions, from bronze to gold",
     group_name="ops",
     owners=["team:platform"],
     kinds={"openlineage"},
     tags={"pattern/dataset-tracker": "", "pattern/fine-grained-tracker": ""},
-    deps=[dg.AssetDep(key_of(name)) for name in CONTRACTS],
     required_resource_keys={"lake"},
 )
 def lineage(context: dg.AssetExecutionContext, config: LineageConfig) -> dg.MaterializeResult[None]:
@@ -84,14 +86,16 @@ KEPT = {
     group_name="ops",
     owners=["team:platform"],
     kinds={"deltalake"},
-    tags={"pattern/proxy": "", "pattern/fast-metadata-cleaner": ""},
+    tags={"pattern/metadata-decorator": ""},
     deps=[dg.AssetDep(key_of(name)) for name in KEPT],
     required_resource_keys={"lake"},
 )
 def retired_copies(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Remove what nobody sees any more, and say what it was."""
+    """Write the lake's views anew, remove what nobody sees any more, and say what it was."""
     access: LakeAccess = context.resources.lake
     try:
+        # Before tables are removed, so that no view names one that is not there.
+        lake_views.write(access.lake, list(EVERY.values()))
         removed = {name: retired.remove(access.lake, name, keep=keep) for name, keep in KEPT.items()}
     except PlatformError as error:
         raise failure(context, error) from error

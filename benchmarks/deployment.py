@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import say
+from blogdata.outcome import Outcome
 from blogdata.pipeline import Pipeline
-from blogdata.progress import Outcome
 from patterns.core.errors import PlatformError
 from resources import spark as spark_resources
 from resources.spark import SparkResource

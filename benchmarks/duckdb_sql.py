@@ -220,37 +220,41 @@ def _named(name: str) -> str:
     return f"coalesce(nullif({name}, ''), 'unknown') AS {name}"
 
 
-def _cube(period: str, key: str) -> str:
-    dimensions = ", ".join(_named(name) for name in ("device_type", "browser", "referral_host"))
+def _hours(key: str) -> str:
+    # What is simulated has visits in every hour, and all hours land.
+    return f"WITH present AS (SELECT {key}, count(DISTINCT event_hour)::INT AS hours_present FROM enriched GROUP BY 1)"
+
+
+def _counted(period: str, key: str, *names: str) -> str:
     return f"""
-WITH present AS (SELECT {key}, count(DISTINCT event_hour)::INT AS hours_present FROM enriched GROUP BY 1),
-keyed AS (SELECT {key}, {dimensions}, visit_id, user_id FROM enriched)
-SELECT {period}, device_type, browser, referral_host, {_COUNTS}, any_value(hours_present) AS hours_present
-FROM keyed JOIN present USING ({period}) GROUP BY 1, 2, 3, 4
+{_hours(key)}, keyed AS (SELECT {key}, {", ".join(map(_named, names))}, visit_id, user_id FROM enriched)
+SELECT {period}, {", ".join(names)}, {_COUNTS}, any_value(hours_present) AS hours_present
+FROM keyed JOIN present USING ({period}) GROUP BY {period}, {", ".join(names)}
 """
 
 
+_CUBE = ("device_type", "browser", "referral_host")
+
+
 GOLD = {
-    "gold/visits_cube_daily": (_cube("event_date", _DAY), "event_date"),
-    "gold/visits_cube_weekly": (_cube("event_week", _WEEK), "event_week"),
+    "gold/visits_cube_daily": (_counted("event_date", _DAY, *_CUBE), "event_date"),
+    "gold/visits_cube_weekly": (_counted("event_week", _WEEK, *_CUBE), "event_week"),
     "gold/visits_weekly": (
         f"""
-SELECT {_WEEK}, visit_id, event_time, keep_private, page, ad_id, referral_host, browser, network_type, device_type,
-    device_name, user_known, CASE WHEN NOT keep_private THEN user_id END AS user_id
-FROM enriched
+{_hours(_WEEK)}, keyed AS (SELECT {_WEEK}, * FROM enriched)
+SELECT event_week, visit_id, event_time, keep_private, page, ad_id, referral_host, browser, network_type, device_type,
+    device_name, user_known, CASE WHEN NOT keep_private THEN user_id END AS user_id, hours_present
+FROM keyed JOIN present USING (event_week)
 """,
         "event_week",
     ),
     "gold/page_stats": (
         f"""
-WITH counted AS (SELECT {_DAY}, {_named("page")}, {_COUNTS} FROM enriched GROUP BY 1, 2)
-SELECT *, events::DOUBLE / sum(events) OVER (PARTITION BY event_date) AS share FROM counted
+SELECT *, events::DOUBLE / sum(events) OVER (PARTITION BY event_date) AS share
+FROM ({_counted("event_date", _DAY, "page")})
 """,
         "event_date",
     ),
-    "gold/referral_stats": (
-        f"SELECT {_DAY}, {_named('referral_host')}, {_COUNTS} FROM enriched GROUP BY 1, 2",
-        "event_date",
-    ),
+    "gold/referral_stats": (_counted("event_date", _DAY, "referral_host"), "event_date"),
 }
 """Table to its query and partition column."""

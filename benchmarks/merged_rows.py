@@ -12,6 +12,7 @@ from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ra
 from patterns.core.contract import Column, Contract
 from patterns.core.lake import Lake
 from patterns.core.run import RunContext
+from patterns.core.writes import Merge, Replace
 from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.idempotency.merger import merge
 from patterns.quality.audit_write_audit_publish import Provenance
@@ -33,9 +34,9 @@ MARKED = Contract(
         Column(name="amount", type="BIGINT", nullable=False, description="Amount"),
     ),
     key=("id",),
-    merged=True,
+    write=Merge(),
 )
-COPIED = replace(MARKED, dataset="bench.copied", merged=False)
+COPIED = replace(MARKED, dataset="bench.copied", write=Replace())
 METRICS = ("numTargetRowsUpdated", "numTargetRowsCopied", "numTargetFilesRemoved", "numTargetDeletionVectorsAdded")
 
 

@@ -37,7 +37,7 @@ from benchmarks.straight_rules import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 class Script:
@@ -270,6 +270,10 @@ class Script:
         day = F.substring("event_hour", 1, 10)
         week = F.date_trunc("week", F.to_date(day)).cast("date").cast("string")
         keyed = visits.withColumns({"event_date": day, "event_week": week})
+        present = {
+            "event_date": hours_of("event_date", [hour[:10] for hour in hours]),
+            "event_week": hours_of("event_week", [monday(hour[:10]) for hour in hours]),
+        }
         for name in ("device_type", "browser", "referral_host"):
             keyed = keyed.withColumn(name, F.when(F.length(name) > 0, F.col(name)).otherwise("unknown"))
         counts = (
@@ -277,13 +281,9 @@ class Script:
             F.count_distinct("visit_id").alias("visits"),
             F.count_distinct("user_id").alias("users"),
         )
-        for table, period, there in (
-            ("gold/visits_cube_daily", "event_date", [hour[:10] for hour in hours]),
-            ("gold/visits_cube_weekly", "event_week", [monday(hour[:10]) for hour in hours]),
-        ):
-            known = F.create_map(*[F.lit(value) for key in sorted(set(there)) for value in (key, there.count(key))])
+        for table, period in (("gold/visits_cube_daily", "event_date"), ("gold/visits_cube_weekly", "event_week")):
             cube = keyed.groupBy(period, "device_type", "browser", "referral_host").agg(*counts)
-            cube = cube.withColumn("hours_present", known[F.col(period)])
+            cube = cube.select("*", present[period])
             span = (days[0], days[-1]) if period == "event_date" else (weeks[0], weeks[-1])
             self.write(cube, table, period, span)
         named = F.when(~F.col("keep_private"), F.col("user_id")).alias("user_id")
@@ -291,15 +291,23 @@ class Script:
             *("event_week", "visit_id", "event_time", "keep_private", "page", "ad_id", "referral_host", "browser"),
             *("network_type", "device_type", "device_name", "user_known"),
             named,
+            present["event_week"],
         )
         self.write(weekly, "gold/visits_weekly", "event_week", (weeks[0], weeks[-1]))
         page = F.when(F.length("page") > 0, F.col("page")).otherwise("unknown")
         pages = keyed.withColumn("page", page).groupBy("event_date", "page").agg(*counts)
         all_views = F.sum("events").over(Window.partitionBy("event_date"))
         pages = pages.withColumn("share", F.col("events").cast("double") / all_views)
+        pages = pages.select("*", present["event_date"])
         self.write(pages, "gold/page_stats", "event_date", (days[0], days[-1]))
-        referrals = keyed.groupBy("event_date", "referral_host").agg(*counts)
+        referrals = keyed.groupBy("event_date", "referral_host").agg(*counts).select("*", present["event_date"])
         self.write(referrals, "gold/referral_stats", "event_date", (days[0], days[-1]))
+
+
+def hours_of(period: str, keys: list[str]) -> Column:
+    """How many hours each period has."""
+    known = F.create_map(*[F.lit(value) for key in sorted(set(keys)) for value in (key, keys.count(key))])
+    return known[F.col(period)].alias("hours_present")
 
 
 def monday(day: str) -> str:

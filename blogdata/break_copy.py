@@ -7,6 +7,12 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from assets.staleness import landed
+
+from assets import plan
+from patterns.ingestion.landed_links import stray
+from patterns.ingestion.readiness_marker import mark
+from planning.look import zone_of
 from services import config, spark_connect
 from services.config import PostgresSettings, Settings
 from simulator import landing as simulator
@@ -43,7 +49,8 @@ def copy(original: Settings, name: str, *, seed: int) -> Copy:
     """Copy a deployment below its own home; an earlier copy of the same name is replaced.
 
     Files that nobody ever changes are linked, so that a copy costs little room: data files, and what has landed. The
-    log of a table is copied.
+    log of a table is copied. Links that lead out of the landing zone are left out; what is complete there has a flag in
+    the copy, whatever makes it complete.
 
     Args:
         original: The deployment; without anything landed, a small blog is simulated in the copy.
@@ -67,20 +74,42 @@ def copy(original: Settings, name: str, *, seed: int) -> Copy:
     settings = _settings(home)
     if original.lake.is_dir():
         shutil.copytree(original.lake, settings.lake, copy_function=_link_data)
-    landed = [name for name in _OWN if (original.landing / name).is_dir()]
-    for name in landed:
-        shutil.copytree(original.landing / name, settings.landing / name, copy_function=_link)
-    if not landed:
+    there = [
+        name
+        for name in _OWN
+        if (original.landing / name).is_dir() and not _stray(str(original.landing), [name], original.landing)
+    ]
+    for name in there:
+        shutil.copytree(
+            original.landing / name,
+            settings.landing / name,
+            ignore=lambda folder, names: _stray(folder, names, original.landing),
+            copy_function=_link,
+        )
+    _flag(original, settings)
+    if not there:
         faults = FaultRates.none(duplicate=0.02, conflict=0.005, not_json=0.01, late=0.05)
         simulator.simulate(SimulationSpec(days=1, visits_per_day=600, seed=seed, faults=faults), settings.landing)
-    return Copy(settings=settings, simulated=not landed)
+    return Copy(settings=settings, simulated=not there)
 
 
 def _settings(home: Path) -> Settings:
     places = {"BLOGDATA_LANDING": str(home / "landing"), "BLOGDATA_LAKE": str(home / "lake")}
     loaded = config.load(overrides={"BLOGDATA_HOME": str(home), **places})
     # What is broken is not served: an address of a database is that of the original.
-    return replace(loaded, postgres=PostgresSettings())
+    return replace(loaded, postgres=PostgresSettings(), ready="flag")
+
+
+def _stray(folder: str, names: list[str], landing: Path) -> list[str]:
+    zone = os.path.realpath(landing)
+    return [name for name in names if (path := Path(folder, name)).is_symlink() and stray(path, zone)]
+
+
+def _flag(original: Settings, copied: Settings) -> None:
+    for table, grain in plan.LANDED.values():
+        for partition in landed(zone_of(original), table, grain):
+            if partition.marked_at_ns is None:
+                mark(copied.landing / partition.folder.relative_to(original.landing), allow_empty=True)
 
 
 def _link_data(source: str, target: str) -> str:
@@ -91,6 +120,8 @@ def _link_data(source: str, target: str) -> str:
 
 
 def _link(source: str, target: str) -> str:
+    # A link within the landing zone would lead back into the original.
+    source = os.path.realpath(source)
     try:
         os.link(source, target)
     except OSError:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assets import staleness
 from patterns.core import ledger
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain
+from patterns.ingestion.readiness_marker import scan
+from planning.look import landed, zone_of
 from quality.contracts import CONTRACTS
 from services.config import Settings
 
@@ -42,18 +43,15 @@ class Figures:
     problems: tuple[str, ...]
 
 
-def take(settings: Settings, *, published: bool = True) -> Figures:
-    """Count.
+def take(settings: Settings) -> Figures:
+    """Count; everything that is complete should be in bronze by now.
 
     Args:
         settings: Of the deployment.
-        published: Whether everything that is complete should be in bronze by now.
     """
     lake = Lake(root=str(settings.lake))
     events = EventLog(lake)
-    ready = {part.key for part in staleness.landed(settings.landing, "visits", Grain.HOUR)}
-    if not published:
-        ready &= set(events.publications("bronze.visits"))
+    ready = {part.key for part in landed(zone_of(settings), "visits", Grain.HOUR)}
     lines, waiting = _landed(settings.landing, ready)
     rows, again = _places(lake)
     accounts: dict[str, dict[str, int]] = {}
@@ -87,14 +85,11 @@ def take(settings: Settings, *, published: bool = True) -> Figures:
 def _landed(landing: Path, ready: set[str]) -> tuple[Counter[str], int]:
     lines: Counter[str] = Counter()
     waiting = 0
-    for folder in sorted((landing / "visits").glob("date=*/hour=*")):
-        is_ready = f"{folder.parent.name[5:]}T{folder.name[5:]}" in ready
-        for file in sorted(folder.iterdir()):
-            if file.name[0] in "_.":
-                continue
+    for hour in scan(landing / "visits", Grain.HOUR):
+        for file in (hour.folder / part.name for part in hour.files):
             content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
             count = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
-            if is_ready:
+            if hour.key in ready:
                 lines[str(file.relative_to(landing))] += count
             else:
                 waiting += count

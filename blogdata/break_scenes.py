@@ -15,8 +15,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assets import plan, staleness
-from orchestration.replay_planner import ASKED, PlannedRun
+from assets.arrivals import Arrivals
 from patterns.core.commit import WHOLE_TABLE
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
@@ -24,16 +23,19 @@ from patterns.core.lake import Lake
 from patterns.core.partitions import Grain, start_of
 from patterns.ingestion import readiness_marker
 from patterns.ingestion.whole_files import write_whole
-from quality.contracts import CONTRACTS
+from planning.look import Snapshot, landed, zone_of
+from planning.plan import ASKED, Plan, Planner
+from quality.contracts import CONTRACTS, GRAPH
 from services import spark_connect
 from services.config import Settings
 
 if TYPE_CHECKING:
-    from blogdata.progress import Outcome
+    from blogdata.outcome import Outcome
 
 ROWS = 20
 """Lines that a scene sends."""
-DEADLINE = timedelta(hours=1)
+DEADLINE = timedelta(hours=CONTRACTS["bronze.visits"].freshness_hours or 0)
+"""After the end of an hour: by then its producer has flagged it."""
 _MANY = 6
 _NEEDED = ("visit_id", "user_id", "page")
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -69,22 +71,27 @@ class Story:
         self.told.append(text)
         self.say(text)
 
-    def run(self, why: str, runs: Sequence[PlannedRun] | None = None) -> Outcome:
+    @property
+    def planner(self) -> Planner:
+        """What has to run in the copy, as it is now."""
+        return Planner(graph=GRAPH, look=Snapshot(zone_of(self.settings), self.events))
+
+    def run(self, why: str, plan: Plan | None = None) -> Outcome:
         """Do what `blogdata run` does, or carry out a plan; tell what was planned, retried and said.
 
         Args:
             why: For people.
-            runs: The plan; None: whatever is stale.
+            plan: What runs again; None: whatever is stale.
         """
         from blogdata.pipeline import Pipeline
 
-        planned = plan.outstanding(self.settings.landing, self.events).runs if runs is None else runs
+        planned = (plan or self.planner.outstanding()).runs
         self.tell(why)
         for run in planned:
             self.tell(f"  planned: {', '.join(run.datasets)} {_span(run.keys)}")
         before = self._published()
         pipeline = Pipeline(self.settings, quiet=True, command="blogdata break")
-        outcome = pipeline.run() if runs is None else pipeline.replay(runs)
+        outcome = pipeline.run() if plan is None else pipeline.replay(plan)
         retried = _retries(self.settings, self.seen)
         for text in retried:
             self.tell(f"a step met a fault that may pass, and was run again: {text}")
@@ -152,10 +159,10 @@ def kill_writer(story: Story) -> None:
     key = story.draw.choice(sorted(story.events.publications(dataset)))
     table = Path(Lake(root=str(story.settings.lake)).path(dataset))
     before = _newest(table)
-    runs = plan.replay({dataset: {key: ASKED}}, story.events).runs
+    plan = story.planner.replay({dataset: {key: ASKED}})
     spark_connect.ensure(story.settings)
     with _killer(story, table) as killed:
-        story.run(f"{dataset} {key} is run again, with all that has read it", runs)
+        story.run(f"{dataset} {key} is run again, with all that has read it", plan)
     if not killed:
         story.tell("the publication was over before the server could be killed; another --seed tries elsewhere")
     published = _newest(table) - before
@@ -224,11 +231,9 @@ def stopped_clock(story: Story) -> None:
     then = time.time() - 3 * 3600
     os.utime(file, (then, then))
     story.tell(f"{len(events)} events of {hour} arrive, all of {stopped.strftime(_TIME)}, and their flag does not")
-    parts = readiness_marker.scan(story.settings.landing / "visits", Grain.HOUR)
-    overdue = readiness_marker.overdue(parts, Grain.HOUR, now=datetime.now(timezone.utc), deadline=DEADLINE)
-    story.tell(
-        f"past its deadline of {DEADLINE.seconds // 3600} h: {', '.join(part.key for part in overdue) or 'none'}"
-    )
+    arrivals = Arrivals.of("bronze.visits", story.settings.landing)
+    overdue = arrivals.overdue(story.events, datetime.now(timezone.utc))
+    story.tell(overdue.told or "nothing is overdue")
     story.run("a run now reads nothing of it: the hour is not complete")
     readiness_marker.mark(folder)
     story.tell("the partner delivers its flag at last; its clock still stands")
@@ -284,7 +289,7 @@ def _newest(table: Path) -> int:
 
 
 def _newest_hour(story: Story) -> tuple[str, Path]:
-    parts = [part for part in staleness.landed(story.settings.landing, "visits", Grain.HOUR) if part.files]
+    parts = [part for part in landed(zone_of(story.settings), "visits", Grain.HOUR) if part.files]
     usable = [part.key for part in parts if any(name.name.endswith(".json") for name in part.files)]
     if not usable:
         raise ConfigurationError(
@@ -296,7 +301,7 @@ def _newest_hour(story: Story) -> tuple[str, Path]:
 
 
 def _next_hour(story: Story) -> tuple[str, Path]:
-    last = max(part.key for part in staleness.landed(story.settings.landing, "visits", Grain.HOUR))
+    last = max(part.key for part in landed(zone_of(story.settings), "visits", Grain.HOUR))
     start = start_of(last, Grain.HOUR) + timedelta(hours=1)
     if start + timedelta(hours=1) + DEADLINE > datetime.now(timezone.utc):
         raise ConfigurationError(

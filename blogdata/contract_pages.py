@@ -50,7 +50,8 @@ def _dataset(contract: Contract) -> Iterable[str]:
     for column in contract.columns:
         personal = " *(personal)*" if column.classification.value == "personal" else ""
         null = "yes" if column.nullable else "no"
-        yield f"| `{column.name}` | {column.type.lower()} | {null} | {_cell(column.description)}{personal} |"
+        generated = f"; always `{_cell(column.generated)}`" if column.generated else ""
+        yield f"| `{column.name}` | {column.type.lower()} | {null} | {_cell(column.description)}{generated}{personal} |"
     promises = [("rule", rule.name, rule.expression, rule.description) for rule in contract.rules]
     promises += [("audit", audit.name, audit.expression, audit.description) for audit in contract.audits]
     if promises:

@@ -46,7 +46,11 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write what changed, or with `--check` only name it; the exit code is 1 when something is not current."""
+    """Write what changed, or with `--check` only name it; labels of patterns that are not true are named.
+
+    Returns:
+        1 when something is not current or not true.
+    """
     stale = {
         file: text
         for file, text in generated().items()
@@ -57,7 +61,10 @@ def main(arguments: Sequence[str]) -> int:
         console.print(f"{file.relative_to(ROOT)}: {'not current; run make docs' if check else 'written'}")
         if not check:
             file.write_text(text, encoding="utf-8")
-    return 1 if check and stale else 0
+    untrue = pattern_index.unfounded(ROOT)
+    for problem in untrue:
+        console.print(problem, style="red", markup=False)
+    return 1 if untrue or (check and stale) else 0
 
 
 def _with_lineage(page: Path, picture: str) -> str:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +19,7 @@ from patterns.core.errors import ConfigurationError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True)
+app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
 
 _NAMED = 5
 """Partitions that are named one by one."""
@@ -92,8 +93,8 @@ def logs(
     results = []
     for file in files:
         landed = land(file, target / LOGS)
-        size = landed.replica.bytes if landed.replica else None
-        results.append({"file": str(file), "landed": str(landed.path), "outcome": landed.outcome, "bytes": size})
+        made = {"bytes": None, "sha256": None} if landed.replica is None else asdict(landed.replica)
+        results.append({"file": str(file), "landed": str(landed.path), "outcome": landed.outcome, **made})
         if not as_json:
             typer.echo(f"{file}: {said[landed.outcome]} ({landed.path})")
     if as_json:
@@ -110,6 +111,7 @@ def replay(
     from patterns.core.events import EventLog
     from patterns.core.lake import Lake
     from patterns.error_management import dead_letter_replay
+    from planning.look import zone_of
     from services.config import load
 
     if not file.is_file():
@@ -131,8 +133,9 @@ def replay(
         [(row["source_file"], row["source_offset"]) for row in dead],
         settings.landing,
         awaited=lambda: _awaited(settings.home),
+        convention=settings.ready,
     )
-    stale = corrected.stale(corrections, settings.landing, EventLog(lake))
+    stale = corrected.stale(corrections, zone_of(settings), EventLog(lake))
     if as_json:
         say_json({"files": result.files, "landed": result.landed, "stale": stale})
         return

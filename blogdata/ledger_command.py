@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from blogdata.output import console, say_json
+from blogdata.output import NOTHING_PUBLISHED, console, say_json
 from patterns.core import ledger as core
 from patterns.core import names
 from patterns.core.events import EventLog
@@ -58,7 +58,7 @@ def _as_json(line: LedgerLine) -> dict[str, Any]:
 
 def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
     if not any(lines.values()):
-        console.print("nothing is published yet; try: blogdata land simulate, then blogdata run")
+        console.print(NOTHING_PUBLISHED, markup=False)
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("dataset")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from blogdata.output import console, say_json
+from blogdata.output import NOTHING_PUBLISHED, console, say_json
 from patterns.core import names
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
@@ -41,6 +41,9 @@ def lineage(
     shown = [dataset] if dataset else list(graph.nodes)
     if as_json:
         say_json([_as_json(graph, name) for name in shown])
+        return
+    if not any(node.published for node in graph.nodes.values()):
+        console.print(NOTHING_PUBLISHED, markup=False)
         return
     table = Table(box=None, pad_edge=False)
     for title in ("dataset", "owner", "made of", "made of it", "tell before a change"):

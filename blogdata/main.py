@@ -5,46 +5,109 @@ from __future__ import annotations
 import errno
 import sys
 
-import click
 import typer
 
-from blogdata import (
-    break_command,
-    land_commands,
-    ledger_command,
-    lineage_command,
-    plan_command,
-    repair_command,
-    run_command,
-    services_commands,
-    sql_command,
-    stream_command,
-    ui_command,
-    versions_command,
-)
+from blogdata.deferred import Deferred, group_of
 from blogdata.output import for_the_rest, say_error
 from patterns.core.errors import DiskFull, PlatformError
 
+COMMANDS = {
+    "land": Deferred(
+        module="blogdata.land_commands",
+        attribute="app",
+        help="Put data into the landing zone.",
+    ),
+    "run": Deferred(
+        module="blogdata.run_command",
+        attribute="run",
+        help="Materialize bronze to gold for what has landed.",
+    ),
+    "plan": Deferred(
+        module="blogdata.plan_command",
+        attribute="plan",
+        help="Show the smallest ordered set of runs, with reasons, rows and time; then ask whether to run it.",
+    ),
+    "ledger": Deferred(
+        module="blogdata.ledger_command",
+        attribute="ledger",
+        help="Show that nothing is lost: rows in = rows out + every row left out, with its reason.",
+    ),
+    "repair": Deferred(
+        module="blogdata.repair_command",
+        attribute="repair",
+        help="Look at the files of every table; what is damaged is put aside, and computed again by the next run.",
+    ),
+    "lineage": Deferred(
+        module="blogdata.lineage_command",
+        attribute="lineage",
+        help="Show which datasets the newest publications really read, and who owns them.",
+    ),
+    "stream": Deferred(
+        module="blogdata.stream_command",
+        attribute="stream",
+        help="Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it "
+        "between two.",
+    ),
+    "sql": Deferred(
+        module="blogdata.sql_command",
+        attribute="sql",
+        help="Query the lake's tables as layer.table.",
+    ),
+    "versions": Deferred(
+        module="blogdata.versions_command",
+        attribute="versions",
+        help="Show which copy of a dataset was visible when.",
+    ),
+    "views": Deferred(
+        module="blogdata.views_command",
+        attribute="views",
+        help="Write the views for consumers, and of what is several tables, as SQL into the lake.",
+    ),
+    "ui": Deferred(
+        module="blogdata.ui_command",
+        attribute="ui",
+        help="Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends "
+        "them.",
+    ),
+    "break": Deferred(
+        module="blogdata.break_command",
+        attribute="break_",
+        help="Kill a writer, send bad or late rows, drop a field, stop a partner's clock: and see that no row is lost.",
+    ),
+    "up": Deferred(
+        module="blogdata.services_commands",
+        attribute="up",
+        help="Start services, or find them running.",
+    ),
+    "down": Deferred(
+        module="blogdata.services_commands",
+        attribute="down",
+        help="Stop services.",
+    ),
+    "status": Deferred(
+        module="blogdata.services_commands",
+        attribute="status",
+        help="Show which services run; exit code 1 when one that should run does not answer.",
+    ),
+    "doctor": Deferred(
+        module="blogdata.services_commands",
+        attribute="examine",
+        help="Look at everything the platform needs, and say what to fix; exit code 1 when there is something.",
+    ),
+}
+"""Every command, in the order of the help."""
 app = typer.Typer(
     name="blogdata",
-    help="The analytics platform of a blog: what comes in, what it becomes, and proof that nothing is lost.",
+    cls=group_of(COMMANDS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.add_typer(land_commands.app, name="land")
-app.command("run")(run_command.run)
-app.command("plan")(plan_command.plan)
-app.command("ledger")(ledger_command.ledger)
-app.command("repair")(repair_command.repair)
-app.command("lineage")(lineage_command.lineage)
-app.command("stream")(stream_command.stream)
-app.command("sql")(sql_command.sql)
-app.command("versions")(versions_command.versions)
-app.command("ui")(ui_command.ui)
-app.command("break")(break_command.break_)
-for command in services_commands.app.registered_commands:
-    app.registered_commands.append(command)
+
+
+@app.callback()
+def blogdata() -> None:
+    """The analytics platform of a blog: what comes in, what it becomes, and proof that nothing is lost."""
 
 
 INTERRUPTED = 130
@@ -66,5 +129,5 @@ def main() -> None:
     except SystemExit as ended:
         # Typer makes an exit of an interrupt, and says nothing.
         if ended.code == INTERRUPTED:
-            click.echo(f"stopped; what was published stays; {for_the_rest()}", err=True)
+            typer.echo(f"stopped; what was published stays; {for_the_rest()}", err=True)
         raise

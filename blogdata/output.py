@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
 from patterns.core.errors import PlatformError
 
+if TYPE_CHECKING:
+    from services.config import Settings
+
+FIRST_STEPS = (
+    "blogdata land simulate --days 1 --visits-per-day 10000 --seed 7 && blogdata run; "
+    "or with an access log of your own: blogdata land logs FILE && blogdata run"
+)
+"""What to type in a deployment in which nothing has landed."""
+NOTHING_PUBLISHED = f"nothing is published yet; try: {FIRST_STEPS}"
+NOTHING_LANDED = f"nothing has landed yet; try: {FIRST_STEPS}"
 PIPED = 240
 """Columns of what is not a terminal."""
 # A pipe has no width; cut at that of a terminal, the names in a table would be lost.
@@ -32,6 +42,11 @@ def agreed(question: str, *, otherwise: str) -> bool:
         return typer.confirm(question)
     console.print(otherwise)
     return False
+
+
+def is_new(settings: Settings) -> bool:
+    """Return whether nothing has landed in a deployment, and nothing was published."""
+    return not any(folder.is_dir() and any(folder.iterdir()) for folder in (settings.landing, settings.lake))
 
 
 def for_the_rest() -> str:

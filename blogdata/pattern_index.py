@@ -1,24 +1,27 @@
 """The pattern index: every pattern with its module, the datasets and sensors that use it, its callers and its tests.
 
-Nothing of it is written by hand: names and sources come from the modules' cards, users from the contracts and from
-the tags of the definitions, callers and tests from the imports of the code.
+Names and sources come from the modules' cards, callers from the calls in the code, tests from its imports. Users are
+those that carry a pattern's label: datasets in their contracts, assets, sensors and schedules in their tags. A label
+has to be true (:func:`unfounded`): the code that carries it calls the pattern's module.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 
-from orchestration.dataset import slug
-from quality.contracts import EVERY
+from blogdata.call_graph import Code, Name
+from orchestration.names import slug
+from quality.contracts import CONTRACTS, EVERY, STREAMED
 
 CARD = re.compile(r"^(?P<name>[A-Z][A-Za-z-]*(?: [A-Z][A-Za-z-]*)*): (?P<sentence>.+?)$", re.MULTILINE)
 SOURCE = re.compile(r'Source: "?Data Engineering Design Patterns"?, ch\. (\d+)')
+COMMAND = re.compile(r"blogdata/(\w+)_commands?\.py$")
 CHAPTERS = {
     2: "Ingestion",
     3: "Error management",
@@ -32,8 +35,13 @@ CHAPTERS = {
 }
 MECHANICS = ("platform/patterns", "platform/orchestration")
 CODE = ("platform", "assets", "blogdata", "quality", "resources", "sensors", "definitions.py")
-BUILDING_BLOCK = "platform/orchestration/dataset.py"
-"""Every dataset is made by it, so what it runs every dataset uses."""
+BUILDING_BLOCK = "orchestration.dataset"
+"""Every dataset is made by this module, so what it runs every dataset uses."""
+LINEAGE = frozenset({("quality.contracts", "GRAPH")})
+"""Who deals with it deals with every dataset that a run computes."""
+STREAMS = ("quality.contracts", "STREAMED")
+"""Who deals with it makes the datasets that a stream adds to."""
+LIBRARY = "patterns."
 EVERY_DATASET = "every dataset"
 TAG = "pattern/"
 
@@ -49,9 +57,9 @@ class Pattern:
         module: Its module, relative to the project's root.
         datasets: Datasets whose contract names it and assets that carry its tag; every dataset, when none names it and
             the building block of all datasets runs it.
-        starters: Sensors and schedules that carry its tag.
-        callers: Modules that import it, relative to the root; tests are not among them.
-        reached: Code outside the pattern library runs it, directly or through other modules.
+        starters: Sensors and schedules that carry its tag; the commands that call it, when nobody names it.
+        callers: Modules that call it, relative to the root; tests are not among them.
+        works: Code outside the pattern library calls it, directly or through other modules.
         tests: Test modules that bear its name or say it in their docstring; if there are none, those that import it.
     """
 
@@ -62,7 +70,7 @@ class Pattern:
     datasets: tuple[str, ...]
     starters: tuple[str, ...]
     callers: tuple[str, ...]
-    reached: bool
+    works: bool
     tests: tuple[str, ...]
 
 
@@ -76,33 +84,115 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
     Returns:
         The patterns, by chapter and name.
     """
-    code = imports(root, CODE)
-    tests = imports(root, ("tests",))
+    code, tests = Code(root, CODE), Code(root, ("tests",))
     datasets, starters = _users(definitions)
-    reached = _reached(code, [module for module in code if not module.startswith("platform/patterns/")])
-    everywhere = _reached(code, [BUILDING_BLOCK])
+    modules = _modules(code)
+    works = _called(code, [name for name in code.definitions if not name[0].startswith(LIBRARY)])
+    everywhere = _called(code, _blocks(code))
     found = []
-    for file in sorted(file for folder in MECHANICS for file in (root / folder).rglob("*.py")):
-        card = _card(file)
-        if card is None:
-            continue
-        name, chapter, sentence = card
-        module = str(file.relative_to(root))
+    for module, (name, chapter, sentence) in modules.items():
+        file, callers = code.files[module], sorted(set(_callers(code, module)))
         named = datasets.get(slug(name), [EVERY_DATASET] if module in everywhere else [])
         found.append(
             Pattern(
                 name=name,
                 chapter=chapter,
                 sentence=sentence,
-                module=module,
+                module=file,
                 datasets=tuple(named),
-                starters=tuple(starters.get(slug(name), ())),
-                callers=tuple(sorted(other for other, used in code.items() if module in used and other != module)),
-                reached=module in reached,
-                tests=tuple(sorted(_tests(root, name, module, tests))),
+                starters=tuple(starters.get(slug(name), () if named else _commands(callers))),
+                callers=tuple(callers),
+                works=module in works,
+                tests=tuple(sorted(_tests(name, module, tests))),
             )
         )
     return sorted(found, key=lambda pattern: (pattern.chapter, pattern.name))
+
+
+def unfounded(root: Path) -> list[str]:
+    """Find the labels that are not true: a pattern is named, and no code of who names it calls the pattern's module.
+
+    The code of a dataset is its asset, or that of the dataset it appears with, its contract, and what makes an asset of
+    them. A pattern that says when a dataset runs is called by a sensor or a schedule instead, which deals with the
+    dataset and carries the label, too.
+
+    Args:
+        root: The project's root.
+
+    Returns:
+        A sentence for each.
+    """
+    code = Code(root, CODE)
+    modules = {slug(name): module for module, (name, _, _) in _modules(code).items()}
+    tagged = {
+        name: sorted(tag[len(TAG) :] for tag in definition.tags if tag.startswith(TAG) and tag != TAG)
+        for name, definition in code.definitions.items()
+    }
+    problems = [
+        f"{'.'.join(name)} has the label {label}, and its code does not call that module"
+        for name, labels in tagged.items()
+        for label in labels
+        if modules.get(label) not in _called(code, [name])
+    ]
+    assets = _declaring(code, "assets.")
+    contracts = _declaring(code, "quality.contracts.")
+    for dataset, contract in EVERY.items():
+        by = [name for name, declared in assets.items() if {dataset, contract.main or dataset} & declared]
+        if dataset in STREAMED:
+            by += [name for name, found in code.definitions.items() if STREAMS in found.uses]
+        own = [*by, *(name for name, declared in contracts.items() if dataset in declared)]
+        called = _called(code, [*own, *_blocks(code)], without=assets.keys() - set(by))
+        for pattern in contract.patterns:
+            starters = [name for name, labels in tagged.items() if slug(pattern) in labels]
+            started = dataset in CONTRACTS and any(
+                LINEAGE & code.definitions[name].uses for name in code.runs(starters)
+            )
+            if modules.get(slug(pattern)) not in called and not started:
+                problems.append(f"{dataset} names {pattern}, and its code does not call that module")
+    return problems
+
+
+def _blocks(code: Code) -> list[Name]:
+    return [name for name in code.definitions if name[0] == BUILDING_BLOCK]
+
+
+def _declaring(code: Code, package: str) -> dict[Name, set[str]]:
+    """List the definitions of a package that declare datasets, with their names."""
+    return {
+        name: definition.declares & EVERY.keys()
+        for name, definition in code.definitions.items()
+        if name[0].startswith(package) and definition.declares & EVERY.keys()
+    }
+
+
+def _modules(code: Code) -> dict[str, tuple[str, int, str]]:
+    cards = {
+        module: _card(code.root / file) for module, file in sorted(code.files.items()) if file.startswith(MECHANICS)
+    }
+    return {module: card for module, card in cards.items() if card is not None}
+
+
+def _called(code: Code, roots: Iterable[Name], *, without: Iterable[Name] = ()) -> frozenset[str]:
+    """List the modules of which some code calls a public function."""
+    return frozenset(
+        module for module, name in code.runs(roots, without=set(without)) if _is_public(code, module, name)
+    )
+
+
+def _callers(code: Code, module: str) -> Iterator[str]:
+    for (caller, _), definition in code.definitions.items():
+        if caller != module and any(_is_public(code, *used) and used[0] == module for used in definition.uses):
+            yield code.files[caller]
+
+
+def _commands(callers: Iterable[str]) -> list[str]:
+    matches = [COMMAND.match(caller) for caller in callers]
+    return [f"command `blogdata {match[1]}`" for match in matches if match]
+
+
+def _is_public(code: Code, module: str, name: str) -> bool:
+    definition = code.definitions.get((module, name))
+    return definition is not None and definition.function and not name.startswith("_")
 
 
 def render(patterns: Sequence[Pattern]) -> str:
@@ -129,47 +219,6 @@ def render(patterns: Sequence[Pattern]) -> str:
             )
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-def imports(root: Path, sources: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Give which of the project's modules each module imports, as paths relative to the root.
-
-    Args:
-        root: The project's root.
-        sources: Folders and files to read, relative to it.
-    """
-    files = [
-        file
-        for source in sources
-        for file in ([root / source] if source.endswith(".py") else (root / source).rglob("*.py"))
-    ]
-    return {str(file.relative_to(root)): frozenset(_imported(root, file)) for file in files}
-
-
-def _imported(root: Path, file: Path) -> Iterable[str]:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            for base in (root / "platform", root):
-                path = base.joinpath(*name.split("."))
-                for candidate in (path.with_suffix(".py"), path / "__init__.py"):
-                    if candidate.is_file():
-                        yield str(candidate.relative_to(root))
-
-
-def _reached(code: Mapping[str, frozenset[str]], roots: Iterable[str]) -> frozenset[str]:
-    """Give the modules that some modules import, directly or through others; they themselves are among them."""
-    waiting = list(roots)
-    seen = set(waiting)
-    while waiting:
-        for used in code.get(waiting.pop(), frozenset()) - seen:
-            seen.add(used)
-            waiting.append(used)
-    return frozenset(seen)
 
 
 def _card(file: Path) -> tuple[str, int, str] | None:
@@ -202,14 +251,14 @@ def _users(definitions: dg.Definitions) -> tuple[dict[str, list[str]], dict[str,
     return datasets, starters
 
 
-def _tests(root: Path, name: str, module: str, tests: Mapping[str, frozenset[str]]) -> set[str]:
-    modules = {test for test in tests if Path(test).name.startswith("test_")}
-    found = {test for test in modules if Path(test).stem == f"test_{Path(module).stem}"}
-    for test in modules:
-        tree = ast.parse((root / test).read_text(encoding="utf-8"))
-        if name in (ast.get_docstring(tree) or ""):
-            found.add(test)
-    return found or {test for test in modules if module in tests[test]}
+def _tests(name: str, module: str, tests: Code) -> set[str]:
+    modules = {test: file for test, file in tests.files.items() if Path(file).name.startswith("test_")}
+    bear = {
+        file
+        for test, file in modules.items()
+        if Path(file).stem == f"test_{module.rpartition('.')[2]}" or name in tests.docstring(test)
+    }
+    return bear or {file for test, file in modules.items() if module in tests.imported(test)}
 
 
 def _link(path: str) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from blogdata.output import agreed, console, say_json
+from blogdata.output import NOTHING_LANDED, agreed, console, is_new, say_error, say_json
+from blogdata.passed_over import say_warnings
 from blogdata.run_command import EVERYTHING, say
 from patterns.core import names
 from patterns.core.errors import ConfigurationError
@@ -19,8 +22,9 @@ from quality.contracts import CONTRACTS
 from services.config import Settings, load
 
 if TYPE_CHECKING:
-    from blogdata.progress import Outcome
-    from orchestration.replay_planner import Past, PlannedRun
+    from blogdata.outcome import Outcome
+    from planning.look import Snapshot
+    from planning.plan import Plan, Planned
 
 
 def plan(
@@ -38,52 +42,65 @@ def plan(
 
     Without --replay it is what `blogdata run` would do now, as far as can be told before it begins.
     """
-    # Dagster is imported by the commands that run something; the others answer at once.
-    from assets import plan as blog
-    from orchestration.replay_planner import ASKED, Past
+    from assets import arrivals
     from patterns.ingestion.log_splitter import pending
+    from planning.look import Snapshot, zone_of
+    from planning.plan import ASKED, Planner
+    from quality.contracts import GRAPH
 
     names.known([replay] if replay else [], CONTRACTS, where="--replay")
     settings = load()
-    events = EventLog(Lake(root=str(settings.lake)))
+    look = Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
+    planner = Planner(graph=GRAPH, look=look)
+    warnings: list[str] = []
     if replay is None:
         if partitions is not None:
             raise ConfigurationError(
                 what="partitions of which dataset?", where="--partitions", next_step="add: --replay DATASET"
             )
-        planned = blog.outstanding(settings.landing, events)
+        planned = planner.outstanding()
+        planned = replace(planned, refused=(*planned.refused, *arrivals.refusals(look.zone)))
+        warnings = arrivals.warnings(look.zone, look.events, datetime.now(timezone.utc))
     else:
-        keys = blog.named(replay, partitions, settings.landing, events)
-        planned = blog.replay({replay: dict.fromkeys(keys, ASKED)}, events)
-    runs, past, outcome = planned.runs, Past(events), None
+        keys = planner.named(replay, partitions)
+        planned = planner.replay({replay: dict.fromkeys(keys, ASKED)})
+    runs, outcome = planned.runs, None
     unsplit = pending(settings.landing) if replay is None else []
+    if not as_json:
+        say_warnings(warnings)
     if as_json:
-        told: dict[str, Any] = {"runs": [_as_json(run, past) for run in runs]}
+        told: dict[str, Any] = {"runs": [_as_json(run, look) for run in runs]}
         if unsplit:
             told["unsplit"] = [str(log) for log in unsplit]
         if planned.refused:
             told["refused"] = [str(error) for error in planned.refused]
-        outcome = _run(settings, runs, quiet=True) if runs and yes else None
+        if warnings:
+            told["warnings"] = warnings
+        outcome = _run(settings, planned, quiet=True) if runs and yes else None
         say_json(told if outcome is None else {**told, "result": outcome.as_json()})
     elif runs or not planned.refused:
-        _show(runs, past, unsplit)
+        _show(runs, look, unsplit, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
         wanted = runs and (yes or agreed("run it?", otherwise="nothing was run; to run it: --yes"))
-        outcome = _run(settings, runs, quiet=False) if wanted else None
+        outcome = _run(settings, planned, quiet=False) if wanted else None
         if outcome is not None:
             say(outcome)
     if planned.refused:
-        raise planned.refused[0]
+        for error in planned.refused[:-1]:
+            say_error(error)
+        raise planned.refused[-1]
     if outcome is not None and not outcome.ok:
         raise typer.Exit(1)
 
 
-def _run(settings: Settings, runs: Sequence[PlannedRun], *, quiet: bool) -> Outcome:
+def _run(settings: Settings, planned: Plan, *, quiet: bool) -> Outcome:
     from blogdata.pipeline import Pipeline
 
-    return Pipeline(settings, quiet=quiet, command="blogdata plan").replay(runs)
+    return Pipeline(settings, quiet=quiet, command="blogdata plan").replay(planned)
 
 
-def _show(runs: Sequence[PlannedRun], past: Past, unsplit: Sequence[Path]) -> None:
+def _show(runs: Sequence[Planned], look: Snapshot, unsplit: Sequence[Path], *, nothing: str) -> None:
+    from planning.estimate import estimate
+
     if unsplit:
         console.print(
             f"{len(unsplit)} access log(s) are not split into hours yet: `blogdata run` does that first, and then "
@@ -92,7 +109,7 @@ def _show(runs: Sequence[PlannedRun], past: Past, unsplit: Sequence[Path]) -> No
         if not runs:
             return
     if not runs:
-        console.print(f"nothing to do: {EVERYTHING}")
+        console.print(f"nothing to do: {nothing}", markup=False)
         return
     table = Table(box=None, pad_edge=False)
     for title in ("", "datasets", "partitions", "why"):
@@ -100,10 +117,10 @@ def _show(runs: Sequence[PlannedRun], past: Past, unsplit: Sequence[Path]) -> No
     for title in ("rows", "seconds"):
         table.add_column(title, justify="right")
     for number, run in enumerate(runs, start=1):
-        estimate = past.estimate(run)
-        rows = "?" if estimate.rows is None else f"~{estimate.rows:,}"
-        seconds = "?" if estimate.seconds is None else f"~{estimate.seconds:.0f}"
-        table.add_row(str(number), "\n".join(run.datasets), _span(run), "\n".join(_reasons(run)), rows, seconds)
+        expected = estimate(look, run)
+        rows = "?" if expected.rows is None else f"~{expected.rows:,}"
+        seconds = "?" if expected.seconds is None else f"~{expected.seconds:.0f}"
+        table.add_row(str(number), "\n".join(run.datasets), run.span, "\n".join(_reasons(run)), rows, seconds)
     console.print(table)
     console.print("rows and seconds are estimates from what these datasets have written so far", style="dim")
 
@@ -111,22 +128,19 @@ def _show(runs: Sequence[PlannedRun], past: Past, unsplit: Sequence[Path]) -> No
 _REASONS = 4
 
 
-def _reasons(run: PlannedRun) -> list[str]:
+def _reasons(run: Planned) -> list[str]:
     told = [f"{reason}" if count == 1 else f"{reason} ({count})" for reason, count in run.reasons.items()]
     return told if len(told) <= _REASONS else [*told[: _REASONS - 1], f"… {len(told) - _REASONS + 1} more"]
 
 
-def _span(run: PlannedRun) -> str:
-    return run.keys[0] if len(run.keys) == 1 else run.span
+def _as_json(run: Planned, look: Snapshot) -> dict[str, Any]:
+    from planning.estimate import estimate
 
-
-def _as_json(run: PlannedRun, past: Past) -> dict[str, Any]:
-    estimate = past.estimate(run)
+    expected = estimate(look, run)
     return {
-        "stage": run.stage.name,
         "datasets": list(run.datasets),
         "partitions": list(run.keys),
         "reasons": dict(run.reasons),
-        "rows": estimate.rows,
-        "seconds": None if estimate.seconds is None else round(estimate.seconds, 1),
+        "rows": expected.rows,
+        "seconds": None if expected.seconds is None else round(expected.seconds, 1),
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -12,38 +10,12 @@ from dagster._core.errors import DagsterExecutionInterruptedError
 from dagster._utils.error import SerializableErrorInfo
 from rich.status import Status
 
+from blogdata.outcome import Outcome
 from blogdata.output import console
 
 
-@dataclass(kw_only=True)
-class Outcome:
-    """What a command ran."""
-
-    runs: int = 0
-    rows: int = 0
-    seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
-    steps: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        """True when nothing failed."""
-        return not self.problems
-
-    def as_json(self) -> dict[str, Any]:
-        """Give the outcome as plain values."""
-        return {
-            "ok": self.ok,
-            "runs": self.runs,
-            "rows": self.rows,
-            "seconds": round(self.seconds, 1),
-            "steps": self.steps,
-            "problems": self.problems,
-        }
-
-
 class RunProgress:
-    """One run as lines: a line a dataset when it is published, and on a terminal what is going on in between."""
+    """One run as lines: a line a dataset when its step has ended, and on a terminal what is going on in between."""
 
     def __init__(self, label: str, outcome: Outcome, *, shown: bool) -> None:
         self.interrupted = False
@@ -51,8 +23,8 @@ class RunProgress:
         self._outcome = outcome
         self._shown = shown
         self._status: Status | None = None
-        self._rows = 0
-        self._started = time.monotonic()
+        self._rows: dict[str, int] = {}
+        self._seconds: dict[str, float] = {}
 
     def __enter__(self) -> RunProgress:
         """Begin to show the run."""
@@ -73,29 +45,38 @@ class RunProgress:
     def see(self, event: dg.DagsterEvent) -> None:
         """Take note of something that happened in the run."""
         if event.event_type == dg.DagsterEventType.STEP_START:
-            self._started, self._rows = time.monotonic(), 0
+            self._rows, self._seconds = {}, {}
             if self._status is not None:
-                self._status.update(f"{_dataset(event)} is computed")
+                self._status.update(f"{_dataset(event)} is looked at")
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
-            count = event.step_materialization_data.materialization.metadata.get("dagster/row_count")
-            self._rows += int(count.value) if isinstance(count, dg.IntMetadataValue) and count.value else 0
+            self._materialized(event)
         elif event.event_type == dg.DagsterEventType.STEP_SUCCESS:
-            self._published(event)
+            self._published()
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             self._check(event)
         elif event.is_step_failure:
+            self._published()
             self.interrupted = self.interrupted or _was_interrupted(event)
             self._outcome.problems.append(_what_failed(event))
         elif event.is_run_failure and self._outcome.ok:
             self._outcome.problems.append(event.message or "the run failed")
 
-    def _published(self, event: dg.DagsterEvent) -> None:
-        seconds = time.monotonic() - self._started
-        self._outcome.rows += self._rows
-        self._outcome.steps.append({"dataset": _dataset(event), "rows": self._rows, "seconds": round(seconds, 2)})
-        if self._shown:
-            rate = f"{self._rows / seconds:>10,.0f} rows/s" if self._rows else ""
-            console.print(f"  {_dataset(event):<26} {self._rows:>12,} rows {seconds:>7.1f} s {rate}", markup=False)
+    def _materialized(self, event: dg.DagsterEvent) -> None:
+        materialization = event.step_materialization_data.materialization
+        dataset = ".".join(materialization.asset_key.path)
+        count = _figure(materialization.metadata.get("dagster/row_count"))
+        self._rows[dataset] = self._rows.get(dataset, 0) + int(count)
+        self._seconds[dataset] = _figure(materialization.metadata.get("seconds"))
+
+    def _published(self) -> None:
+        for dataset, rows in self._rows.items():
+            seconds = self._seconds[dataset]
+            self._outcome.rows += rows
+            self._outcome.steps.append({"dataset": dataset, "rows": rows, "seconds": round(seconds, 2)})
+            if self._shown:
+                rate = f"{rows / seconds:>10,.0f} rows/s" if rows and seconds else ""
+                console.print(f"  {dataset:<26} {rows:>12,} rows {seconds:>7.1f} s {rate}", markup=False)
+        self._rows = {}
 
     def _check(self, event: dg.DagsterEvent) -> None:
         evaluation = event.asset_check_evaluation_data
@@ -106,6 +87,10 @@ class RunProgress:
                 self._outcome.problems.append(text)
             elif self._shown:
                 console.print(f"  warning: {text}", style="yellow", markup=False)
+
+
+def _figure(value: Any) -> float:
+    return float(value.value or 0) if isinstance(value, dg.IntMetadataValue | dg.FloatMetadataValue) else 0.0
 
 
 def _plain(metadata: Any) -> dict[str, Any]:

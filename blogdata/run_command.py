@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blogdata.output import console, for_the_rest, say_json
+from blogdata.output import NOTHING_LANDED, console, for_the_rest, is_new, say_json
+from blogdata.passed_over import say_warnings
 from patterns.core.errors import ConfigurationError
 from services.config import load
 
 if TYPE_CHECKING:
-    from blogdata.progress import Outcome
+    from blogdata.outcome import Outcome
 
-EVERYTHING = "every landed file is published, and everything downstream of it"
+EVERYTHING = "everything that has landed completely is published, and everything downstream of it"
 """Why a run of the whole lineage does nothing."""
 _IN_THE_SPAN = "no partition of these datasets lies in that span"
 _NOTHING_LANDED = "nothing has landed for these datasets"
@@ -44,16 +45,19 @@ def run(
     Without options only what is new or changed runs. With --from and --to the whole span runs again; with --select all
     that the named datasets have, or have in the span.
     """
-    # Dagster is imported by the commands that run something; the others answer at once.
-    from blogdata.pipeline import Pipeline, Window
+    from blogdata.pipeline import Pipeline
+    from planning.window import Window
 
     window = None
     if from_ or to:
         window = Window(start=_moment(from_, "--from") if from_ else None, end=_moment(to, "--to") if to else None)
     chosen = tuple(name.strip() for name in select.split(",")) if select else ()
-    outcome = Pipeline(load(), quiet=as_json, accept=accept).run(window=window, select=chosen)
+    settings = load()
+    outcome = Pipeline(settings, quiet=as_json, accept=accept).run(window=window, select=chosen)
     if as_json:
         say_json(outcome.as_json())
+    elif is_new(settings):
+        say(outcome, nothing=NOTHING_LANDED)
     else:
         say(outcome, nothing=_IN_THE_SPAN if window else _NOTHING_LANDED if chosen else EVERYTHING)
     if not outcome.ok:
@@ -76,13 +80,15 @@ def _moment(text: str, option: str) -> datetime:
 def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
     """Say what ran, or why nothing did."""
     if outcome.ok and not outcome.runs:
-        console.print(f"nothing to do: {nothing}")
+        console.print(f"nothing to do: {nothing}", markup=False)
+        say_warnings(outcome.warnings)
         return
     if outcome.runs:
         console.print(
             f"{'done' if outcome.ok else 'FAILED'} in {outcome.seconds:.0f} s: "
             f"{outcome.runs} runs, {outcome.rows:,} rows published"
         )
+    say_warnings(outcome.warnings)
     for problem in outcome.problems:
         console.print(problem, style="red", markup=False)
     if outcome.ok:

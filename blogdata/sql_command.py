@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,15 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from blogdata.output import console, errors, say_json
+from blogdata.output import NOTHING_PUBLISHED, console, errors, say_json
 from patterns.core import companions, executions, store_faults
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EVENTS, EventLog
 from patterns.core.lake import Lake
+from patterns.data_value import metadata_decorator
+from patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
 from patterns.error_management import checkpointer
 from patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
 from quality.contracts import EVERY
-from services.config import load
+from services import spark_attached
+from services.config import Settings, load
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,11 +32,8 @@ if TYPE_CHECKING:
 TABLE = re.compile(r"\b(bronze|silver|gold|ops)\.([a-z_]+)\b", re.IGNORECASE)
 LITERALS = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`|--[^\n]*)")
 READS = re.compile(r"^\s*(select|with|values|from|describe|explain|\()", re.IGNORECASE)
-PUBLICATIONS = "ops.publications"
 VERSIONS = "ops.versions"
 """Execution to table version, of the tables that are executed by period."""
-CONSUMERS = "_public"
-"""Ending of the names of the views that show no personal and no technical column."""
 
 
 class QueryFailed(PlatformError):
@@ -51,8 +52,6 @@ def sql(
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON")] = False,
 ) -> None:
     """Query the lake's tables as layer.table."""
-    from resources.spark import SparkResource
-
     if not READS.match(query):
         raise ConfigurationError(
             what="only queries are run here",
@@ -60,9 +59,10 @@ def sql(
             next_step="begin with SELECT or WITH; tables are written by materializing datasets: blogdata run",
         )
     settings = load()
-    moment = _moment(as_of) if as_of else None
-    with _explained(query), SparkResource(home=str(settings.home)).guard() as spark:
-        frame = _query(spark, Lake(root=str(settings.lake)), query, moment)
+    moment = moment_of(as_of, "--as-of") if as_of else None
+    asked = _Asked.of(Lake(root=str(settings.lake)), query, moment)
+    with _explained(query), _session(settings) as spark:
+        frame = asked.frame(spark)
         rows = frame.limit(limit + 1).collect()
     shown = [row.asDict(recursive=True) for row in rows[:limit]]
     more = f" (only the first {limit:,}; see --limit)" if len(rows) > limit else ""
@@ -80,24 +80,80 @@ def sql(
     console.print(f"{len(shown):,} rows{more}")
 
 
-def _query(spark: SparkSession, lake: Lake, query: str, moment: datetime | None) -> DataFrame:
-    # Names inside quotes and comments are text, not tables.
-    parts = LITERALS.split(query)
-    names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
-    rewritten = "".join(
-        part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part) for index, part in enumerate(parts)
-    )
-    # Chosen together, so that tables that appear together are asked about one state of both.
-    versions = _versions(lake, {name.removesuffix(CONSUMERS) for name in names}, moment)
-    for name in sorted(names):
-        _table(spark, lake, name, moment, versions).createOrReplaceTempView(_view(name))
-    return spark.sql(rewritten)
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """A query whose tables are there.
+
+    Args:
+        lake: The tables' root.
+        query: With the names of views in the place of those of tables.
+        names: The tables it names.
+        versions: Version of each table with rows of its own.
+        moment: The time of the state that is read; None for the newest one.
+    """
+
+    lake: Lake
+    query: str
+    names: Collection[str]
+    versions: Mapping[str, int]
+    moment: datetime | None
+
+    @classmethod
+    def of(cls, lake: Lake, query: str, moment: datetime | None) -> _Asked:
+        """Find the tables of a query, before Spark is started.
+
+        Raises:
+            ConfigurationError: A table does not exist, or did not at that time.
+        """
+        # Names inside quotes and comments are text, not tables.
+        parts = LITERALS.split(query)
+        names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
+        # Chosen together, so that tables that appear together are asked about one state of both.
+        versions = _versions(lake, {name.removesuffix(CONSUMERS) for name in names}, moment)
+        there = {*versions, *_derived(lake)}
+        for name in sorted(names):
+            if name not in there and name.removesuffix(CONSUMERS) not in EVERY.keys() & versions.keys():
+                raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=_existing(lake))
+        rewritten = "".join(
+            part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part)
+            for index, part in enumerate(parts)
+        )
+        return cls(lake=lake, query=rewritten, names=names, versions=versions, moment=moment)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """Give the result, not computed yet."""
+        for name in sorted(self.names):
+            _table(spark, self.lake, name, self.moment, self.versions).createOrReplaceTempView(_view(name))
+        return spark.sql(self.query)
 
 
 def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Mapping[str, int]:
     if moment is None:
         return lake.versions(sorted(names))
     return {name: version_at(lake, name, moment) for name in names if lake.table(name) is not None}
+
+
+def _derived(lake: Lake) -> list[str]:
+    """List the tables that are computed when they are asked for."""
+    return [*([] if lake.table(EVENTS) is None else [PUBLICATIONS]), VERSIONS, STREAM_OFFSETS]
+
+
+def _existing(lake: Lake) -> str:
+    there = sorted(name for name in (*EVERY, EVENTS) if lake.table(name) is not None)
+    return f"tables: {', '.join([*there, *_derived(lake)])}" if there else NOTHING_PUBLISHED
+
+
+@contextmanager
+def _session(settings: Settings) -> Iterator[SparkSession]:
+    if settings.spark.mode == "classic":
+        # Only a Spark inside this process is started by Dagster's resource.
+        from resources.spark import SparkResource
+
+        with SparkResource(home=str(settings.home)).guard() as spark:
+            yield spark
+    else:
+        with spark_attached.guarded(settings) as spark:
+            yield spark
 
 
 @contextmanager
@@ -125,8 +181,6 @@ def _view(name: str) -> str:
 def _table(
     spark: SparkSession, lake: Lake, name: str, moment: datetime | None, versions: Mapping[str, int]
 ) -> DataFrame:
-    from patterns.data_value import metadata_decorator
-
     if name == VERSIONS:
         return _executions(spark, lake, moment)
     if name == PUBLICATIONS:
@@ -137,9 +191,6 @@ def _table(
     if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in EVERY:
         dataset = name.removesuffix(CONSUMERS)
         return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment, versions), EVERY[dataset])
-    if name not in versions:
-        there = ", ".join(_datasets(lake)) or "none yet; run: blogdata run"
-        raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=f"tables: {there}")
     return lake.read(spark, name, versions[name])
 
 
@@ -186,18 +237,22 @@ def _checkpoints() -> Path:
     return load().home / "checkpoints"
 
 
-def _datasets(lake: Lake) -> list[str]:
-    there = sorted(name for name in (*EVERY, EVENTS) if lake.table(name) is not None)
-    return [*there, *([PUBLICATIONS, VERSIONS] if EVENTS in there else []), STREAM_OFFSETS]
+def moment_of(text: str, option: str) -> datetime:
+    """Read a time that somebody has typed; without an offset it is UTC.
 
+    Args:
+        text: The time.
+        option: Where it was typed.
 
-def _moment(text: str) -> datetime:
+    Raises:
+        ConfigurationError: It is no time.
+    """
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise ConfigurationError(
             what=f"'{text}' is not a time",
-            where="--as-of",
+            where=option,
             next_step="write it like 2026-01-05T03:00:00 (UTC)",
         ) from error
     return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)

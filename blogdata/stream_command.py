@@ -13,7 +13,7 @@ import typer
 from blogdata.output import console, say_json
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.lake import Lake
-from patterns.core.run import RunContext, code_version
+from patterns.core.run import RunContext
 from services.config import load
 
 _RESTARTS = 5
@@ -37,13 +37,13 @@ def stream(
     as_json: Annotated[bool, typer.Option("--json", help="Print at the end what was published, as JSON")] = False,
 ) -> None:
     """Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two."""
-    from assets.policy import SOURCES
+    from assets.code import code
     from assets.transforms.live_visits import DEAD_LETTERS, STREAM
     from orchestration import stream as streams
     from orchestration.stream import Place
     from patterns.error_management.checkpointer import appended, checkpoints
     from patterns.error_management.late_data_detector import LateShare
-    from patterns.ingestion.streamed_files import misnamed_in, told_misnamed
+    from patterns.ingestion.streamed_files import left_out_in, told_left_out
     from resources.spark import SparkResource
 
     if dataset not in (STREAM.name, *STREAM.datasets):
@@ -60,9 +60,7 @@ def stream(
     place = Place(
         lake=lake,
         landing=settings.landing,
-        run=RunContext(
-            run_id=run_id, job="stream", code_version=code_version(*SOURCES), trigger="command:blogdata stream"
-        ),
+        run=RunContext(run_id=run_id, job="stream", code_version=code().version, trigger="command:blogdata stream"),
         accepted=frozenset([accept] if accept else []),
     )
     stop = threading.Event()
@@ -97,19 +95,19 @@ def stream(
             renew = renew and checkpoints(kept, STREAM.name) == before
             stop.wait(min(2.0**failures, 30.0))
     published = dict.fromkeys(STREAM.datasets, 0)
-    misnamed: set[str] = set()
+    commits = []
     for name in STREAM.datasets:
         for commit in appended(lake, name):
             if commit.info["run"]["run_id"] != run_id:
                 break
             published[name] += commit.rows_out
-            misnamed.update(misnamed_in([commit]))
+            commits.append(commit)
     if as_json:
         say_json(published)
     else:
         console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()), markup=False)
-        if misnamed:
-            console.print(told_misnamed(sorted(misnamed)), markup=False)
+        for line in told_left_out(left_out_in(commits)):
+            console.print(line, markup=False)
         for name in STREAM.without_late:
             if warning := LateShare.of(appended(lake, name)).warning:
                 console.print(f"{name}: {warning}", markup=False)

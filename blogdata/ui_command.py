@@ -24,6 +24,10 @@ from services.files import LockTimeout, locked, write_atomically
 def ui(
     port: Annotated[int, typer.Option(help="Port of the web server")] = 3000,
     host: Annotated[str, typer.Option(help="Address the web server listens at")] = "127.0.0.1",
+    automatic: Annotated[
+        bool,
+        typer.Option("--automatic", help="Everything runs by itself: what lands, what follows from it, the clock"),
+    ] = False,
 ) -> None:
     """Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them."""
     _free(host, port)
@@ -34,15 +38,16 @@ def ui(
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}", markup=False)
     with _alone(home, f"{host}:{port}"):
         _settle(settings)
-        raise typer.Exit(_serve(settings, home, host, port))
+        raise typer.Exit(_serve(settings, home, host, port, automatic=automatic or settings.automatic))
 
 
-def _serve(settings: Settings, home: Path, host: str, port: int) -> int:
+def _serve(settings: Settings, home: Path, host: str, port: int, *, automatic: bool) -> int:
     console.print(f"open http://{host}:{port} (it takes some seconds until it answers)", markup=False)
     # Dagster's own developers' command is what a deployment of one machine needs; that it has a successor is no news.
     quiet = ["-W", "ignore:Function `dev_command` is superseded"]
     command = [sys.executable, *quiet, "-m", "dagster", "dev", "-m", "definitions", "-h", host, "-p", str(port)]
-    environment = {**os.environ, "DAGSTER_HOME": str(home), "BLOGDATA_HOME": str(settings.home)}
+    own = {"DAGSTER_HOME": str(home), "BLOGDATA_HOME": str(settings.home), "BLOGDATA_AUTOMATIC": str(automatic).lower()}
+    environment = {**os.environ, **own}
     # Also when a shell that started this in the background has it ignore interrupts: its children would inherit that.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from blogdata.output import console, say_json
+from blogdata.output import NOTHING_PUBLISHED, console, say_json
+from blogdata.sql_command import moment_of
 from patterns.core import names
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
@@ -21,13 +22,18 @@ from services.config import load
 
 def versions(
     dataset: Annotated[str, typer.Argument(help="A dataset that keeps its copies, like bronze.devices")],
+    at: Annotated[
+        str | None,
+        typer.Option(help="Only what readers saw at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the copies as JSON")] = False,
 ) -> None:
     """Show which copy of a dataset was visible when."""
     names.known([dataset], CONTRACTS, where="versions")
     lake = Lake(root=str(load().lake))
+    moment = moment_of(at, "--at") if at else None
     try:
-        found = proxy.history(lake, dataset)
+        found = proxy.history(lake, dataset) if moment is None else proxy.visible_at(lake, dataset, moment)
     except NotBehindAPointer as error:
         kept = [
             name for name, contract in CONTRACTS.items() if {"Proxy", "Fast Metadata Cleaner"} & {*contract.patterns}
@@ -40,7 +46,7 @@ def versions(
     if as_json:
         say_json([_as_json(member) for member in found])
     else:
-        _show(found)
+        _show(found, at)
 
 
 def _as_json(member: Member) -> dict[str, Any]:
@@ -58,9 +64,9 @@ def _as_json(member: Member) -> dict[str, Any]:
     }
 
 
-def _show(found: Sequence[Member]) -> None:
+def _show(found: Sequence[Member], at: str | None) -> None:
     if not found:
-        console.print("nothing is published yet; try: blogdata run")
+        console.print("nothing was visible by then" if at else NOTHING_PUBLISHED, markup=False)
         return
     table = Table(box=None, pad_edge=False)
     for name in ("visible from", "until", "version", "rows", "copy", "run", ""):

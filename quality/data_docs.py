@@ -7,11 +7,12 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
-from orchestration.dataset import failure, key_of
+from orchestration.computation import failure
 from orchestration.step import LakeAccess
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
-from patterns.quality.expectations import Project, Validation
+from patterns.quality.expectations import Project
+from patterns.quality.validation import RuleResult, Validation
 from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["ops", "data_docs"])
@@ -37,11 +38,11 @@ def check_name(dataset: str) -> str:
 
 @dg.asset(
     key=KEY,
-    description="What every dataset promises, and whether its published rows keep it, as pages (Data Docs)",
+    description="What every dataset promises, and whether its published rows keep it, as pages (Data Docs); it looks "
+    "at the newest partitions of every dataset that is computed by partitions, from bronze to gold",
     group_name="ops",
     owners=["team:platform"],
     kinds={"great_expectations", "spark"},
-    deps=[dg.AssetDep(key_of(name)) for name in CONTRACTS],
     check_specs=[
         dg.AssetCheckSpec(
             check_name(name),
@@ -70,7 +71,8 @@ def data_docs(context: dg.AssetExecutionContext, config: DataDocsConfig) -> Iter
         metadata={
             "index": dg.MetadataValue.path(str(index)),
             "datasets": len(validations),
-            "broken": sum(not validation.passed for validation in validations.values()),
+            "broken": sum(bool(validation.broken) for validation in validations.values()),
+            "not_evaluated": sum(bool(validation.errors) for validation in validations.values()),
             "results": {name: summary(validation) for name, validation in validations.items()},
         },
         check_results=[_check(name, validations.get(name)) for name in CONTRACTS],
@@ -102,9 +104,16 @@ def published(spark: SparkSession, access: LakeAccess, contract: Contract, newes
 
 def summary(validation: Validation) -> str:
     """Say in one line what became of a dataset's promises."""
-    total = len(validation.results)
-    broken = ", ".join(f"{item.rule} ({item.found})" for item in validation.failed)
-    return f"{total - len(validation.failed)} of {total} promises kept" + (f"; broken: {broken}" if broken else "")
+    line = f"{validation.kept} of {len(validation.results)} promises kept"
+    if validation.broken:
+        line += f"; broken: {', '.join(map(str, validation.broken))}"
+    reasons: dict[str, list[str]] = {}
+    for item in validation.errors:
+        reasons.setdefault(str(item.error), []).append(item.rule)
+    if reasons:
+        told = [f"{', '.join(rules)}: {reason}" for reason, rules in reasons.items()]
+        line += f"; could not be evaluated: {'; '.join(told)}"
+    return line
 
 
 def _check(dataset: str, validation: Validation | None) -> dg.AssetCheckResult:
@@ -116,10 +125,15 @@ def _check(dataset: str, validation: Validation | None) -> dg.AssetCheckResult:
         check_name=check_name(dataset),
         asset_key=KEY,
         passed=validation.passed,
-        severity=dg.AssetCheckSeverity.WARN,
+        severity=dg.AssetCheckSeverity.ERROR if validation.errors else dg.AssetCheckSeverity.WARN,
         description=summary(validation),
         metadata={
             "promises": len(validation.results),
-            "broken": {item.rule: item.error or f"{item.found} (rows, groups or values)" for item in validation.failed},
+            "broken": {item.rule: _counted(item) for item in validation.broken},
+            "errors": {item.rule: item.error for item in validation.errors},
         },
     )
+
+
+def _counted(result: RuleResult) -> str:
+    return "not counted" if result.found is None else f"{result.found} (rows, groups or values)"

@@ -24,6 +24,10 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource]:
         "secrets": SecretsResource(home=str(settings.home)),
         "postgres": PostgresResource(home=str(settings.home)),
         "lake": LakeResource(
-            root=str(settings.lake), landing=str(settings.landing), checkpoints=str(settings.home / "checkpoints")
+            root=str(settings.lake),
+            landing=str(settings.landing),
+            ready=settings.ready,
+            checkpoints=str(settings.home / "checkpoints"),
+            writes=settings.spark.writes,
         ),
     }

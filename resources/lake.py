@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import dagster as dg
 from dagster_deltalake import DeltaTableResource
 
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
+from patterns.ingestion.readiness_marker import Convention, LandingZone
 from patterns.quality.audit_write_audit_publish import Engine
 
 
@@ -19,6 +21,7 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     Args:
         root: Absolute path or address of the lake.
         landing: Absolute path of the landing zone.
+        ready: What makes a landed partition complete, `flag` or `next_exists`.
         checkpoints: Absolute path of the streams' checkpoints; empty: beside the landing zone.
         writes: `transaction` audits inside Delta's transaction; `checkpoint` where Spark cannot load the engine's jar.
         probe: Folder through which a test steps writes; empty in real use.
@@ -26,6 +29,7 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     root: str
     landing: str
+    ready: str = "flag"
     checkpoints: str = ""
     writes: str = Engine.TRANSACTION.value
     probe_folder: str = ""
@@ -44,6 +48,11 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     def landing_path(self) -> Path:
         """The landing zone."""
         return Path(self.landing)
+
+    @property
+    def landing_zone(self) -> LandingZone:
+        """The landing zone, and what makes a partition of it complete."""
+        return LandingZone(folder=self.landing_path, convention=cast(Convention, self.ready))
 
     @property
     def checkpoints_path(self) -> Path:

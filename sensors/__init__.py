@@ -1,32 +1,28 @@
-"""What starts runs: readiness of what lands, late data, automation, schedules."""
+"""What starts runs: whatever is stale, replays, the stream, schedules."""
 
 import dagster as dg
 
 from sensors import jobs
 from sensors.dead_runs import end_dead_runs
-from sensors.landing import access_logs_landed, devices_landed, hour_is_ready, users_landed
-from sensors.late_data import late_data, watermark_moved
 from sensors.live import visits_landed
+from sensors.overdue import overdue_arrivals
 from sensors.replays import replay, replay_runs
-from sensors.schedules import SCHEDULES
+from sensors.schedules import schedules
+from sensors.stale import whatever_is_stale
 
-downstream = dg.AutomationConditionSensorDefinition(
-    "downstream",
-    target=dg.AssetSelection.groups("bronze", "silver", "gold"),
-    minimum_interval_seconds=30,
-    description="Runs what lies downstream of updated data, as its automation condition says",
-)
 JOBS = (*jobs.JOBS, replay)
-SENSORS = (
-    access_logs_landed,
-    hour_is_ready,
-    visits_landed,
-    users_landed,
-    devices_landed,
-    late_data,
-    watermark_moved,
-    replay_runs,
-    end_dead_runs,
-    downstream,
-)
-__all__ = ["JOBS", "SCHEDULES", "SENSORS"]
+
+
+def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
+    """Make all sensors and schedules.
+
+    Args:
+        automatic: Everything but the stream is on from the start; otherwise a person switches it on.
+    """
+    sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
+    timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
+    own = [whatever_is_stale(sensing), replay_runs(sensing), overdue_arrivals(sensing), visits_landed, end_dead_runs]
+    return own, schedules(timing)
+
+
+__all__ = ["JOBS", "instigators"]

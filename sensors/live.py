@@ -10,7 +10,7 @@ import dagster as dg
 from assets.transforms.live_visits import STREAM
 from orchestration import stream as streams
 from patterns.error_management.checkpointer import checkpoints
-from patterns.ingestion.streamed_files import told_misnamed
+from patterns.ingestion.streamed_files import told_left_out
 from resources.lake import LakeResource
 from sensors import asking, jobs
 
@@ -23,7 +23,7 @@ from sensors import asking, jobs
 )
 def visits_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Ask for a tick for what waits, and after growing pauses again when that has failed; name what nobody takes in."""
-    cursor = _report_misnamed(context, lake)
+    cursor = _report_left_out(context, lake)
     if streams.is_running(lake.lake, STREAM.name):
         return dg.SensorResult(skip_reason="the stream is being run", cursor=cursor)
     there = checkpoints(lake.checkpoints_path, STREAM.name)
@@ -32,12 +32,13 @@ def visits_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg
     return asking.ask(context.instance, requests, quiet="everything that has landed is taken in", cursor=cursor)
 
 
-def _report_misnamed(context: dg.SensorEvaluationContext, lake: LakeResource) -> str:
-    """Warn of landed files that no batch can have, once for each set of them; give the cursor that remembers it."""
-    found = STREAM.source.misnamed(lake.landing_path)
-    cursor = _digest(found)
-    if found and cursor != context.cursor:
-        context.log.warning(told_misnamed(found))
+def _report_left_out(context: dg.SensorEvaluationContext, lake: LakeResource) -> str:
+    """Warn of what has landed and no batch can have, once for each set of it; give the cursor that remembers it."""
+    found = STREAM.source.left_out(lake.landing_path)
+    cursor = _digest([name for names in found.values() for name in names])
+    if cursor != context.cursor:
+        for line in told_left_out(found):
+            context.log.warning(line)
     return cursor
 
 

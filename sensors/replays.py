@@ -5,16 +5,21 @@ from typing import Any
 
 import dagster as dg
 
-from assets import plan
 from orchestration import replays
-from orchestration.dataset import ACCEPT, failure, key_of, range_tags
-from orchestration.replay_planner import ASKED, Past, PlannedRun
-from orchestration.replays import TAG, Replay, ReplayRun
-from orchestration.step import FOLLOWED, LakeAccess
+from orchestration.computation import failure
+from orchestration.refresh import JOB, Request
+from orchestration.replays import TAG, Replay
+from orchestration.step import LakeAccess
 from patterns.core import names
+from patterns.core.commit import WHOLE_TABLE
 from patterns.core.errors import PlatformError
-from quality.contracts import CONTRACTS
+from planning.estimate import estimate
+from planning.look import Snapshot
+from planning.plan import ASKED, Planned, Planner
+from quality.contracts import CONTRACTS, GRAPH
 from resources.lake import LakeResource
+from sensors import asked
+from sensors.asked import EVERYTHING
 
 
 class ReplayConfig(dg.Config):
@@ -38,15 +43,16 @@ def plan_replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
     access: LakeAccess = context.resources.lake
     try:
         names.known([config.dataset], CONTRACTS, where="dataset")
-        keys = plan.named(config.dataset, config.partitions or None, access.landing_path, access.events)
-        planned = plan.replay({config.dataset: dict.fromkeys(keys, ASKED)}, access.events)
+        planner = Planner(graph=GRAPH, look=Snapshot(access.landing_zone, access.events))
+        keys = planner.named(config.dataset, config.partitions or None)
+        planned = planner.replay({config.dataset: dict.fromkeys(keys, ASKED)})
         if planned.refused and not planned.runs:
             raise planned.refused[0]
     except PlatformError as error:
         raise failure(context, error) from error
     if not config.only_plan:
         replays.ask(access.lake, access.events, config.dataset, planned.runs, context.run_id)
-    told: dict[str, Any] = {"runs": len(planned.runs), "plan": _table(planned.runs, Past(access.events))}
+    told: dict[str, Any] = {"datasets": len(planned.runs), "plan": _table(planned.runs, planner.look)}
     if planned.refused:
         told["left out"] = "\n".join(str(error) for error in planned.refused)
         context.log.error(told["left out"])
@@ -62,25 +68,41 @@ def replay() -> None:
     plan_replay()
 
 
-@dg.sensor(
-    name="replay_runs",
-    asset_selection=dg.AssetSelection.groups("bronze", "silver", "gold"),
-    minimum_interval_seconds=15,
-    description="Carries out the replays that the job `replay` has planned, one run after the other",
-)
-def replay_runs(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
-    """Ask for the first run of each replay that is not done; close the replays of which nothing is left."""
+def replay_runs(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
+    """Make the sensor.
+
+    Args:
+        status: Whether it is on from the start.
+    """
+    return dg.sensor(
+        name="replay_runs",
+        job_name=JOB,
+        minimum_interval_seconds=15,
+        default_status=status,
+        description="Carries out the replays that the job `replay` has planned, one run a replay",
+        tags=EVERYTHING,
+    )(_tick)
+
+
+def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
+    """Ask for a run of what is left of each replay that is not done; close the replays of which nothing is left."""
     requests, told = [], []
-    for asked in replays.pending(lake.events):
-        left = asked.left(lake.events)
+    for replay_ in replays.pending(lake.events):
+        left = replay_.left(lake.events)
         if not left:
-            replays.close(lake.events, asked)
-            told.append(f"the replay of {asked.dataset} is done")
+            replays.close(lake.events, replay_)
+            told.append(f"the replay of {replay_.dataset} is done")
             continue
-        number, run = left[0]
-        requests.append(_request(asked, number, run))
-        if ended := _ended_badly(context.instance, asked, number):
-            told.append(f"the replay of {asked.dataset} waits: its run {ended}")
+        requests.append(
+            asked.refresh(
+                replay_.identity,
+                Request(again={run.datasets[0]: list(run.keys or (WHOLE_TABLE,)) for run in left}, only_again=True),
+                about=f"replay of {replay_.dataset}",
+                tags={TAG: replay_.identity},
+            )
+        )
+        if ended := _ended_badly(context.instance, replay_):
+            told.append(f"the replay of {replay_.dataset} waits: its run {ended}")
     for line in told:
         context.log.info(line)
     # A run that was asked for is not asked for again: its key is known.
@@ -89,17 +111,8 @@ def replay_runs(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
     )
 
 
-def _request(asked: Replay, number: int, run: ReplayRun) -> dg.RunRequest:
-    return dg.RunRequest(
-        run_key=f"{asked.identity}/{number}",
-        asset_selection=[key_of(dataset) for dataset in run.datasets],
-        tags={TAG: asked.identity, ACCEPT: FOLLOWED, **range_tags(run.keys)},
-    )
-
-
-def _ended_badly(instance: dg.DagsterInstance, asked: Replay, number: int) -> str | None:
-    tags = {TAG: asked.identity, "dagster/run_key": f"{asked.identity}/{number}"}
-    for newest in instance.get_runs(dg.RunsFilter(tags=tags), limit=1):
+def _ended_badly(instance: dg.DagsterInstance, replay_: Replay) -> str | None:
+    for newest in instance.get_runs(dg.RunsFilter(tags={TAG: replay_.identity}), limit=1):
         if newest.status == dg.DagsterRunStatus.FAILURE:
             return f"{newest.run_id} failed; mend it and run that one again"
         if newest.status == dg.DagsterRunStatus.CANCELED:
@@ -107,18 +120,18 @@ def _ended_badly(instance: dg.DagsterInstance, asked: Replay, number: int) -> st
     return None
 
 
-def _table(runs: Sequence[PlannedRun], past: Past) -> dg.TableMetadataValue:
+def _table(runs: Sequence[Planned], look: Snapshot) -> dg.TableMetadataValue:
     records = []
     for run in runs:
-        estimate = past.estimate(run)
+        expected = estimate(look, run)
         records.append(
             dg.TableRecord(
                 {
                     "datasets": ", ".join(run.datasets),
                     "partitions": run.span,
                     "why": "; ".join(f"{reason} ({count})" for reason, count in run.reasons.items()),
-                    "rows": estimate.rows or 0,
-                    "seconds": round(estimate.seconds or 0.0, 1),
+                    "rows": expected.rows or 0,
+                    "seconds": round(expected.seconds or 0.0, 1),
                 }
             )
         )

@@ -1,139 +1,79 @@
-"""The clock: a day and a week are computed after their end, whether or not anything else asked for it."""
+"""The clock: a day and a week are computed after their end, whether or not everything of them is there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timezone
 
 import dagster as dg
 
-from assets.staleness import stale_periods
-from orchestration.finality import lookback_of
+from orchestration.refresh import JOB, Request
+from patterns.core.lineage import Clock
 from patterns.core.partitions import Grain, between, key_of
 from patterns.error_management import static_late_data_integrator
+from planning.finality import lookback_of
+from planning.plan import Scope
 from quality.contracts import CONTRACTS
-from resources.lake import LakeResource
-from sensors import jobs
+from sensors import asked, jobs
+from sensors.asked import EVERYTHING
 
-# Not `build_schedule_from_partitioned_job`: it runs the newest partition, and here that is the one still running.
-
-
-@dg.schedule(
-    cron_schedule="0 2 * * *",
-    job=jobs.daily,
-    description="The gold datasets of yesterday, and of the days before it that late rows have touched",
-)
-def daily_at_two(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest] | dg.SkipReason:
-    """Ask for the day that has ended, and after it for those that are behind."""
-    return _with_behind(context, lake, Grain.DAY, *jobs.DAILY)
+_PERIODS = {Clock.NIGHTLY: Grain.DAY, Clock.WEEKLY: Grain.WEEK}
 
 
-@dg.schedule(
-    cron_schedule="0 3 * * 1",
-    job=jobs.weekly,
-    description="The gold datasets of last week, and of the weeks before it that late rows have touched",
-)
-def weekly_on_monday(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest] | dg.SkipReason:
-    """Ask for the week that has ended, and after it for those that are behind."""
-    return _with_behind(context, lake, Grain.WEEK, *jobs.WEEKLY)
+def _clock(clock: Clock, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinition:
+    datasets = [name for name, contract in CONTRACTS.items() if contract.runs.at is clock]
+
+    @dg.schedule(
+        name=clock.name.lower(),
+        cron_schedule=clock.value,
+        job_name=JOB,
+        default_status=status,
+        description=f"What is stale of each {_PERIODS[clock].value} that has ended, complete or not",
+        tags={**EVERYTHING, "pattern/static-late-data-integrator": ""},
+    )
+    def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        current, newest = _executions(context.scheduled_execution_time, _PERIODS[clock])
+        if all(_is_covered(name, current, newest) for name in datasets):
+            return dg.SkipReason(f"the tick of {newest} asks for all that is behind")
+        request = Request(datasets=datasets, scope=Scope.ENDED.value)
+        return asked.refresh(current, request, about=f"{clock.name.lower()}, {current} and before")
+
+    return tick
 
 
-@dg.schedule(
-    cron_schedule="30 2 * * *",
-    job=jobs.referrals,
-    description="The referral statistics of yesterday, and of the days before it that late rows still change",
-    tags={"pattern/static-late-data-integrator": ""},
-)
-def referrals_at_half_past_two(
-    context: dg.ScheduleEvaluationContext, lake: LakeResource
-) -> list[dg.RunRequest] | dg.SkipReason:
-    """Ask for the day that has ended, and after it for what its lookback finds."""
-    return _with_lookback(context, lake, "gold.referral_stats", Grain.DAY)
-
-
-@dg.schedule(
-    cron_schedule="30 3 * * 1",
-    job=jobs.visits_weekly,
-    description="The page views of last week, and of the weeks before it that late rows still change",
-    tags={"pattern/static-late-data-integrator": "", "pattern/fast-metadata-cleaner": ""},
-)
-def visits_weekly_on_monday(
-    context: dg.ScheduleEvaluationContext, lake: LakeResource
-) -> list[dg.RunRequest] | dg.SkipReason:
-    """Ask for the week that has ended, and after it for what its lookback finds."""
-    return _with_lookback(context, lake, "gold.visits_weekly", Grain.WEEK)
-
-
-def _with_behind(
-    context: dg.ScheduleEvaluationContext, lake: LakeResource, grain: Grain, *datasets: str
-) -> list[dg.RunRequest] | dg.SkipReason:
-    current, newest = _executions(context, grain)
-    if current != newest:
-        return dg.SkipReason(f"the tick of {newest} asks for all that is behind")
-    # Conditions ask for a period when all of its hours are there; when one never comes, nobody else asks.
-    behind = {key for dataset in datasets for key in stale_periods(lake.events, dataset, grain) if key < current}
-    return _requests(current, [current, *sorted(behind)])
-
-
-def _with_lookback(
-    context: dg.ScheduleEvaluationContext, lake: LakeResource, dataset: str, grain: Grain
-) -> list[dg.RunRequest] | dg.SkipReason:
+def _is_covered(dataset: str, current: str, newest: str) -> bool:
+    """Tell whether a later tick that is due computes what this one would."""
     lookback = lookback_of(CONTRACTS[dataset])
-    assert lookback is not None
-    current, newest = _executions(context, grain)
-    if current not in static_late_data_integrator.collapse(between(current, newest, grain), lookback):
-        return dg.SkipReason(f"{current} lies in the window of a later tick that is due")
-    touched = stale_periods(lake.events, dataset, grain)
-    return _requests(current, static_late_data_integrator.due(current, touched, lookback))
+    if lookback is None:
+        return current != newest
+    return current not in static_late_data_integrator.collapse(between(current, newest, lookback.grain), lookback)
 
 
-def _executions(context: dg.ScheduleEvaluationContext, grain: Grain) -> tuple[str, str]:
+def _executions(due: datetime, grain: Grain) -> tuple[str, str]:
     """Give the period a tick asks for, and that of the newest tick: after an outage Dagster makes up for several."""
-    due = context.scheduled_execution_time
     overtaken_by = max(0, (_now() - due) // grain.length)
     return key_of(due - grain.length, grain), key_of(due + (overtaken_by - 1) * grain.length, grain)
-
-
-def _requests(current: str, keys: Sequence[str]) -> list[dg.RunRequest]:
-    # One execution a period, whatever it finds: a tick that is repeated asks for the same runs.
-    return [dg.RunRequest(run_key=f"{current}/{key}", partition_key=key) for key in keys]
 
 
 def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-data_docs_at_four = dg.ScheduleDefinition(
-    name="data_docs_at_four",
-    job=jobs.data_docs,
-    cron_schedule="0 4 * * *",
-    description="The Data Docs of the day",
-)
-lineage_at_half_past_four = dg.ScheduleDefinition(
-    name="lineage_at_half_past_four",
-    job=jobs.lineage,
-    cron_schedule="30 4 * * *",
-    description="The lineage of what was published, for a catalog",
-)
-freeze_on_the_first = dg.ScheduleDefinition(
-    name="freeze_on_the_first",
-    job=jobs.freeze,
-    cron_schedule="0 5 1 * *",
-    description="Freeze the past years whose weeks have become final",
-)
-retention_at_five = dg.ScheduleDefinition(
-    name="retention_at_five",
-    job=jobs.retention,
-    cron_schedule="0 5 * * *",
-    description="Remove copies and replaced tables whose time is over",
-)
-SCHEDULES = (
-    daily_at_two,
-    referrals_at_half_past_two,
-    weekly_on_monday,
-    visits_weekly_on_monday,
-    data_docs_at_four,
-    lineage_at_half_past_four,
-    freeze_on_the_first,
-    retention_at_five,
-)
+def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED) -> list[dg.ScheduleDefinition]:
+    """Make the schedules.
+
+    Args:
+        status: Whether they are on from the start.
+    """
+
+    def of_job(name: str, job: dg.UnresolvedAssetJobDefinition, cron: str, description: str) -> dg.ScheduleDefinition:
+        return dg.ScheduleDefinition(
+            name=name, job=job, cron_schedule=cron, description=description, tags=EVERYTHING, default_status=status
+        )
+
+    return [
+        *(_clock(clock, status) for clock in Clock),
+        of_job("data_docs_at_four", jobs.data_docs, "0 4 * * *", "The Data Docs of the day"),
+        of_job("lineage_at_half_past_four", jobs.lineage, "30 4 * * *", "The lineage of what was published"),
+        of_job("freeze_on_the_first", jobs.freeze, "0 5 1 * *", "Freeze the past years whose weeks are final"),
+        of_job("retention_at_five", jobs.retention, "0 5 * * *", "Remove copies and replaced tables nobody needs"),
+    ]

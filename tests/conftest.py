@@ -17,7 +17,8 @@ from zlib import crc32
 import psycopg
 import pytest
 
-from services import config, postgres, spark_cluster, spark_connect, spark_session
+import spark_cluster
+from services import config, postgres, spark_connect, spark_session
 from services.config import Settings
 from services.spark_connect import SparkServer
 

@@ -6,7 +6,8 @@ import os
 import signal
 import time
 
-from services import processes
+from services import postgres, processes
+from services.config import Settings
 from services.processes import ProcessIdentity
 
 
@@ -18,3 +19,10 @@ def kill(process: ProcessIdentity | None) -> None:
     while processes.is_alive(process):
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def kill_postgres(settings: Settings) -> None:
+    """Kill the PostgreSQL of a deployment."""
+    pid = postgres.status(settings).pid
+    assert pid is not None
+    kill(processes.identify(pid))

@@ -69,11 +69,24 @@ def bronze(
 def silver(
     lake: Lake, hours: Mapping[str, int], *, read: int, outdates: Mapping[str, Sequence[str]] | None = None
 ) -> int:
-    """Publish hours of silver.visits that saw one version of bronze: hour to its rows, and to what it outdates."""
+    """Publish hours of silver.visits, and what appears with them, that saw one version of bronze.
+
+    Args:
+        lake: The tables' root.
+        hours: Hour to its rows.
+        read: The version of bronze.
+        outdates: Hour to others that it outdates.
+
+    Returns:
+        The table's version.
+    """
     accounts = {
         hour: Account(rows_in=hours[hour], outdates=others).as_json() for hour, others in (outdates or {}).items()
     }
-    return publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read}, accounts=accounts)
+    version = publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read}, accounts=accounts)
+    nothing = dict.fromkeys(hours, 0)
+    publish(lake, "silver.visit_conflicts", "event_hour", nothing, inputs={"silver.visits": version})
+    return version
 
 
 def days(lake: Lake, *keys: str, dead: int = 0) -> int:

@@ -7,37 +7,63 @@ from typing import Any
 import dagster as dg
 
 from assets.sources import LANDING_ACCESS_LOGS
-from orchestration.dataset import failure
+from orchestration.computation import Context, access_of, failure
 from patterns.core.errors import PlatformError
 from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.landed_links import LinkRefused
 from patterns.ingestion.log_splitter import pending, split_by_hour
+
+KEY = dg.AssetKey(["landing", "hourly_access_logs"])
 
 
 @dg.asset(
-    key=["landing", "hourly_access_logs"],
+    key=KEY,
     description="Access logs, byte for byte, split into the hours in which their lines arrived",
     group_name="landing",
     owners=["team:platform"],
     kinds={"file"},
-    tags={"pattern/passthrough-replicator": ""},
     deps=[LANDING_ACCESS_LOGS],
     required_resource_keys={"lake"},
     pool="landing",
 )
-def hourly_access_logs(context: dg.AssetExecutionContext) -> Iterator[Any]:
+def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Split every log that is not wholly split yet; what was split before is not touched."""
-    landing = context.resources.lake.landing_path
+    return dg.MaterializeResult(metadata=_split(context))
+
+
+@dg.op(name="landing__hourly_access_logs", required_resource_keys={"lake", "request"}, out=dg.Out(dg.Nothing))
+def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
+    """Split what waits, in a run over the lineage that nobody has narrowed to some datasets."""
+    fault: Exception | None = None
+    if not context.resources.request.datasets and pending(access_of(context).landing_path):
+        try:
+            context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))
+        except dg.Failure as error:
+            fault = error
+    # A log that cannot be split keeps no other delivery waiting.
+    yield dg.Output(None)
+    if fault is not None:
+        raise fault
+
+
+def _split(context: Context) -> dict[str, Any]:
+    landing = access_of(context).landing_path
     now = datetime.now(timezone.utc)
+    reports = []
     try:
-        reports = [split_by_hour(log, landing, hour_of_combined, now=now) for log in pending(landing)]
+        for log in pending(landing):
+            try:
+                reports.append(split_by_hour(log, landing, hour_of_combined, now=now))
+            except LinkRefused as error:
+                # A link in the place of one hour keeps the logs with lines of that hour waiting, and nothing else.
+                context.log.error(f"{log.name} waits: {error}")
     except PlatformError as error:
         raise failure(context, error) from error
-    yield dg.MaterializeResult(
-        metadata={
-            "logs": len(reports),
-            "lines": sum(report.lines for report in reports),
-            "bytes": sum(part.bytes for report in reports for part in report.parts),
-            "hours": sorted({part.hour for report in reports for part in report.parts}),
-            "lines_without_a_time": sum(report.unreadable for report in reports),
-        }
-    )
+    return {
+        "logs": len(reports),
+        "lines": sum(report.lines for report in reports),
+        "bytes": sum(part.bytes for report in reports for part in report.parts),
+        "hours": sorted({part.hour for report in reports for part in report.parts}),
+        "hours_without_a_line": sorted({hour for report in reports for hour in report.empty_hours}),
+        "lines_without_a_time": sum(report.unreadable for report in reports),
+    }

@@ -1,29 +1,25 @@
 """bronze.visits: every landed line of an hour of arrival, judged but untouched."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import functions as F
 
-from assets.partitions import HOURS
-from assets.policy import blog_dataset
-from assets.sources import LANDING_VISITS
 from assets.transforms import visit_events
+from orchestration.computation import computes
 from orchestration.landing import Landed
 from orchestration.step import Step
 from patterns.core.commit import Commit
 from patterns.core.partitions import Grain
 
 
-@blog_dataset("bronze.visits", deps=[LANDING_VISITS], partitions_def=HOURS)
-def visits(step: Step) -> Commit:
+@computes("bronze.visits")
+def visits(step: Step) -> Mapping[str, Commit]:
     """Replicate the landed lines; what is wrong with a line is said beside it, and nothing is dropped."""
     landed = Landed.of(step, "visits", Grain.HOUR)
     is_log = F.col("source_file").rlike(r"\.log(\.gz)?$")
     lines = landed.lines().withColumn("format", F.when(is_log, visit_events.COMBINED).otherwise(visit_events.JSON))
-    return step.overwrite(
-        visit_events.judge(lines.withColumnRenamed("partition", "arrival_hour"), formats=_formats(landed)),
-        accounts=landed.accounts(),
-        expected=landed.expected_bytes(),
-        landed=landed.fingerprints(),
-    )
+    judged = visit_events.judge(lines.withColumnRenamed("partition", "arrival_hour"), formats=_formats(landed))
+    return step.publish(judged, landed.source())
 
 
 def _formats(landed: Landed) -> frozenset[str]:

@@ -1,7 +1,13 @@
-"""Gathers the event hours of a longer period (Aligned Fan-In), and says how many of them were there."""
+"""Gathers the event hours of a longer period (Aligned Fan-In), and says how many of them were there.
+
+An hour is there when it was delivered, with rows or without, and has come through to the enriched visits. Rows alone do
+not make it so: late ones that came with another hour's delivery publish an event hour whose own delivery never came.
+Where an outage made a producer send the rows of an hour with a later one, the empty flag of that hour says so.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 HOURLY = "silver.visits_enriched"
+DELIVERED = "bronze.visits"
 
 
 @dataclass(frozen=True)
@@ -24,13 +31,21 @@ class Period:
     """The visits of the step's days or weeks.
 
     Args:
-        visits: Rows of silver.visits_enriched with the period's key in the contract's partition column, and
-            `hours_present`.
+        visits: Rows of silver.visits_enriched with the period's key in the contract's partition column.
         accounts: How many rows each period has, from the hours' own accounts.
+        column: The contract's partition column.
+        hours: How many of its hours each period has.
     """
 
     visits: DataFrame
     accounts: dict[str, Account]
+    column: str
+    hours: Mapping[str, int]
+
+    def with_hours(self, frame: DataFrame) -> DataFrame:
+        """Add `hours_present` INT to rows that bear the period's key in the contract's partition column."""
+        known = F.create_map(*[F.lit(part) for item in self.hours.items() for part in item])
+        return frame.withColumn("hours_present", known[F.col(self.column)])
 
 
 def gather(step: Step) -> Period:
@@ -38,18 +53,19 @@ def gather(step: Step) -> Period:
     partitioning = step.contract.partitioning
     assert partitioning is not None
     hours = {key: finer(key, partitioning.grain, Grain.HOUR) for key in step.partitions}
-    published = accounts.entries(step, HOURLY, [hour for within in hours.values() for hour in within])
-    whole = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, published)
-    rows = step.read(HOURLY).where(
-        (F.col("event_hour") >= hours[step.partitions[0]][0]) & (F.col("event_hour") <= hours[step.partitions[-1]][-1])
-    )
+    within = [hour for period in hours.values() for hour in period]
+    published = accounts.entries(step, HOURLY, within)
+    # Not an input: no row is read of it, and whatever is delivered anew comes through the enriched visits.
+    delivered = step.events.publications(DELIVERED, within)
+    there = published.keys() & delivered.keys()
+    whole = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, there)
+    rows = step.read(HOURLY).where(F.col("event_hour").isin(*sorted(published)))
     day = F.to_date(F.substring("event_hour", 1, 10))
     key = day if partitioning.grain is Grain.DAY else F.date_trunc("week", day).cast("date")
-    present = F.create_map(*[F.lit(part) for key in whole for part in (key, whole[key].present)])
     keyed = rows.withColumn(partitioning.column, key.cast("string"))
     return Period(
-        visits=keyed.where(F.col(partitioning.column).isin(*step.partitions)).withColumn(
-            "hours_present", present[F.col(partitioning.column)]
-        ),
+        visits=keyed.where(F.col(partitioning.column).isin(*step.partitions)),
         accounts=accounts.gathered(step, HOURLY, lambda period: hours[period]),
+        column=partitioning.column,
+        hours={period: found.present for period, found in whole.items()},
     )

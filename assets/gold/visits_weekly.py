@@ -1,36 +1,34 @@
 """gold.visits_weekly: the page views themselves, a table a week; past years are frozen into one table each."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 
 from assets.gold.fan_in import HOURLY, gather
-from assets.gold.visits_cube import HOURS_OF_VISITS
-from assets.partitions import WEEKS
-from assets.policy import SOURCES, blog_dataset, once_all_hours_there
 from assets.transforms import weekly_visits
+from orchestration.computation import computes, failure, run_context
 from orchestration.concurrent_runner import pool_of
-from orchestration.dataset import failure, key_of, run_context
-from orchestration.finality import deciding, lookback_of
-from orchestration.step import LakeAccess, Step
+from orchestration.names import key_of
+from orchestration.step import LakeAccess, Source, Step
 from patterns.core.commit import Commit
 from patterns.core.errors import PlatformError
 from patterns.core.partitions import Grain, coarser, start_of
 from patterns.core.partitions import key_of as partition_of
-from patterns.core.run import code_version
 from patterns.idempotency import fast_metadata_cleaner
 from patterns.quality.audit_write_audit_publish import Target
+from planning.finality import deciding, lookback_of
 from quality.contracts import CONTRACTS
 
 DATASET = "gold.visits_weekly"
 FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
 
 
-@blog_dataset(DATASET, deps=[HOURS_OF_VISITS], partitions_def=WEEKS, automation=once_all_hours_there())
-def visits_weekly(step: Step) -> Commit:
+@computes(DATASET)
+def visits_weekly(step: Step) -> Mapping[str, Commit]:
     """Give the week's page views a table of their own, and have the view show it."""
     period = gather(step)
-    return step.replace_periods(weekly_visits.shared(period.visits), accounts=period.accounts)
+    return step.publish(period.with_hours(weekly_visits.shared(period.visits)), Source(accounts=period.accounts))
 
 
 @dg.asset(
@@ -46,9 +44,11 @@ def visits_weekly(step: Step) -> Commit:
 )
 def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Freeze every year whose weeks are all final; late rows do not reach them any more."""
+    from assets.code import code
+
     access: LakeAccess = context.resources.lake
     contract = CONTRACTS[DATASET]
-    run = run_context(context, code_version(*SOURCES))
+    run = run_context(context, code().version)
     target = Target(lake=access.lake, contract=contract, run=run, engine=access.engine, probe=access.probe)
     try:
         with context.resources.spark.guard() as spark:

@@ -2,4 +2,4 @@
 
 from assets.serving.daily_stats import daily_stats
 
-ASSETS = (daily_stats,)
+SINKS = (daily_stats,)

@@ -1,17 +1,19 @@
 """silver.users and silver.devices, reference data that visits join, and silver.users_current, as it is today."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import functions as F
 
-from assets import bronze
-from assets.partitions import DAYS
-from assets.policy import blog_dataset, delivered, newly_updated
-from assets.staleness import usable_rows
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from orchestration import accounts
-from orchestration.step import Delivery, Step
+from orchestration.computation import computes
+from orchestration.step import Delivery, Source, Step
 from patterns.core.commit import WHOLE_TABLE, Account, Commit, Entry
+from patterns.error_management import dead_letter
 from patterns.ingestion import full_loader
+from planning.reach import usable_rows
+from quality.contracts import CONTRACTS
 
 
 def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
@@ -20,13 +22,14 @@ def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> Non
     dead = delivery.rows_out - usable
     if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.SIZE in step.accepted:
         return
-    dataset = step.contract.dataset
+    dataset, partitioning = step.contract.dataset, CONTRACTS[above].partitioning
+    own = f"{partitioning.column} = '{delivery.partition}' AND " if partitioning else ""
+    query = dead_letter.query(above, f"{own}size(reasons) > 0")
     raise full_loader.FullLoadRefused(
         what=f"{dead} of {delivery.rows_out} rows are dead letters; {usable} can be used, there were {before}",
         where=f"{above} {delivery.partition}".strip(),
-        next_step=f'nobody was removed; why they are dead: blogdata sql "SELECT reasons, count(*) FROM {above} '
-        f'GROUP BY reasons"; have it delivered again, or if it is right: blogdata run --select {dataset} --accept '
-        f"{full_loader.SIZE}",
+        next_step=f"nobody was removed; why they are dead: {query}; have it delivered again, or if it is right: "
+        f"blogdata run --select {dataset} --accept {full_loader.SIZE}",
     )
 
 
@@ -42,18 +45,18 @@ def _require_usable_users(step: Step) -> None:
         before = usable or before
 
 
-@blog_dataset("silver.users", deps=[bronze.users], automation=delivered())
-def users(step: Step) -> Commit:
+@computes("silver.users")
+def users(step: Step) -> Mapping[str, Commit]:
     """Derive the history of the users from all deliveries: a function of bronze, whatever the order of loads."""
     _require_usable_users(step)
-    return step.overwrite(
+    return step.publish(
         user_rules.history(step.read("bronze.users")),
-        accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead"),
+        Source(accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead")),
     )
 
 
-@blog_dataset("silver.users_current", deps=[bronze.users], partitions_def=DAYS, automation=newly_updated())
-def users_current(step: Step) -> Commit:
+@computes("silver.users_current")
+def users_current(step: Step) -> Mapping[str, Commit]:
     """Merge each day's delivery into what the days before it have left; users it does not name any more are removed."""
     _require_usable_users(step)
     deliveries = accounts.entries(step, "bronze.users")
@@ -70,17 +73,17 @@ def users_current(step: Step) -> Commit:
             account=Account(rows_in=entry.rows_out if entry else 0, reasons={"dead_lettered": dead}),
         )
 
-    return step.merge_in_order(delivery)
+    return step.publish(delivery)
 
 
-@blog_dataset("silver.devices", deps=[bronze.devices], automation=newly_updated())
-def devices(step: Step) -> Commit:
+@computes("silver.devices")
+def devices(step: Step) -> Mapping[str, Commit]:
     """Keep one row per device of the newest delivery; only those that differ are written."""
     known = step.events.publications("silver.devices").get(WHOLE_TABLE)
     delivery = accounts.entries(step, "bronze.devices")[WHOLE_TABLE]
     _require_usable(step, "bronze.devices", delivery, known.rows_out if known else 0)
     delivered = step.read("bronze.devices").where(F.size("reasons") == 0)
-    return step.merge_delivery(
+    return step.publish(
         device_rules.unique(delivered),
-        accounts=accounts.whole(step, "bronze.devices", "dead_lettered", "dead"),
+        Source(accounts=accounts.whole(step, "bronze.devices", "dead_lettered", "dead")),
     )

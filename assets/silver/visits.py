@@ -7,21 +7,19 @@ from dataclasses import replace
 
 from pyspark.sql import functions as F
 
-from assets import bronze
-from assets.held import held
-from assets.partitions import HOURS
-from assets.policy import blog_datasets_together, newly_updated
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import visit_events
 from orchestration import accounts
-from orchestration.shares import DEAD_LETTERS
-from orchestration.step import Step
-from patterns.core.commit import Account, Entry
+from orchestration.computation import computes
+from orchestration.step import Source, Step
+from patterns.core.commit import Account, Commit, Entry
 from patterns.core.partitions import Grain, following, key_of, start_of
-from patterns.error_management import windowed_deduplicator
-from patterns.idempotency.transactional_writer import Together
+from patterns.error_management import filter_interceptor, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.audit_write_audit_publish import Companion
+from planning.graph import Graph
+from planning.held import DEAD_LETTERS, held
+from planning.look import Snapshot
 from quality.contracts import CONTRACTS
 
 IDENTITY = ("visit_id", "event_time", "page")
@@ -29,21 +27,15 @@ IDENTITY = ("visit_id", "event_time", "page")
 ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 
 
-@blog_datasets_together(
-    "silver.visits",
-    "silver.visit_conflicts",
-    deps=[bronze.visits],
-    partitions_def=HOURS,
-    automation=newly_updated(),
-)
-def visits(step: Step) -> Together:
+@computes("silver.visits")
+def visits(step: Step) -> Mapping[str, Commit]:
     """Compute each event hour from all of bronze, whenever its rows arrived, and replace it whole.
 
     The events that had another payload than the one that won appear with it.
     """
     above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
     integrated = step.events.publications(step.contract.dataset, step.partitions)
-    _require_usable(step, above, integrated)
+    _require_usable(step)
     read = read_events(step, formats_of(step, above, integrated))
     events = read.rows.withColumn("_replay", is_replay())
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
@@ -56,17 +48,19 @@ def visits(step: Step) -> Together:
         otherwise="identical",
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
-    return step.overwrite_together(unique, companions=[conflicts], accounts=arrived(step, above, read.outdates))
+    return step.publish(unique, Source(accounts=arrived(step, above, read.outdates)), companions=[conflicts])
 
 
-def _require_usable(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> None:
+def _require_usable(step: Step) -> None:
     """Refuse hours for which mostly dead letters came, unless a person goes on without them."""
     if DEAD_LETTERS in step.accepted:
         return
-    waiting = held(step.events, above, integrated)
-    for hour in step.partitions:
-        if hour in waiting:
-            raise waiting[hour]
+    waiting = held(Snapshot(step.landing_zone, step.events), Graph(contracts=CONTRACTS), step.contract)
+    refused = [hour for hour in step.partitions if hour in waiting]
+    if refused:
+        fault = waiting[refused[0]]
+        fault.partitions = frozenset(refused)
+        raise fault
 
 
 def earliest_arrival(step: Step) -> str:
@@ -118,7 +112,7 @@ def arrived(step: Step, above: Mapping[str, Entry], outdates: Mapping[str, Seque
                 continue
             rows[hour] += count
             if filter_name is not None:
-                reason = f"filtered.{filter_name}"
+                reason = f"{filter_interceptor.REASON}{filter_name}"
                 filtered[hour][reason] = filtered[hour].get(reason, 0) + count
     return {
         hour: Account(rows_in=rows[hour], reasons=filtered[hour], outdates=outdates.get(hour, ()))

@@ -25,14 +25,13 @@ def visits_cube(visits: DataFrame, period: str) -> DataFrame:
     """Count by device, browser and origin.
 
     Args:
-        visits: Rows of silver.visits_enriched with the column `period` and `hours_present` INT.
+        visits: Rows of silver.visits_enriched with the column `period`.
         period: `event_date` or `event_week`.
 
     Returns:
-        Rows of gold.visits_cube_daily or gold.visits_cube_weekly.
+        Rows of gold.visits_cube_daily or gold.visits_cube_weekly, without `hours_present`.
     """
-    hours = Measure(name="hours_present", how=How.MAX, column="hours_present")
-    return _counted(visits, (period, *DIMENSIONS), (*COUNTS, hours))
+    return _counted(visits, (period, *DIMENSIONS))
 
 
 def page_stats(visits: DataFrame) -> DataFrame:
@@ -42,9 +41,9 @@ def page_stats(visits: DataFrame) -> DataFrame:
         visits: Rows of silver.visits_enriched with `event_date` STRING.
 
     Returns:
-        Rows of gold.page_stats; `share` is of the day's page views.
+        Rows of gold.page_stats, without `hours_present`; `share` is of the day's page views.
     """
-    counted = _counted(visits, ("event_date", "page"), COUNTS)
+    counted = _counted(visits, ("event_date", "page"))
     views = F.sum("events").over(Window.partitionBy("event_date"))
     return counted.withColumn("share", F.col("events").cast("double") / views)
 
@@ -56,15 +55,15 @@ def referral_stats(visits: DataFrame) -> DataFrame:
         visits: Rows of silver.visits_enriched with `event_date` STRING.
 
     Returns:
-        Rows of gold.referral_stats.
+        Rows of gold.referral_stats, without `hours_present`.
     """
-    return _counted(visits, ("event_date", "referral_host"), COUNTS)
+    return _counted(visits, ("event_date", "referral_host"))
 
 
-def _counted(visits: DataFrame, by: tuple[str, ...], measures: tuple[Measure, ...]) -> DataFrame:
+def _counted(visits: DataFrame, by: tuple[str, ...]) -> DataFrame:
     named = visits.withColumns({name: _named(F.col(name)) for name in by[1:]})
     # Not salted: for exact distinct counts the engine first groups by the counted values.
-    return distributed_aggregator.aggregate(named, by, measures)
+    return distributed_aggregator.aggregate(named, by, COUNTS)
 
 
 def _named(dimension: Column) -> Column:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -25,7 +26,7 @@ from patterns.error_management.checkpointer import appended, turn_of
 from patterns.error_management.late_data_detector import Strategy, StreamProgress
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import is_replay
-from patterns.ingestion.streamed_files import MISNAMED, SCHEMA, StreamedFiles, by_hour, without
+from patterns.ingestion.streamed_files import SCHEMA, StreamedFiles, by_hour, left_out_notes, without
 from patterns.quality.changes import Append
 from quality.contracts import STREAMED
 from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
@@ -82,6 +83,7 @@ def take_in(batch: MicroBatch) -> None:
         measured,
         dataset=BRONZE.dataset,
         part=f"(the newest {TOLERANCE.over_rows} lines)",
+        rows_of=lambda count: _rejected_in(islice(appended(batch.place.lake, BRONZE.dataset), count)),
         then=f"go on until newer lines have taken their place: blogdata stream --accept {DEAD_LETTERS}",
     )
     if fault is not None:
@@ -99,13 +101,13 @@ def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
     sizes = by_hour(batch.files)
     known = _taken_in_before(batch, this, sizes) if renewed else frozenset()
     old = by_hour([file for file in batch.files if file.name in known])
-    misnamed = {file.name for file in batch.files if file.hour is None}
+    left_out = {file.name for file in batch.files if file.hour is None}
     hour = F.concat_ws(
         "T",
         F.regexp_extract("source_file", r"date=(\d{4}-\d{2}-\d{2})/", 1),
         F.regexp_extract("source_file", r"hour=(\d{2})/", 1),
     )
-    lines = without(batch.lines, known | misnamed).withColumns(
+    lines = without(batch.lines, known | left_out).withColumns(
         {"arrival_hour": hour, "format": F.lit(visit_events.JSON)}
     )
     judged = visit_events.judge(lines, formats=frozenset({visit_events.JSON}))
@@ -119,7 +121,7 @@ def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
         "renewed": renewed,
         "files": len(batch.files),
         CORRECTIONS: corrections,
-        MISNAMED: sorted(misnamed),
+        **left_out_notes(batch.files),
     }
     rows = judged.withColumn("batch", F.lit(this.label))
     return batch.append(rows, BRONZE, this.once(turn=turn, **notes), accounts=accounts, expected=expected)
@@ -252,6 +254,20 @@ def _taken_in(landed: Commit) -> datetime:
 def _figures(landed: Commit) -> tuple[int, int]:
     entries = landed.entries.values()
     return sum(int(entry.measures["dead"]) for entry in entries), sum(entry.rows_out for entry in entries)
+
+
+def _rejected_in(commits: Iterable[Commit]) -> str:
+    """Write the SQL condition on bronze.visits_live that selects the dead letters of some batches without a gap."""
+    numbers: dict[str, list[int]] = {}
+    for commit in commits:
+        this = _Batch.of(commit)
+        numbers.setdefault(this.writer, []).append(this.number)
+    batches = " OR ".join(
+        f"split_part(batch, '/', 1) = '{writer}' AND cast(split_part(batch, '/', 2) AS INT)"
+        f" BETWEEN {min(found)} AND {max(found)}"
+        for writer, found in numbers.items()
+    )
+    return f"size(reasons) > 0 AND ({batches})"
 
 
 def _literal(time: datetime | None) -> F.Column:

@@ -13,7 +13,8 @@ def shared(visits: DataFrame) -> DataFrame:
         visits: Rows of silver.visits_enriched with `event_week` STRING.
 
     Returns:
-        Rows of gold.visits_weekly, one per row given; `user_id` is null where `keep_private` holds.
+        Rows of gold.visits_weekly, one per row given, without `hours_present`; `user_id` is null where `keep_private`
+        holds.
     """
     return visits.select(
         "event_week",

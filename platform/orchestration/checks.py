@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
+from orchestration.completeness import complete_results, complete_specs
 from orchestration.finality import finality_results, finality_specs
+from orchestration.measures import measure_results, measure_specs
 from orchestration.shares import share_results, share_specs
 from orchestration.step import Step
 from patterns.core import ledger
@@ -18,7 +20,6 @@ from patterns.quality.write_faults import AuditFailed
 
 CONTRACT = "contract"
 LEDGER = "ledger"
-COMPLETE = "complete"
 
 
 def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
@@ -39,15 +40,8 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
             description="Rows in = rows out + every row left out, with its reason; and the rows are still there",
         ),
     ]
-    if contract.parts is not None:
-        specs.append(
-            dg.AssetCheckSpec(
-                COMPLETE,
-                asset=key,
-                description=f"All {contract.parts} partitions of the period were there (warning)",
-            )
-        )
-    return [*specs, *share_specs(key, contract), *finality_specs(key, contract)]
+    specs += complete_specs(key, [contract])
+    return [*specs, *share_specs(key, contract), *measure_specs(key, contract), *finality_specs(key, contract)]
 
 
 def passed_checks(
@@ -68,22 +62,9 @@ def passed_checks(
         ),
         ledger_result(key, lines),
     ]
-    if contract.parts is not None:
-        partial = {
-            period: f"{entry.measures['parts'] or 0} of {contract.parts}"
-            for period, entry in commit.entries.items()
-            if (entry.measures["parts"] or 0) < contract.parts
-        }
-        results.append(
-            dg.AssetCheckResult(
-                check_name=COMPLETE,
-                asset_key=key,
-                passed=not partial,
-                severity=dg.AssetCheckSeverity.WARN,
-                description=f"computed from a part of the period: {partial}" if partial else None,
-            )
-        )
+    results += complete_results(key, [contract], step.events)
     results += share_results(key, contract, step, commit)
+    results += measure_results(key, contract, step, commit)
     return lines, [*results, *finality_results(key, contract, step, commit)]
 
 

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime, timezone
 
 import dagster as dg
 
 from orchestration.step import Step
 from patterns.core.commit import Commit
 from patterns.core.contract import Contract
-from patterns.core.partitions import Grain, coarser, key_of
+from patterns.core.partitions import Grain, coarser
 from patterns.error_management import static_late_data_integrator
-from patterns.error_management.static_late_data_integrator import Lookback
+from planning.finality import deciding, lookback_of
 
 TOO_LATE = "too_late"
-
-
-def lookback_of(contract: Contract) -> Lookback | None:
-    """Give a dataset's lookback; None when it takes late rows in whenever they come."""
-    if contract.lookback is None or contract.partitioning is None:
-        return None
-    return Lookback(length=contract.lookback, grain=contract.partitioning.grain)
-
-
-def deciding(newest: str, grain: Grain) -> str:
-    """Give the period whose lookback says what is final: the newest one with rows, once it has ended.
-
-    Args:
-        newest: The newest period with rows; the one that is running has some, and is not computed yet.
-        grain: Its length.
-    """
-    return min(newest, key_of(_now() - grain.length, grain))
 
 
 def finality_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
@@ -42,7 +24,7 @@ def finality_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSp
         dg.AssetCheckSpec(
             TOO_LATE,
             asset=key,
-            description=f"No rows came later than the {contract.lookback} partitions that a run looks back (warning)",
+            description=f"No rows came for partitions older than the newest {contract.runs.lookback} (warning)",
         )
     ]
 
@@ -69,7 +51,3 @@ def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: C
             description=f"{sum(missed.values()):,} rows came after their partition was final" if missed else None,
         )
     ]
-
-
-def _now() -> datetime:
-    return datetime.now(timezone.utc)

@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestration.step import Step
+from orchestration.step import Source, Step
 from patterns.core.commit import Account
 from patterns.core.errors import PlatformError
 from patterns.core.partitions import Grain
 from patterns.ingestion.landed_lines import LandedSize, measure_all, read
-from patterns.ingestion.readiness_marker import LandedPartition, scan
+from patterns.ingestion.readiness_marker import LandedPartition
 from patterns.quality.audit_write_audit_publish import Engine
 
 if TYPE_CHECKING:
@@ -42,44 +42,53 @@ class Landed:
     step: Step
     partitions: Mapping[str, LandedPartition]
     grain: Grain
-    folder: Path
 
     @classmethod
     def of(cls, step: Step, table: str, grain: Grain, keys: Sequence[str] | None = None) -> Landed:
         """Find the step's partitions in the landing zone.
 
         Raises:
-            NotLanded: A partition has no folder or no flag.
+            LinkRefused: A link in the place of a partition, or in it, leads out of the landing zone.
+            NotLanded: A partition has no folder, or is not complete.
         """
-        folder = step.landing / table
         wanted = step.partitions if keys is None else keys
-        there = {partition.key: partition for partition in scan(folder, grain, since=min(wanted), with_times=True)}
-        absent = [key for key in wanted if key not in there or not there[key].ready]
+        found = step.landing_zone.scan(table, grain, since=min(wanted))
+        for partition in found:
+            within = [key for key in wanted if key.startswith(partition.key)]
+            if partition.links and within:
+                raise _blamed(partition.links[0].refusal(), within)
+        there = {partition.key: partition for partition in found if partition.ready}
+        absent = [key for key in wanted if key not in there]
         if absent:
-            raise NotLanded(
-                what=f"{len(absent)} partition(s) have not landed, or have no _SUCCESS yet: {', '.join(absent[:5])}"
+            missing = NotLanded(
+                what=f"{len(absent)} partition(s) have not landed, or are not complete yet: {', '.join(absent[:5])}"
                 + (" …" if len(absent) > 5 else ""),
-                where=str(folder),
+                where=str(step.landing / table),
                 next_step="wait for the producer, or run only what has landed: blogdata run",
             )
-        return cls(step=step, partitions={key: there[key] for key in wanted}, grain=grain, folder=folder)
+            raise _blamed(missing, absent)
+        return cls(step=step, partitions={key: there[key] for key in wanted}, grain=grain)
 
     @cached_property
     def _files(self) -> dict[str, list[Path]]:
         return {
-            key: [self._folder(key) / file.name for file in partition.files]
+            key: [partition.folder / file.name for file in partition.files]
             for key, partition in self.partitions.items()
         }
 
-    def _folder(self, key: str) -> Path:
-        day = self.folder / f"date={key[:10]}"
-        return day / f"hour={key[11:]}" if self.grain is Grain.HOUR else day
-
     @cached_property
     def sizes(self) -> dict[str, LandedSize]:
-        """What each partition holds, counted without Spark."""
+        """What each partition holds, counted without Spark.
+
+        Raises:
+            PlatformError: A file cannot be read; its partition is at fault.
+        """
         files = [file for found in self._files.values() for file in found]
-        measured = dict(zip(files, measure_all(files), strict=True))
+        try:
+            measured = dict(zip(files, measure_all(files, self.step.landing), strict=True))
+        except PlatformError as error:
+            holders = [key for key, found in self._files.items() if error.where in map(str, found)]
+            raise _blamed(error, holders) from error.__cause__
         return {
             key: LandedSize(
                 lines=sum(measured[file].lines for file in found),
@@ -102,6 +111,10 @@ class Landed:
         )
         return frame.withColumn("partition", key)
 
+    def source(self) -> Source:
+        """Give what a step that publishes the partitions is held to: their lines, bytes and files."""
+        return Source(accounts=self.accounts(), expected=self.expected_bytes(), landed=self.fingerprints())
+
     def accounts(self) -> dict[str, Account]:
         """Give the lines each partition has, by the independent count."""
         return {key: Account(rows_in=size.lines) for key, size in self.sizes.items()}
@@ -113,6 +126,12 @@ class Landed:
     def fingerprints(self) -> dict[str, str]:
         """Give what identifies the landed content of each partition."""
         return {key: partition.fingerprint for key, partition in self.partitions.items()}
+
+
+def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:
+    """Have an error name the partitions at fault, so that the others are computed without them."""
+    error.partitions = frozenset(keys)
+    return error
 
 
 def newest_day(deliveries: Sequence[LandedPartition], folder: Path) -> str:

@@ -1,9 +1,9 @@
-"""Replays that the daemon carries out: asked for once, kept in the event log, done run by run.
+"""Replays that the daemon carries out: asked for once, kept in the event log, done in one run.
 
-What is left of a replay is not remembered but derived: a run of its plan is done when each of its partitions has been
-published since the replay was asked for, from what the runs before it have published. A daemon that dies in its middle,
-a run that fails and is repeated by a person, and a partition that somebody else ran in between are therefore all the
-same to it; one that somebody else ran too early, from what was there before the replay, is not done.
+What is left of a replay is not remembered but derived: a computation of its plan is done when each of its partitions
+has been published since the replay was asked for, from what those before it have published. A daemon that dies in its
+middle, a run that fails and is repeated by a person, and a partition that somebody else ran in between are therefore
+all the same to it; one that somebody else ran too early, from what was there before the replay, is not done.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from orchestration.replay_planner import PlannedRun
 from patterns.core.commit import WHOLE_TABLE, Entry
 from patterns.core.events import Event, EventLog
 from patterns.core.lake import Lake
+from planning.plan import Planned
 
 REPLAY = "replay"
 DONE = "replay_done"
@@ -26,7 +26,7 @@ _NEVER = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayRun:
-    """One run of a replay: datasets in their order, and a gapless range of partitions; no keys: written whole."""
+    """One computation of a replay: its datasets, the main one first, and partitions; no keys: written whole."""
 
     datasets: tuple[str, ...]
     keys: tuple[str, ...]
@@ -48,12 +48,12 @@ class Replay:
     runs: Sequence[ReplayRun]
     versions: dict[str, int]
 
-    def left(self, events: EventLog) -> list[tuple[int, ReplayRun]]:
-        """Give the runs that are not done, with their numbers in the plan."""
+    def left(self, events: EventLog) -> list[ReplayRun]:
+        """Find what is not done, in order, with the partitions of the plan."""
         first = cache(lambda dataset: self._first(dataset, events))
         earlier: dict[str, list[str]] = {}
         left = []
-        for number, run in enumerate(self.runs):
+        for run in self.runs:
             keys = run.keys or (WHOLE_TABLE,)
             done = True
             for dataset in run.datasets:
@@ -61,7 +61,7 @@ class Replay:
                 done = done and self._is_new(dataset, keys, entries) and _has_read(entries.values(), earlier, first)
                 earlier.setdefault(dataset, []).extend(keys)
             if not done:
-                left.append((number, run))
+                left.append(run)
         return left
 
     def _is_new(self, dataset: str, keys: Sequence[str], entries: Mapping[str, Entry]) -> bool:
@@ -85,7 +85,7 @@ def _has_read(
     return all(version >= first(above).get(key, _NEVER) for above, version in read for key in earlier.get(above, ()))
 
 
-def ask(lake: Lake, events: EventLog, dataset: str, runs: Sequence[PlannedRun], run_id: str) -> None:
+def ask(lake: Lake, events: EventLog, dataset: str, runs: Sequence[Planned], run_id: str) -> None:
     """Keep a replay for the daemon.
 
     Args:

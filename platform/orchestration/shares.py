@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import dagster as dg
 
 from orchestration.step import Step
 from patterns.core.commit import Commit, Entry
 from patterns.core.contract import Contract
-from patterns.error_management import dead_letter, filter_interceptor
+from patterns.core.partitions import Grain, key_of, start_of
+from patterns.error_management import filter_interceptor
+from patterns.quality import jumps, online_observer
+from patterns.quality.jumps import Jump
+from planning.held import DEAD_LETTERS, too_many
 
 SHARE = "share"
-DEAD_LETTERS = "dead_letters"
-"""The guard that a person lifts to go on without what was rejected."""
-GOES_ON = f"land the hour again; or go on without them: blogdata run --accept {DEAD_LETTERS}"
-"""What to do about too many dead letters."""
 FILTERS = "filters"
-PAST = 168
-"""Partitions before it that a filter's share is compared with: a week of hours, each of the day among them."""
 _TOLD = 3
-FILTERED = "filtered."
+_LISTED = 100
+_LOOK_BACK = 4 * jumps.PAST
+"""Partitions among which those to compare with are looked for: some have too few rows, others are missing."""
 
 
 def share_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
@@ -50,9 +50,9 @@ def share_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Comm
     """Judge the shares of a publication."""
     results = []
     if contract.max_share is not None:
-        results.append(_share(key, contract.max_share, step, commit))
+        results.append(_share(key, contract, step, commit))
     if _is_filtered(contract):
-        results.append(_filters(key, step, commit))
+        results.append(_filters(key, contract, step, commit))
     return results
 
 
@@ -60,13 +60,10 @@ def _is_filtered(contract: Contract) -> bool:
     return "Filter Interceptor" in contract.patterns
 
 
-def _share(key: dg.AssetKey, max_share: float, step: Step, commit: Commit) -> dg.AssetCheckResult:
+def _share(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckResult:
     published = {**step.events.publications(commit.dataset), **commit.entries}
     letters = {part: (entry.rows_out, entry.rows_in) for part, entry in published.items()}
-    faults = [
-        dead_letter.too_many(part, letters, max_share=max_share, dataset=commit.dataset, then=GOES_ON)
-        for part in sorted(commit.entries)
-    ]
+    faults = [too_many(contract, part, letters) for part in sorted(commit.entries)]
     found = [fault for fault in faults if fault is not None]
     return dg.AssetCheckResult(
         check_name=SHARE,
@@ -82,46 +79,96 @@ def _share(key: dg.AssetKey, max_share: float, step: Step, commit: Commit) -> dg
     )
 
 
-def _filters(key: dg.AssetKey, step: Step, commit: Commit) -> dg.AssetCheckResult:
-    published = {**step.events.publications(commit.dataset), **commit.entries}
-    enough = sorted(part for part, entry in published.items() if entry.rows_in >= dead_letter.LEAST_ROWS)
-    shares = {part: filter_shares({part: published[part]}) for part in enough}
-    jumped = []
-    for place, part in enumerate(enough):
-        if part in commit.entries:
-            history = [shares[one] for one in enough[max(place - PAST, 0) : place]]
-            jumped += [(part, reading) for reading in filter_interceptor.jump(history, shares[part]) if reading.jumped]
-    told = [
-        f"{part}: '{reading.name}' removed {reading.share:.1%} of the rows, usual are {reading.expected:.1%}"
-        for part, reading in jumped[:_TOLD]
+def _filters(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckResult:
+    published = with_history(contract, step, commit)
+    reasons = sorted(
+        {
+            reason
+            for entry in published.values()
+            for reason in entry.reasons
+            if reason.startswith(filter_interceptor.REASON)
+        }
+    )
+    found = [
+        jump
+        for reason in reasons
+        for jump in jumps.jumps(
+            reason.removeprefix(filter_interceptor.REASON),
+            online_observer.rates(published, reason),
+            commit.entries,
+            grain=grain_of(contract),
+        )
     ]
-    return dg.AssetCheckResult(
-        check_name=FILTERS,
-        asset_key=key,
-        passed=not jumped,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(told + ["\N{HORIZONTAL ELLIPSIS}"] * (len(jumped) > _TOLD)) or None,
-        metadata={
-            "shares": filter_shares(commit.entries),
-            "partitions": len({part for part, _ in jumped}),
-        },
+    return jump_result(
+        FILTERS,
+        key,
+        found,
+        lambda jump: f"'{jump.name}' removed {jump.found:.1%} of the rows, usual are {jump.usual:.1%}",
+        metadata={"shares": filter_interceptor.shares(commit.entries)},
     )
 
 
-def filter_shares(entries: Mapping[str, Entry]) -> dict[str, float]:
-    """Give the share of the rows above that each filter removed.
+def with_history(contract: Contract, step: Step, commit: Commit) -> dict[str, Entry]:
+    """Read what was published before a commit's partitions, and add what the commit has just published.
 
     Args:
-        entries: Ledger lines by partition.
+        contract: Of the dataset.
+        step: What wrote it.
+        commit: What it wrote.
 
     Returns:
-        Filter to share, 0 to 1; empty when there were no rows.
+        Partition to its newest publication, from as far back as partitions are compared.
     """
-    rows = sum(entry.rows_in for entry in entries.values())
-    removed: dict[str, int] = {}
-    for entry in entries.values():
-        for reason, count in entry.reasons.items():
-            if reason.startswith(FILTERED):
-                name = reason.removeprefix(FILTERED)
-                removed[name] = removed.get(name, 0) + count
-    return {name: count / rows for name, count in sorted(removed.items())} if rows else {}
+    if contract.partitioning is None or not commit.entries:
+        return dict(commit.entries)
+    grain = contract.partitioning.grain
+    since = key_of(start_of(min(commit.entries), grain) - _LOOK_BACK * grain.length, grain)
+    return {**step.events.publications(commit.dataset, since=since), **commit.entries}
+
+
+def grain_of(contract: Contract) -> Grain:
+    """Give the length of a dataset's partitions; that of a whole table does not matter, as it has no history."""
+    return Grain.HOUR if contract.partitioning is None else contract.partitioning.grain
+
+
+def jump_result(
+    name: str,
+    key: dg.AssetKey,
+    found: Sequence[Jump],
+    describe: Callable[[Jump], str],
+    metadata: Mapping[str, dict[str, float]] | None = None,
+) -> dg.AssetCheckResult:
+    """Warn of jumps: the first of them in words, and many of them in a table.
+
+    Args:
+        name: Of the check.
+        key: Of the dataset.
+        found: The jumps.
+        describe: What one is, without its partition.
+        metadata: More to show.
+    """
+    ordered = sorted(found, key=lambda jump: (jump.partition, jump.name))
+    told = [f"{jump.partition}: {describe(jump)}" for jump in ordered[:_TOLD]]
+    rows = [
+        dg.TableRecord(
+            {
+                "partition": jump.partition,
+                "measure": jump.name,
+                "found": f"{jump.found:.1%}",
+                "usual": f"{jump.usual:.1%}",
+            }
+        )
+        for jump in ordered[:_LISTED]
+    ]
+    return dg.AssetCheckResult(
+        check_name=name,
+        asset_key=key,
+        passed=not ordered,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(told + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _TOLD)) or None,
+        metadata={
+            **(metadata or {}),
+            "partitions": len({jump.partition for jump in ordered}),
+            **({"jumps": dg.MetadataValue.table(rows)} if rows else {}),
+        },
+    )

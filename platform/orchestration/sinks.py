@@ -2,104 +2,184 @@
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 from dagster_shared.utils.warnings import BetaWarning
 
+from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
+from orchestration.completeness import complete_results, complete_specs
+from orchestration.computation import Context, access_of, evaluation, failed, failure, report
 from orchestration.concurrent_runner import pool_of
-from orchestration.dataset import failure, key_of, slug
+from orchestration.dataset import deps, described
+from orchestration.names import key_of, op_of
+from orchestration.refresh import Request, handing_on
 from orchestration.step import InputChanged, LakeAccess
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
+from patterns.core.writes import Serve
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.transactional_sink import Delivery, Part, Receipt, RowsRefused
-
-PATTERN = "Transactional Writer"
+from planning.window import Window
 
 
 class PartitionsRefused(PlatformError):
     """Several partitions could not be served; the others of the step are."""
 
 
-def served_together(
-    name: str,
-    contracts: Sequence[Contract],
-    *,
-    description: str,
-    owner: str,
-    partitions_def: dg.PartitionsDefinition[str],
-    automation: dg.AutomationCondition[dg.AssetKey],
-) -> dg.AssetsDefinition:
-    """Declare datasets that PostgreSQL serves together: each partition is replaced in one transaction.
+@dataclass(frozen=True, kw_only=True)
+class Sink:
+    """Datasets that PostgreSQL serves together: each partition is replaced in one transaction.
 
     Args:
-        name: Of the asset, as `schema.name`; the tables get the names of the datasets, in that schema.
-        contracts: Of the datasets, which have the same partitions.
-        description: For people.
-        owner: Team that answers for it, as `team:name`.
-        partitions_def: The datasets' partitions.
-        automation: When it runs by itself.
-
-    Returns:
-        The asset; it needs the resources `lake` and `postgres`.
+        contract: What is served, as the lineage knows it.
+        served: Contracts of the datasets, which have the same partitions; the tables get their names.
     """
-    key = key_of(name)
 
-    def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        rows = 0
+    contract: Contract
+    served: Sequence[Contract]
+
+    @property
+    def key(self) -> dg.AssetKey:
+        """The asset."""
+        return key_of(self.contract.dataset)
+
+    @property
+    def schema(self) -> str:
+        """Schema of the tables."""
+        assert isinstance(self.contract.write, Serve)
+        return self.contract.write.schema
+
+    def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
+        """Make the asset; it needs the resources `lake` and `postgres`.
+
+        Args:
+            calendar: The deployment's partitions.
+            version: Digest of the code.
+        """
+        assert self.contract.grain is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BetaWarning)
+
+            @dg.multi_asset(
+                name="__".join(self.key.path),
+                specs=[
+                    dg.AssetSpec(
+                        **{**described(self.contract, version), "kinds": {"postgres"}}, deps=deps(self.contract)
+                    )
+                ],
+                partitions_def=calendar[self.contract.grain],
+                backfill_policy=dg.BackfillPolicy.single_run(),
+                pool=pool_of(self.contract.dataset),
+                required_resource_keys={"lake", "postgres"},
+                check_specs=[
+                    dg.AssetCheckSpec(
+                        LEDGER,
+                        asset=self.key,
+                        blocking=True,
+                        description="The rows that are served are those of the ledger, counted before the commit",
+                    ),
+                    *complete_specs(self.key, self.served),
+                ],
+            )
+            def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
+                receipts, refused = self._deliver_all(context, context.partition_keys)
+                for partition, receipt in receipts.items():
+                    context.add_asset_metadata(_figures(receipt), asset_key=self.key, partition_key=partition)
+                if refused:
+                    yield from (check for check in self._refused_check(refused))
+                    raise failed(_all_of(refused, self.contract.dataset))
+                yield dg.MaterializeResult(asset_key=self.key, check_results=self._judged(context, receipts))
+
+        return asset
+
+    def step(self) -> dg.OpDefinition:
+        """Make the step of a run over the lineage: it serves whatever the database does not have."""
+
+        def serve(context: dg.OpExecutionContext) -> None:
+            request: Request = context.resources.request
+            if request.datasets and self.contract.dataset not in request.datasets:
+                return
+            receipts, refused = self._deliver_all(context, self.due(context))
+            for partition, receipt in receipts.items():
+                context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=_figures(receipt)))
+            judged = self._judged(context, receipts) if receipts and not refused else []
+            for check in [*self._refused_check(refused), *judged]:
+                report(context, evaluation(check))
+            if refused:
+                raise failed(_all_of(refused, self.contract.dataset))
+
+        return handing_on(
+            op_of(self.contract.dataset), self.contract.description, {"lake", "postgres", "request"}, serve
+        )
+
+    def due(self, context: Context) -> Sequence[str]:
+        """Find the partitions a run has to serve.
+
+        Raises:
+            RetryRequested: The database does not answer.
+            Failure: There is none.
+        """
+        access = access_of(context)
+        request: Request = context.resources.request
+        names = [contract.dataset for contract in self.served]
+        there = complete(access.events, names)
+        try:
+            if request.span:
+                window = Window.parsed(request.span)
+                return [key for key in there if window.holds(key, self.contract.grain)]
+            if request.only_again:
+                asked = {key for name in names for key in request.again.get(name, ())}
+                return sorted({*asked, *request.again.get(self.contract.dataset, ())} & there.keys())
+            with context.resources.postgres.connection() as connection:
+                return stale(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
+        except PlatformError as error:
+            raise failure(context, error) from error
+
+    def _deliver_all(
+        self, context: Context, partitions: Sequence[str]
+    ) -> tuple[dict[str, Receipt], dict[str, PlatformError]]:
+        receipts: dict[str, Receipt] = {}
         refused: dict[str, PlatformError] = {}
-        for partition in context.partition_keys:
+        for partition in partitions:
             try:
-                receipt = _deliver(context, contracts, partition)
+                receipts[partition] = self._deliver(context, partition)
             except PlatformError as error:
                 # What will pass is waited for, and without a database there is nothing to try.
                 if error.transient or isinstance(error, ConfigurationError):
                     raise failure(context, error) from error
                 context.log.error(f"{partition} is not served: {error}")
                 refused[partition] = error
-                continue
-            here = sum(receipt.rows.values())
-            rows += here
-            figures = {f"rows/{dataset}": count for dataset, count in receipt.rows.items()}
-            shown = {"dagster/row_count": here, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
-            context.add_asset_metadata(shown, partition_key=partition)
-        if refused:
-            together = _all_of(refused, name)
-            if any(isinstance(one, RowsRefused) for one in refused.values()):
-                yield dg.AssetCheckResult(check_name=LEDGER, asset_key=key, passed=False, description=together.what)
-            raise failure(context, together) from next(iter(refused.values()))
-        counted = dg.AssetCheckResult(check_name=LEDGER, asset_key=key, passed=True, metadata={"rows": rows})
-        yield dg.MaterializeResult(check_results=[counted])
+        return receipts, refused
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BetaWarning)
-        made: dg.AssetsDefinition = dg.asset(
-            key=key,
-            description=description,
-            group_name=key.path[0],
-            owners=[owner],
-            kinds={"postgres"},
-            tags={f"pattern/{slug(PATTERN)}": ""},
-            deps=[key_of(contract.dataset) for contract in contracts],
-            partitions_def=partitions_def,
-            backfill_policy=dg.BackfillPolicy.single_run(),
-            automation_condition=automation,
-            pool=pool_of(name),
-            required_resource_keys={"lake", "postgres"},
-            check_specs=[
-                dg.AssetCheckSpec(
-                    LEDGER,
-                    asset=key,
-                    blocking=True,
-                    description="The rows that are served are those of the ledger, counted before the commit",
-                )
-            ],
-        )(asset)
-    return made
+    def _deliver(self, context: Context, partition: str) -> Receipt:
+        parts = [_part(context.resources.lake, contract, partition) for contract in self.served]
+        delivery = Delivery(partition=partition, parts=parts, run_id=context.run.run_id)
+        with context.resources.postgres.connection() as connection:
+            return transactional_sink.deliver(connection, self.schema, delivery)
+
+    def _judged(self, context: Context, receipts: Mapping[str, Receipt]) -> list[dg.AssetCheckResult]:
+        rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())
+        counted = dg.AssetCheckResult(check_name=LEDGER, asset_key=self.key, passed=True, metadata={"rows": rows})
+        try:
+            return [counted, *complete_results(self.key, self.served, access_of(context).events)]
+        except PlatformError as error:
+            raise failure(context, error) from error
+
+    def _refused_check(self, refused: Mapping[str, PlatformError]) -> Iterator[dg.AssetCheckResult]:
+        if any(isinstance(one, RowsRefused) for one in refused.values()):
+            what = _all_of(refused, self.contract.dataset).what
+            yield dg.AssetCheckResult(check_name=LEDGER, asset_key=self.key, passed=False, description=what)
+
+
+def _figures(receipt: Receipt) -> dict[str, Any]:
+    figures = {f"rows/{dataset}": count for dataset, count in receipt.rows.items()}
+    total = sum(receipt.rows.values())
+    return {"dagster/row_count": total, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
 
 
 def complete(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
@@ -127,13 +207,6 @@ def stale(
         for key, versions in complete(events, datasets).items()
         if any(served.get((dataset, ids.get(dataset, ""), key), -1) < version for dataset, version in versions.items())
     ]
-
-
-def _deliver(context: dg.AssetExecutionContext, contracts: Sequence[Contract], partition: str) -> Receipt:
-    parts = [_part(context.resources.lake, contract, partition) for contract in contracts]
-    delivery = Delivery(partition=partition, parts=parts, run_id=context.run.run_id)
-    with context.resources.postgres.connection() as connection:
-        return transactional_sink.deliver(connection, context.asset_key.path[0], delivery)
 
 
 def _all_of(refused: Mapping[str, PlatformError], name: str) -> PlatformError:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from patterns.core import executions
 from patterns.core.commit import WHOLE_TABLE, Account, Commit
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.run import RunContext
+from patterns.core.writes import ByPeriod, Copy, Merge
 from patterns.idempotency import fast_metadata_cleaner, proxy, stateful_merger
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge, removed
-from patterns.idempotency.transactional_writer import Together, overwrite_together
+from patterns.idempotency.transactional_writer import overwrite_together
+from patterns.ingestion.readiness_marker import LandingZone
 from patterns.quality.audit_write_audit_publish import Companion, Engine, Provenance, Target
 from services import spark_probe
 
@@ -24,10 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
-
-
-FOLLOWED = "followed"
-"""What a run accepts whose plan has further runs for the executions that must follow its own."""
 
 
 class LakeAccess(Protocol):
@@ -44,6 +43,10 @@ class LakeAccess(Protocol):
     @property
     def landing_path(self) -> Path:
         """The landing zone."""
+
+    @property
+    def landing_zone(self) -> LandingZone:
+        """The landing zone, and what makes a partition of it complete."""
 
     @property
     def checkpoints_path(self) -> Path:
@@ -76,6 +79,23 @@ class Delivery:
 
     rows: Callable[[DataFrame], DataFrame]
     account: Account
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What the layer above has of the rows that a step publishes.
+
+    Args:
+        accounts: Partition to its rows there, and those that are left out on purpose.
+        expected: Further figures a partition must have, by partition and measure.
+        landed: Partition to the fingerprint of the landed files.
+        copy: Name of the immutable copy, from attributes that cannot change, of a dataset that keeps copies.
+    """
+
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    landed: Mapping[str, str] = field(default_factory=dict)
+    copy: str | None = None
 
 
 class Step:
@@ -111,6 +131,11 @@ class Step:
         self.engine = access.engine
         self._access = access
 
+    @property
+    def landing_zone(self) -> LandingZone:
+        """The landing zone, and what makes a partition of it complete."""
+        return self._access.landing_zone
+
     def read(self, dataset: str) -> DataFrame:
         """Read a dataset at the version this step has chosen for it: the newest one at its first look.
 
@@ -140,120 +165,57 @@ class Step:
         """Tell whether a dataset has ever been published."""
         return dataset in self.inputs or self.lake.version(dataset) is not None
 
-    def overwrite(
+    def publish(
         self,
-        frame: DataFrame,
+        rows: DataFrame | Callable[[str], Delivery],
+        source: Source | None = None,
         *,
-        accounts: Mapping[str, Account] | None = None,
-        expected: Mapping[str, Mapping[str, int]] | None = None,
-        landed: Mapping[str, str] | None = None,
-    ) -> Commit:
-        """Publish the step's partitions (or the whole table), audited and accounted for.
+        companions: Sequence[Companion] = (),
+    ) -> Mapping[str, Commit]:
+        """Publish what the step computes, audited and accounted for, as the contract's `write` says.
 
         Args:
-            frame: The rows.
-            accounts: Partition to what the layer above has for it.
-            expected: Further figures a partition must have.
-            landed: Partition to the fingerprint of the landed files.
+            rows: All rows of the step's partitions, or of the table; the delivery of each period, of a dataset that is
+                written in order.
+            source: What the layer above has of it.
+            companions: What appears with it (Transactional Writer).
 
         Returns:
-            The commit.
+            Dataset to its commit; of a dataset that is written in order the last one, with the ledger's lines of all,
+            those of the executions that had to follow included.
 
         Raises:
-            PlatformError: As `publish`.
-        """
-        target = self._target()
-        provenance = Provenance(
-            inputs=self.inputs, accounts=accounts or {}, expected=expected or {}, landed=landed or {}
-        )
-        if self.contract.partitioning is None:
-            return overwrite_table(frame, target, provenance)
-        return overwrite_partitions(frame, target, self.partitions, provenance)
-
-    def overwrite_together(
-        self, frame: DataFrame, *, companions: Sequence[Companion], accounts: Mapping[str, Account]
-    ) -> Together:
-        """Publish the step's partitions of several tables in one commit, audited and accounted for.
-
-        Args:
-            frame: The rows of the step's own dataset.
-            companions: What appears with them.
-            accounts: Partition to what the layer above has for it.
-
-        Returns:
-            What was published.
-
-        Raises:
-            PlatformError: As `overwrite_together`.
-        """
-        provenance = Provenance(inputs=self.inputs, accounts=accounts)
-        return overwrite_together(frame, self._target(), self.partitions, provenance, companions=companions)
-
-    def keep_copy(
-        self,
-        frame: DataFrame,
-        *,
-        name: str,
-        accounts: Mapping[str, Account] | None = None,
-        expected: Mapping[str, Mapping[str, int]] | None = None,
-        landed: Mapping[str, str] | None = None,
-    ) -> Commit:
-        """Publish the whole dataset as a new immutable copy, which its name then shows; audited and accounted for.
-
-        Args:
-            frame: The rows.
-            name: Of the copy, from attributes that cannot change.
-            accounts: What the layer above has.
-            expected: Further figures the copy must have.
-            landed: The fingerprint of the landed files.
-
-        Returns:
-            The commit.
-
-        Raises:
-            PlatformError: As `proxy.load`.
-        """
-        provenance = Provenance(
-            inputs=self.inputs, accounts=accounts or {}, expected=expected or {}, landed=landed or {}
-        )
-        return proxy.load(frame, self._target(), provenance, name=name)
-
-    def replace_periods(self, frame: DataFrame, *, accounts: Mapping[str, Account] | None = None) -> Commit:
-        """Publish each of the step's partitions as a table of its own in the place of the one before it.
-
-        Args:
-            frame: The rows.
-            accounts: Partition to what the layer above has for it.
-
-        Returns:
-            The commit.
-
-        Raises:
+            ReplayTooLong: More later executions would follow than the contract allows; nothing was touched.
             FrozenPeriod: A partition is frozen, and nobody has lifted that guard.
-            PlatformError: As `fast_metadata_cleaner.replace_periods`.
+            PlatformError: As `publish` of Audit-Write-Audit-Publish, and of the pattern that writes.
         """
-        return fast_metadata_cleaner.replace_periods(
-            frame,
-            self._target(),
-            self.partitions,
-            Provenance(inputs=self.inputs, accounts=accounts or {}),
-            thaw=fast_metadata_cleaner.FROZEN in self.accepted,
+        given = source or Source()
+        provenance = Provenance(
+            inputs=self.inputs, accounts=given.accounts, expected=given.expected, landed=given.landed
         )
+        if callable(rows):
+            return self._of_one(self._merge_in_order(rows))
+        write = self.contract.write
+        if isinstance(write, Copy):
+            assert given.copy is not None
+            return self._of_one(proxy.load(rows, self._target(), provenance, name=given.copy))
+        if isinstance(write, ByPeriod):
+            thaw = fast_metadata_cleaner.FROZEN in self.accepted
+            return self._of_one(
+                fast_metadata_cleaner.replace_periods(rows, self._target(), self.partitions, provenance, thaw=thaw)
+            )
+        if isinstance(write, Merge):
+            return self._of_one(self._merge_delivery(rows, provenance))
+        if companions:
+            return overwrite_together(rows, self._target(), self.partitions, provenance, companions=companions).commits
+        if self.contract.partitioning is None:
+            return self._of_one(overwrite_table(rows, self._target(), provenance))
+        return self._of_one(overwrite_partitions(rows, self._target(), self.partitions, provenance))
 
-    def merge_delivery(self, delivered: DataFrame, *, accounts: Mapping[str, Account] | None = None) -> Commit:
-        """Bring the table in line with a full delivery, and write only what differs; audited and accounted for.
+    def _of_one(self, commit: Commit) -> Mapping[str, Commit]:
+        return {self.contract.dataset: commit}
 
-        Args:
-            delivered: All rows there are, with the contract's columns.
-            accounts: What the layer above has for the table as it is afterwards.
-
-        Returns:
-            The commit.
-
-        Raises:
-            PlatformError: As `merge`.
-        """
-        provenance = Provenance(inputs=self.inputs, accounts=accounts or {})
+    def _merge_delivery(self, delivered: DataFrame, provenance: Provenance) -> Commit:
         version = self.lake.version(self.contract.dataset)
         if version is None or WHOLE_TABLE not in self.events.publications(self.contract.dataset):
             # Whatever is there by then is replaced: a delivery that came first at the same time, or what was taken
@@ -262,22 +224,8 @@ class Step:
         current = self.lake.read(self.spark, self.contract.dataset, version)
         return merge(removed(delivered, current, self.contract), self._target(), provenance, at=version)
 
-    def merge_in_order(self, delivery: Callable[[str], Delivery]) -> Commit:
-        """Merge the full deliveries of the step's periods, one after the other, and whatever has to follow them.
-
-        What follows is left to further runs where a plan has them (:data:`FOLLOWED`). What was taken from the table
-        before these periods, and has not been merged again, comes first.
-
-        Args:
-            delivery: Gives that of a period.
-
-        Returns:
-            The last commit, with the ledger's lines of all.
-
-        Raises:
-            ReplayTooLong: More later executions would follow than the contract allows; nothing was touched.
-            PlatformError: As `stateful_merger.execute`.
-        """
+    def _merge_in_order(self, delivery: Callable[[str], Delivery]) -> Commit:
+        """Merge the step's periods, one after the other, and what was taken from the table before them first."""
         target, left, commits = self._target(), set(self.partitions), list[Commit]()
         while todo := self._due(left):
             period = todo[0]
@@ -291,10 +239,7 @@ class Step:
         executed = {mark.partition for mark in marks if mark.restored is None}
         # What was taken back does not follow from what is asked for: the table cannot be read without it.
         wanted = {*asked, *(executed - self.events.publications(self.contract.dataset).keys())}
-        if FOLLOWED not in self.accepted:
-            return stateful_merger.due(self.contract, marks, wanted)
-        last = max(asked, default="")
-        return sorted({*wanted, *(period for period in stateful_merger.undone(marks) if period < last)})
+        return executions.due(self.contract, marks, wanted)
 
     def _execute(self, target: Target, period: str, delivery: Delivery) -> Commit:
         return stateful_merger.execute(

@@ -6,7 +6,6 @@ installed where the server runs. What it raises comes back as what it was.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,11 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
-
-from orchestration import owners
+from orchestration import owners, stream_faults
 from patterns.core import kept_rows
-from patterns.core.audit import Violation
 from patterns.core.claims import Claims
 from patterns.core.commit import Account, Commit
 from patterns.core.contract import Contract
@@ -32,17 +28,11 @@ from patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_
 from patterns.ingestion.streamed_files import LandedFile, StreamedFiles
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
 from patterns.quality.changes import Append
-from patterns.quality.write_faults import AuditFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_FAULT = "[BLOGDATA_FAULT]"
 _GRACE_SECONDS = 60.0
-
-
-class StreamFailed(PlatformError):
-    """A stream ended by an error that nobody foresaw."""
 
 
 class StreamBusy(PlatformError):
@@ -202,9 +192,10 @@ class _Work:
             self.claim.require()
             self.stream.process(batch)
         except PlatformError as error:
-            raise RuntimeError(_told(error)) from error
+            raise RuntimeError(stream_faults.packed(error)) from error
         except Exception as error:
-            raise RuntimeError(_told(_unforeseen(self.stream.name, f"batch {number}: {error}"))) from error
+            unforeseen = stream_faults.unforeseen(self.stream.name, f"batch {number}: {error}")
+            raise RuntimeError(stream_faults.packed(unforeseen)) from error
         finally:
             kept_rows.let_go(lines)
 
@@ -235,6 +226,7 @@ def run(
         StreamLost: Somebody else has taken it over, because this one had not been heard of for the length of a lease.
         IncompatibleCheckpoint: It has changed since its checkpoint was made.
         CheckpointDamaged: Its checkpoint cannot be gone on with.
+        StreamWorkerLate: Its process beside the server was not there in time; transient.
         PlatformError: What its batches raise.
     """
     if place.engine is not Engine.TRANSACTION:
@@ -243,7 +235,7 @@ def run(
             where=stream.name,
             next_step="run it where Spark may load the jar; the batch datasets have the same rows",
         )
-    with _alone(place.lake, stream.name) as claim, _translated(stream.name):
+    with _alone(place.lake, stream.name) as claim, stream_faults.unpacked(stream.name):
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
         lines = stream.source.lines(spark, place.landing)
         writer = lines.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
@@ -334,62 +326,3 @@ def _alone(lake: Lake, name: str) -> Iterator[_Claim]:
 def is_running(lake: Lake, name: str) -> bool:
     """Tell whether somebody is running a stream."""
     return name in Claims(lake, f"stream {name}", alive=owners.alive).held()
-
-
-def _told(error: PlatformError) -> str:
-    violations = [vars(item) for item in error.violations] if isinstance(error, AuditFailed) else []
-    told = {
-        "type": type(error).__qualname__,
-        "what": error.what,
-        "where": error.where,
-        "next_step": error.next_step,
-        "violations": violations,
-    }
-    return f"{_FAULT} {json.dumps(told, default=str)}"
-
-
-@contextmanager
-def _translated(name: str) -> Iterator[None]:
-    """Give a batch's error as what it was where it was raised."""
-    try:
-        yield
-    except PySparkException as error:
-        text = str(error)
-        heard = _heard(text)
-        if heard is not None:
-            raise heard from error
-        if "STREAM_FAILED" not in text:
-            raise
-        raise _unforeseen(name, text) from error
-
-
-def _unforeseen(name: str, text: str) -> StreamFailed:
-    said = " ".join(line.strip() for line in text.split("JVM stacktrace:")[0].splitlines() if line.strip())
-    return StreamFailed(
-        what=f"the stream '{name}' ended: {said[:500]}",
-        where=name,
-        next_step="run it again: a batch that was cut off is done again and published once; when it repeats, the "
-        "server's log, in services/spark of the deployment's folder, has more",
-    )
-
-
-def _heard(text: str) -> PlatformError | None:
-    _, _, after = text.partition(_FAULT)
-    try:
-        told, _ = json.JSONDecoder().raw_decode(after.lstrip())
-    except json.JSONDecodeError:
-        # No marker, or a message so long that it was cut on its way.
-        return None
-    kinds = {kind.__qualname__: kind for kind in _subclasses(PlatformError)}
-    kind = kinds.get(told["type"], StreamFailed)
-    if kind is AuditFailed:
-        return AuditFailed(told["where"], [Violation(**item) for item in told["violations"]])
-    error = kind.__new__(kind)
-    PlatformError.__init__(error, what=told["what"], where=told["where"], next_step=told["next_step"])
-    return error
-
-
-def _subclasses(kind: type[PlatformError]) -> Iterator[type[PlatformError]]:
-    yield kind
-    for below in kind.__subclasses__():
-        yield from _subclasses(below)

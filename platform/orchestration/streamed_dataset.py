@@ -1,19 +1,19 @@
 """Turns a stream into Dagster assets: one run takes in what has come, and reports each dataset it has added to."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from orchestration import stream as streams
 from orchestration.checks import LEDGER, check_specs, failed_checks, ledger_result, passed_checks
+from orchestration.computation import RESOURCES, accepted, failure, run_context
 from orchestration.concurrent_runner import pool_of
-from orchestration.dataset import ACCEPT, RESOURCES, failure, key_of, run_context, slug
+from orchestration.dataset import deps, described
 from orchestration.late_share import late_share_result, late_share_spec
-from orchestration.lineage import column_schema
+from orchestration.names import key_of
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
 from patterns.core import ledger
@@ -21,48 +21,30 @@ from patterns.core.commit import Commit, Entry
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
-from patterns.core.run import code_version
 from patterns.error_management.checkpointer import appended
-from patterns.ingestion.streamed_files import MISNAMED, misnamed_in, told_misnamed
+from patterns.ingestion.streamed_files import left_out_in, told_left_out
 
 
 def streamed(
     stream: Stream,
     contracts: Mapping[str, Contract],
     *,
-    sources: Sequence[Path],
-    deps: Mapping[str, Sequence[dg.AssetKey]],
+    version: str,
 ) -> dg.AssetsDefinition:
     """Declare the datasets of a stream; a run of them is a tick.
 
     Args:
         stream: The stream.
         contracts: Of its datasets, by name.
-        sources: Folders whose code computes them, for the code version.
-        deps: Dataset to what it is made from.
+        version: Digest of the code that computes them.
     """
-    version = code_version(*sources)
 
     @dg.multi_asset(
         name=f"stream_{stream.name}",
         specs=[
             dg.AssetSpec(
-                key_of(name),
-                deps=list(deps[name]),
-                skippable=True,
-                description=contracts[name].description,
-                group_name=contracts[name].layer,
-                owners=[contracts[name].owner],
-                kinds={"spark", "deltalake", contracts[name].layer},
-                tags={f"pattern/{slug(pattern)}": "" for pattern in contracts[name].patterns},
-                code_version=version,
-                metadata={
-                    "dagster/column_schema": column_schema(contracts[name]),
-                    "dagster/table_name": name,
-                    "patterns": list(contracts[name].patterns),
-                    "stream": stream.name,
-                },
-            )
+                **described(contracts[name], version), deps=deps(contracts[name]), skippable=True
+            ).merge_attributes(metadata={"stream": stream.name})
             for name in stream.datasets
         ],
         check_specs=[
@@ -82,7 +64,7 @@ def streamed(
             run=run,
             engine=access.engine,
             probe=access.probe,
-            accepted=frozenset(context.run.tags.get(ACCEPT, "").split(",")),
+            accepted=accepted(context),
         )
         try:
             with context.resources.spark.guard() as spark:
@@ -125,10 +107,10 @@ def _report(
         commits = added(step.lake, name, before[name])
         if commits:
             commit = reduce(_together, commits)
-            metadata: dict[str, Any] = {**commit.metadata(), "stream": stream.name}
-            if misnamed := misnamed_in(commits):
-                metadata[MISNAMED] = misnamed
-                context.log.warning(told_misnamed(misnamed))
+            left_out = left_out_in(commits)
+            metadata: dict[str, Any] = {**commit.metadata(), "stream": stream.name, **left_out}
+            for line in told_left_out(left_out):
+                context.log.warning(line)
             _, passed = passed_checks(key, contract, step, commit)
             results = [*(failed.get(check.check_name, check) for check in passed), *late]
             yield dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results)

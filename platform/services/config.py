@@ -11,6 +11,7 @@ import ssl
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
@@ -24,11 +25,16 @@ else:
 
 SparkMode = Literal["local", "remote", "classic"]
 JavaChoice = Literal["auto", "system", "bundled"]
+Writes = Literal["transaction", "checkpoint"]
+Readiness = Literal["flag", "next_exists"]
 
 _ENVIRONMENT = {
     "BLOGDATA_LANDING": ("paths", "landing"),
     "BLOGDATA_LAKE": ("paths", "lake"),
+    "BLOGDATA_HISTORY": ("history", "begins"),
+    "BLOGDATA_AUTOMATIC": ("automation", "on"),
     "BLOGDATA_JARS": ("paths", "jars"),
+    "BLOGDATA_LANDING_READY": ("landing", "ready"),
     "BLOGDATA_JAVA": ("java", "use"),
     "BLOGDATA_MAVEN_MIRROR": ("java", "maven_mirror"),
     "BLOGDATA_SPARK_MODE": ("spark", "mode"),
@@ -36,14 +42,18 @@ _ENVIRONMENT = {
     "BLOGDATA_SPARK_HEAP": ("spark", "heap"),
     "BLOGDATA_SPARK_PORT": ("spark", "port"),
     "BLOGDATA_SPARK_START_SECONDS": ("spark", "start_seconds"),
+    "BLOGDATA_WRITES": ("spark", "writes"),
     "SPARK_REMOTE": ("spark", "remote"),
     "BLOGDATA_POSTGRES": ("postgres", "url"),
     "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
 }
 _FILE_KEYS = {
     "paths": {"landing", "lake", "jars"},
+    "history": {"begins"},
+    "automation": {"on"},
+    "landing": {"ready"},
     "java": {"use", "maven_mirror"},
-    "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "conf"},
+    "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "writes", "conf"},
     "postgres": {"url", "port"},
 }
 
@@ -60,6 +70,8 @@ class SparkSettings:
         heap: Heap of the driver, as Java writes it (`2g`, `1536m`).
         port: Port of the local server; 0 takes a free one.
         start_seconds: How long a starting server may take before it counts as failed.
+        writes: How rows are audited: inside Delta's `transaction`, by the engine's jar, or in a `checkpoint` of them
+            where Spark may not load that jar.
         conf: More Spark configuration, laid over the platform's own.
     """
 
@@ -69,6 +81,7 @@ class SparkSettings:
     heap: str = "2g"
     port: int = 0
     start_seconds: float = 120.0
+    writes: Writes = "transaction"
     conf: tuple[tuple[str, str], ...] = ()
 
 
@@ -95,6 +108,7 @@ class Settings:
         landing: The landing zone.
         lake: The root of the tables.
         jars: Folder of downloaded jars, shared by deployments of one user.
+        ready: What makes a landed partition complete: its flag, or, for producers that write none, a later partition.
         java: Which Java to use: the machine's, the bundled one, or whichever is there.
         java_home: `JAVA_HOME` of the environment, if set.
         search_path: `PATH` of the environment.
@@ -102,12 +116,15 @@ class Settings:
         ca_file: Bundle of trusted certificates (PEM) for fetching jars, if there is one.
         spark: How a Spark session is had.
         postgres: Where PostgreSQL is.
+        automatic: Everything but the stream runs by itself as soon as Dagster's daemon does.
+        history: Day, `2026-01-05`, from which partitions are there even if no data is; None: from the oldest data.
     """
 
     home: Path
     landing: Path
     lake: Path
     jars: Path
+    ready: Readiness = "flag"
     java: JavaChoice = "auto"
     java_home: str | None = None
     search_path: str = ""
@@ -115,6 +132,8 @@ class Settings:
     ca_file: Path | None = None
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
+    history: str | None = None
+    automatic: bool = False
 
     def service_folder(self, name: str) -> Path:
         """Folder of a service's state and logs, made if absent.
@@ -163,6 +182,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         landing=_path(paths, "landing", home / "landing", home),
         lake=_path(paths, "lake", home / "lake", home),
         jars=_path(paths, "jars", cache / "blogdata" / "jars", home),
+        ready=cast(Readiness, _choice(values.get("landing", {}), "ready", "flag", get_args(Readiness))),
         java=cast(JavaChoice, _choice(java, "use", "auto", get_args(JavaChoice))),
         java_home=env.get("JAVA_HOME") or None,
         search_path=env.get("PATH", ""),
@@ -170,6 +190,8 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         ca_file=_ca_file(env),
         spark=_spark(spark),
         postgres=_postgres(values.get("postgres", {})),
+        history=_day(values.get("history", {})),
+        automatic=_switch(values.get("automation", {})),
     )
 
 
@@ -196,6 +218,26 @@ def _read_file(path: Path) -> dict[str, dict[str, tuple[Any, str]]]:
             )
         values[section] = {key: (value, f"{path}, {section}.{key}") for key, value in content.items()}
     return values
+
+
+def _switch(values: Mapping[str, tuple[Any, str]]) -> bool:
+    value, source = values.get("on", (False, ""))
+    known = {"true": True, "false": False}
+    if str(value).lower() not in known:
+        raise ConfigurationError(what=f"'{value}' is neither true nor false", where=source, next_step="write true")
+    return known[str(value).lower()]
+
+
+def _day(values: Mapping[str, tuple[Any, str]]) -> str | None:
+    text, source = values.get("begins", (None, ""))
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(str(text)).isoformat()
+    except ValueError as error:
+        raise ConfigurationError(
+            what=f"'{text}' is not a day", where=source, next_step="write it like 2026-01-05"
+        ) from error
 
 
 def _postgres(values: Mapping[str, tuple[Any, str]]) -> PostgresSettings:
@@ -246,6 +288,7 @@ def _spark(values: Mapping[str, tuple[Any, str]]) -> SparkSettings:
         heap=str(heap).lower(),
         port=int(port),
         start_seconds=_number(values, "start_seconds", 120.0, 1.0, 3600.0),
+        writes=cast(Writes, _choice(values, "writes", "transaction", get_args(Writes))),
         conf=tuple(sorted((key, _conf_text(value)) for key, value in conf.items())),
     )
 

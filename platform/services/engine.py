@@ -32,7 +32,7 @@ def source_folder() -> Path:
     return package_folder("services").parent / "engine"
 
 
-def locate(jars: Jars, sources: Path | None = None) -> Path | None:
+def locate(jars: Jars, sources: Path | None = None) -> Path:
     """Say where the jar of the present sources belongs, whether it is built or not.
 
     Args:
@@ -40,14 +40,11 @@ def locate(jars: Jars, sources: Path | None = None) -> Path | None:
         sources: Folder of the sources; the platform's own when None.
 
     Returns:
-        Its path, or None when there are no sources.
+        Its path.
     """
     folder = sources or source_folder()
-    files = _packed(folder)
-    if not any(file.suffix == ".java" for file in files):
-        return None
     digest = hashlib.sha256(RELEASE.encode())
-    for file in files:
+    for file in _packed(folder):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
     for jar in [*_spark_jars(), *jars.files("spark"), *jars.files("tool")]:
@@ -55,7 +52,7 @@ def locate(jars: Jars, sources: Path | None = None) -> Path | None:
     return jars.folder / f"blogdata-engine-{digest.hexdigest()[:16]}.jar"
 
 
-def ensure(jars: Jars, java: Java, sources: Path | None = None) -> Path | None:
+def ensure(jars: Jars, java: Java, sources: Path | None = None) -> Path:
     """Have the jar of the present sources, compiling it when it is not there.
 
     Args:
@@ -64,14 +61,14 @@ def ensure(jars: Jars, java: Java, sources: Path | None = None) -> Path | None:
         sources: Folder of the sources; the platform's own when None.
 
     Returns:
-        Its path, or None when there are no sources.
+        Its path.
 
     Raises:
         EngineBuildFailed: The sources do not compile.
     """
     folder = sources or source_folder()
     jar = locate(jars, folder)
-    if jar is None or jar.is_file():
+    if jar.is_file():
         return jar
     with locked(jars.folder / ".engine.lock", seconds=_COMPILE_SECONDS):
         if not jar.is_file():
@@ -118,8 +115,6 @@ def _build(folder: Path, jars: Jars, java: Java, staging: Path, jar: Path) -> No
 
 
 def _packed(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
     files = [*folder.rglob("*.java"), *(file for file in (folder / "META-INF").rglob("*") if file.is_file())]
     return sorted(set(files))
 

@@ -20,10 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
-
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from typing import TYPE_CHECKING, Literal
 
 from patterns.core.errors import ConfigurationError, PlatformError
 from services import processes
@@ -31,11 +28,15 @@ from services.config import Settings
 from services.files import locked, write_atomically
 from services.processes import ProcessIdentity
 
+if TYPE_CHECKING:
+    import psycopg
+
 _log = logging.getLogger(__name__)
 USER = DATABASE = "blogdata"
 _START_SECONDS = 60.0
 _PROBE_SECONDS = 5.0
 _NOBODY = 65534
+_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
 class PostgresFailed(PlatformError):
@@ -173,12 +174,6 @@ def status(settings: Settings) -> PostgresStatus:
     return PostgresStatus(state="running", url=without_password(url), pid=pid, detail=f"PostgreSQL {version} answers")
 
 
-def process(settings: Settings) -> ProcessIdentity | None:
-    """Give the process of the deployment's own server; None when it has none."""
-    state = _read(settings)
-    return None if state is None or not state.pid else state.identity
-
-
 def log_file(settings: Settings) -> Path:
     """Where the server writes what it has to say."""
     return _folder(settings) / "server.log"
@@ -199,6 +194,8 @@ def connected(url: str) -> Iterator[psycopg.Connection]:
         PostgresBusy: A deadlock, a lock or too many connections were in the way; transient.
         PostgresRefused: Its disk is full, or another limit of it is reached.
     """
+    import psycopg
+
     try:
         with psycopg.connect(url, connect_timeout=int(_PROBE_SECONDS)) as connection:
             yield connection
@@ -224,6 +221,8 @@ def _named(error: psycopg.OperationalError, url: str) -> PlatformError:
 
 def without_password(url: str) -> str:
     """Give an address that may be shown."""
+    from psycopg.conninfo import conninfo_to_dict
+
     parts = {name: str(value) for name, value in conninfo_to_dict(url).items()}
     place = f"{parts.get('host', 'localhost')}:{parts.get('port', '5432')}"
     return f"postgresql://{parts.get('user', '')}@{place}/{parts.get('dbname', '')}"
@@ -262,7 +261,7 @@ def _start(settings: Settings, before: _State | None) -> _State:
     }
     command = [*prefix, str(binaries / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-    identity = processes.start(command, environment=_environment(), log=log_file(settings), folder=folder)
+    identity = processes.start(command, environment=_ENVIRONMENT, log=log_file(settings), folder=folder)
     state = replace(state, pid=identity.pid, created=identity.created)
     _write(settings, state)
     _wait(settings, state)
@@ -296,6 +295,8 @@ def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) ->
 
 
 def _wait(settings: Settings, state: _State) -> None:
+    import psycopg
+
     deadline = time.monotonic() + _START_SECONDS
     server = state.url.rpartition("/")[0] + "/postgres"
     while processes.is_alive(state.identity) and time.monotonic() < deadline:
@@ -355,17 +356,13 @@ def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[st
     return subprocess.run(
         command,
         cwd=folder,
-        env=_environment(),
+        env=_ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=_START_SECONDS,
         check=False,
     )
-
-
-def _environment() -> dict[str, str]:
-    return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
 def _last(text: str) -> str:
@@ -377,12 +374,8 @@ def _folder(settings: Settings) -> Path:
     return settings.service_folder("postgres")
 
 
-def _state_file(settings: Settings) -> Path:
-    return _folder(settings) / "server.json"
-
-
 def _write(settings: Settings, state: _State) -> None:
-    write_atomically(_state_file(settings), json.dumps(asdict(state)).encode(), mode=0o600)
+    write_atomically(_folder(settings) / "server.json", json.dumps(asdict(state)).encode(), mode=0o600)
 
 
 def _read(settings: Settings) -> _State | None:

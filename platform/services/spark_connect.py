@@ -284,7 +284,7 @@ def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping
         "conf": dict(conf),
         "java": str(parts.java.home),
         "port": settings.spark.port,
-        "python": sys.executable,
+        "python": spark_launch.worker_python_script(),
         "spark": str(package_folder("pyspark")),
     }
     return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

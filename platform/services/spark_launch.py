@@ -7,18 +7,22 @@ started process the one whose number we know, and needs no `bash`.
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from patterns.core.errors import PlatformError
 from services.config import Settings
+from services.files import write_atomically
 from services.jars import package_folder
 from services.java import VECTOR_OPTION
 from services.spark_conf import SparkParts
 
 _SCALA_VERSION = "2.13"
 _LAUNCHER_SECONDS = 120
+_STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
 
 
 class SparkLaunchFailed(PlatformError):
@@ -84,9 +88,40 @@ def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
         "SPARK_SCALA_VERSION": _SCALA_VERSION,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(settings.service_folder("spark") / "scratch"),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": str(worker_python(settings)),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
+
+
+def worker_python(settings: Settings) -> Path:
+    """Have the executable that Spark starts as Python.
+
+    Args:
+        settings: Of the deployment.
+
+    Returns:
+        A script in the deployment's folder, which starts this interpreter: the workers of streams by
+        :mod:`services.stream_worker`, everything else as Spark asks for it. The interpreter itself where that folder
+        may not hold programs; a stream that starts on a busy machine may then have to be tried again.
+    """
+    executable = settings.service_folder("spark") / "python"
+    script = worker_python_script()
+    if not executable.is_file() or executable.read_text(encoding="utf-8") != script:
+        write_atomically(executable, script.encode(), mode=0o755)
+    return executable if os.access(executable, os.X_OK) else Path(sys.executable)
+
+
+def worker_python_script() -> str:
+    """Write the script of :func:`worker_python`; it changes with what Spark's Python processes are."""
+    interpreter = shlex.quote(sys.executable)
+    return (
+        "#!/bin/sh\n"
+        "# Spark gives the worker of a stream ten seconds to connect; PySpark's own program imports too much before.\n"
+        'case "$1 $2" in\n'
+        f'"-m {_STREAM_WORKERS}"*) exec {interpreter} -m services.stream_worker "$2" ;;\n'
+        "esac\n"
+        f'exec {interpreter} "$@"\n'
+    )
 
 
 def _failed(parts: SparkParts, reason: str) -> SparkLaunchFailed:

@@ -1,16 +1,24 @@
-"""One contract per dataset; :data:`EVERY` has them all by name."""
+"""One contract per dataset, collected from the modules that declare them; :data:`EVERY` has those of the lake."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 
 from patterns.core.contract import Contract
-from quality.contracts import bronze, gold, live, silver
+from planning.graph import Graph
+from quality.contracts import bronze, gold, live, serving, silver
 
-CONTRACTS: Mapping[str, Contract] = MappingProxyType(
-    {contract.dataset: contract for contract in (*bronze.CONTRACTS, *silver.CONTRACTS, *gold.CONTRACTS)}
-)
+
+def _declared(*modules: ModuleType) -> Mapping[str, Contract]:
+    """Collect the contracts of modules, in the order of their declarations."""
+    values = [value for module in modules for value in vars(module).values()]
+    return MappingProxyType({value.dataset: value for value in values if isinstance(value, Contract)})
+
+
+CONTRACTS = _declared(bronze, silver, gold)
 """Every dataset that is computed by partitions, in the order of the lineage."""
-STREAMED: Mapping[str, Contract] = MappingProxyType({contract.dataset: contract for contract in live.CONTRACTS})
+GRAPH = Graph(contracts=CONTRACTS)
+"""Who reads whom among them, and in which order they run."""
+STREAMED = _declared(live)
 """The datasets that a stream adds to; no run of `blogdata run` computes them."""
 EVERY: Mapping[str, Contract] = MappingProxyType(
     {
@@ -21,3 +29,5 @@ EVERY: Mapping[str, Contract] = MappingProxyType(
     }
 )
 """Every dataset of the lake."""
+SERVED = _declared(serving)
+"""What is handed to a database; no table of the lake."""

@@ -1,7 +1,10 @@
 """Bronze: what arrived, as it arrived, by hour of arrival or day of load."""
 
 from patterns.core.contract import Column, Contract, Partitioning, Rule
+from patterns.core.lineage import Read
 from patterns.core.partitions import Grain
+from patterns.core.writes import Copy
+from planning.reach import SAME, Landed
 from quality.contracts import columns as c
 
 ARRIVAL = Partitioning(column="arrival_hour", grain=Grain.HOUR)
@@ -12,6 +15,7 @@ VISITS = Contract(
     dataset="bronze.visits",
     description="Every line that was landed, visit event or access log line, as received",
     owner="team:platform",
+    reads=(Read(dataset="landing.visits", reach=Landed(table="visits", grain=Grain.HOUR)),),
     columns=(
         c.RAW,
         *c.SOURCE,
@@ -56,7 +60,7 @@ VISITS = Contract(
         "reasons": ("explode(reasons)",),
     },
     statistics=("source_offset", "event_hour", "format"),
-    patterns=("Passthrough Replicator", "Readiness Marker", "Horizontal Partitioner", "Metadata Enhancer"),
+    patterns=("Readiness Marker", "Horizontal Partitioner", "Metadata Enhancer"),
     freshness_hours=1,
 )
 
@@ -64,6 +68,7 @@ DEAD_LETTERS = Contract(
     dataset="bronze.dead_letters",
     description="Landed lines that are not usable, each with all its reasons and its place",
     owner="team:platform",
+    reads=(Read(dataset="bronze.visits", reach=SAME),),
     columns=(
         c.RAW,
         *c.SOURCE,
@@ -96,6 +101,7 @@ USERS = Contract(
     dataset="bronze.users",
     description="The users as delivered each day, one full snapshot a day",
     owner="team:platform",
+    reads=(Read(dataset="landing.users", reach=Landed(table="users", grain=Grain.DAY)),),
     columns=(
         c.RAW,
         *c.SOURCE,
@@ -115,7 +121,7 @@ USERS = Contract(
     measures={"bytes": BYTES, "dead": "count_if(size(reasons) > 0)"},
     breakdowns={"reasons": ("explode(reasons)",)},
     statistics=("id",),
-    patterns=("Full Loader", "Readiness Marker"),
+    patterns=("Readiness Marker",),
     freshness_hours=24,
 )
 
@@ -123,6 +129,8 @@ DEVICES = Contract(
     dataset="bronze.devices",
     description="The devices as last delivered, the whole reference table; earlier deliveries are kept as they were",
     owner="team:platform",
+    reads=(Read(dataset="landing.devices", reach=Landed(table="devices", grain=Grain.DAY)),),
+    write=Copy(),
     columns=(
         c.RAW,
         *c.SOURCE,
@@ -145,5 +153,3 @@ DEVICES = Contract(
     patterns=("Full Loader", "Readiness Marker", "Proxy"),
     freshness_hours=24,
 )
-
-CONTRACTS = (VISITS, DEAD_LETTERS, USERS, DEVICES)

@@ -1,12 +1,18 @@
 """Gold: what people read, by day and week of the events."""
 
+from dataclasses import replace
+
 from patterns.core.contract import Audit, Column, Contract, Partitioning, Rule
+from patterns.core.lineage import Clock, On, Read, Runs
 from patterns.core.partitions import Grain
+from patterns.core.writes import ByPeriod
+from planning.reach import WITHIN
 from quality.contracts import columns as c
 
 DAY = Partitioning(column="event_date", grain=Grain.DAY)
 WEEK = Partitioning(column="event_week", grain=Grain.WEEK)
 
+HOURS = (Read(dataset="silver.visits_enriched", reach=WITHIN),)
 COUNTS = (
     Column(name="events", type="BIGINT", nullable=False, description="Page views"),
     Column(name="visits", type="BIGINT", nullable=False, description="Distinct browsing sessions"),
@@ -33,26 +39,47 @@ HOURS_PRESENT = Column(
     name="hours_present",
     type="INT",
     nullable=False,
-    description="Hours of the period that were there when it was computed",
+    description="Hours of the period that were delivered when it was computed, with rows or without",
+)
+HOURS_OF_A_DAY = Rule(
+    name="hours_of_a_day",
+    expression="hours_present BETWEEN 0 AND 24",
+    description="A day has 24 hours",
+)
+HOURS_OF_A_WEEK = Rule(
+    name="hours_of_a_week",
+    expression="hours_present BETWEEN 0 AND 168",
+    description="A week has 168 hours",
 )
 PARTS = {"parts": "max(hours_present)"}
+
+# Three datasets are older than the column, and their final partitions are never computed again.
+HOURS_SINCE_COUNTED = replace(
+    HOURS_PRESENT,
+    nullable=True,
+    description=f"{HOURS_PRESENT.description}; null if that was before hours were counted",
+)
+HOURS_OF_A_COUNTED_DAY, HOURS_OF_A_COUNTED_WEEK = (
+    replace(rule, expression=f"hours_present IS NULL OR {rule.expression}")
+    for rule in (HOURS_OF_A_DAY, HOURS_OF_A_WEEK)
+)
+COUNTED_THROUGHOUT = Audit(
+    name="counted_throughout",
+    expression="count(hours_present) IN (0, count(1))",
+    description="The hours of a period are counted on all of its rows, or on none",
+)
 PATTERNS = ("Distributed Aggregator", "Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish")
 
 VISITS_CUBE_DAILY = Contract(
     dataset="gold.visits_cube_daily",
     description="Page views, visits and visitors of a day by device, browser and origin",
     owner="team:analytics",
+    reads=HOURS,
+    runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(c.EVENT_DATE, *CUBE_DIMENSIONS, *COUNTS, HOURS_PRESENT),
     key=("event_date", "device_type", "browser", "referral_host"),
     partitioning=DAY,
-    rules=(
-        COUNTED,
-        Rule(
-            name="hours_of_a_day",
-            expression="hours_present BETWEEN 1 AND 24",
-            description="A day has 24 hours",
-        ),
-    ),
+    rules=(COUNTED, HOURS_OF_A_DAY),
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
     measures=PARTS,
@@ -66,17 +93,12 @@ VISITS_CUBE_WEEKLY = Contract(
     dataset="gold.visits_cube_weekly",
     description="Page views, visits and visitors of a week by device, browser and origin",
     owner="team:analytics",
+    reads=HOURS,
+    runs=Runs(on=On.ALL_THERE, at=Clock.WEEKLY),
     columns=(c.EVENT_WEEK, *CUBE_DIMENSIONS, *COUNTS, HOURS_PRESENT),
     key=("event_week", "device_type", "browser", "referral_host"),
     partitioning=WEEK,
-    rules=(
-        COUNTED,
-        Rule(
-            name="hours_of_a_week",
-            expression="hours_present BETWEEN 1 AND 168",
-            description="A week has 168 hours",
-        ),
-    ),
+    rules=(COUNTED, HOURS_OF_A_WEEK),
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
     measures=PARTS,
@@ -90,6 +112,9 @@ VISITS_WEEKLY = Contract(
     dataset="gold.visits_weekly",
     description="The page views of a week, one a row, to be queried by people; without who asked not to be shared",
     owner="team:analytics",
+    reads=HOURS,
+    runs=Runs(on=On.FIRST_ALL_THERE, at=Clock.WEEKLY, lookback=13),
+    write=ByPeriod(),
     columns=(
         c.EVENT_WEEK,
         *[column for column in c.VISIT if column.name in ("visit_id", "event_time", "keep_private", "page", "ad_id")],
@@ -100,6 +125,7 @@ VISITS_WEEKLY = Contract(
         Column(
             name="user_known", type="BOOLEAN", nullable=False, description="A version of the user held at the event"
         ),
+        HOURS_SINCE_COUNTED,
     ),
     key=("visit_id", "event_time", "page"),
     partitioning=WEEK,
@@ -114,10 +140,12 @@ VISITS_WEEKLY = Contract(
             expression="NOT keep_private OR user_id IS NULL",
             description="Nobody is named who asked not to be shared",
         ),
+        HOURS_OF_A_COUNTED_WEEK,
     ),
-    measures={"private": "count_if(keep_private)"},
+    audits=(COUNTED_THROUGHOUT,),
+    measures={"private": "count_if(keep_private)", **PARTS},
+    parts=168,
     statistics=("event_time", "page", "user_id"),
-    lookback=13,
     patterns=(
         "Fast Metadata Cleaner",
         "Aligned Fan-In",
@@ -131,11 +159,14 @@ PAGE_STATS = Contract(
     dataset="gold.page_stats",
     description="Page views, visits and visitors of a page on a day",
     owner="team:analytics",
+    reads=HOURS,
+    runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
         c.EVENT_DATE,
         Column(name="page", type="STRING", nullable=False, description="Path of the page"),
         *COUNTS,
         Column(name="share", type="DOUBLE", nullable=False, description="Share of the day's page views, 0 to 1"),
+        HOURS_SINCE_COUNTED,
     ),
     key=("event_date", "page"),
     partitioning=DAY,
@@ -146,6 +177,7 @@ PAGE_STATS = Contract(
             expression="share > 0 AND share <= 1",
             description="A share lies in (0, 1]",
         ),
+        HOURS_OF_A_COUNTED_DAY,
     ),
     audits=(
         Audit(
@@ -153,9 +185,12 @@ PAGE_STATS = Contract(
             expression="abs(sum(share) - 1) < 0.000001",
             description="The shares of a day add up",
         ),
+        COUNTED_THROUGHOUT,
     ),
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
+    measures=PARTS,
+    parts=24,
     statistics=("page",),
     patterns=PATTERNS,
     freshness_hours=6,
@@ -165,16 +200,18 @@ REFERRAL_STATS = Contract(
     dataset="gold.referral_stats",
     description="Page views, visits and visitors by the host they came from, per day; final after two weeks",
     owner="team:analytics",
-    columns=(c.EVENT_DATE, CUBE_DIMENSIONS[2], *COUNTS),
+    reads=HOURS,
+    runs=Runs(on=On.FIRST_ALL_THERE, at=Clock.NIGHTLY, lookback=14),
+    columns=(c.EVENT_DATE, CUBE_DIMENSIONS[2], *COUNTS, HOURS_SINCE_COUNTED),
     key=("event_date", "referral_host"),
     partitioning=DAY,
-    rules=(COUNTED,),
+    rules=(COUNTED, HOURS_OF_A_COUNTED_DAY),
+    audits=(COUNTED_THROUGHOUT,),
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
+    measures=PARTS,
+    parts=24,
     statistics=("referral_host",),
-    lookback=14,
     patterns=(*PATTERNS, "Static Late Data Integrator"),
     freshness_hours=6,
 )
-
-CONTRACTS = (VISITS_CUBE_DAILY, VISITS_CUBE_WEEKLY, VISITS_WEEKLY, PAGE_STATS, REFERRAL_STATS)

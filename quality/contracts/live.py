@@ -1,9 +1,12 @@
 """Live: what the stream of visits has taken in, seconds after it landed; batch by batch, and never replaced."""
 
 from patterns.core.contract import Column, Contract, Rule
+from patterns.core.lineage import Read
+from patterns.core.writes import Append
 from patterns.error_management.dead_letter import Tolerance
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
+from planning.reach import SAME
 from quality.contracts import bronze, silver
 from quality.contracts import columns as c
 
@@ -14,6 +17,7 @@ BATCH = Column(
     description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
 )
 LATE = "late"
+WRITTEN = Append(stream="visits")
 REASONS = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
 COUNTED = ("occurrences", "conflicts")
 """Columns of silver.visits that a stream cannot have: what comes again does not change a row that is published."""
@@ -22,6 +26,8 @@ BRONZE = Contract(
     dataset="bronze.visits_live",
     description="Every landed line of visit events, as received and judged, within seconds of its landing",
     owner="team:platform",
+    reads=(Read(dataset="landing.visits", reach=SAME),),
+    write=WRITTEN,
     columns=(*bronze.VISITS.columns, BATCH),
     partitioning=bronze.ARRIVAL,
     rules=bronze.VISITS.rules,
@@ -30,21 +36,12 @@ BRONZE = Contract(
     statistics=("source_offset", "event_hour", "batch"),
     patterns=("Checkpointer", "Dead-Letter", "Audit-Write-Audit-Publish"),
 )
-VISITS = Contract(
-    dataset="silver.visits_live",
-    description="Visit events of the stream: each once, as far as the watermark lets it be told",
-    owner="team:analytics",
-    columns=(*(column for column in silver.VISITS.columns if column.name not in COUNTED), BATCH),
-    key=silver.VISITS.key,
-    partitioning=silver.EVENT,
-    rules=tuple(rule for rule in silver.VISITS.rules if rule.name != "stands_for_itself"),
-    statistics=("event_time", "user_id", "page", "batch"),
-    patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector", "Audit-Write-Audit-Publish"),
-)
 ASIDE = Contract(
     dataset="silver.visits_live_aside",
     description="Visit events that the stream set aside: late ones, repeated ones, and repeated ones that differ",
     owner="team:analytics",
+    reads=(Read(dataset="bronze.visits_live", reach=SAME),),
+    write=WRITTEN,
     columns=(
         c.EVENT_HOUR,
         *c.VISIT[:2],
@@ -81,6 +78,21 @@ ASIDE = Contract(
     statistics=("event_time", "batch"),
     patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector"),
 )
+VISITS = Contract(
+    dataset="silver.visits_live",
+    description="Visit events of the stream: each once, as far as the watermark lets it be told",
+    owner="team:analytics",
+    reads=(
+        Read(dataset="bronze.visits_live", reach=SAME),
+        Read(dataset="silver.visits_live_aside", reach=SAME),
+    ),
+    write=WRITTEN,
+    columns=(*(column for column in silver.VISITS.columns if column.name not in COUNTED), BATCH),
+    key=silver.VISITS.key,
+    partitioning=silver.EVENT,
+    rules=tuple(rule for rule in silver.VISITS.rules if rule.name != "stands_for_itself"),
+    statistics=("event_time", "user_id", "page", "batch"),
+    patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector", "Audit-Write-Audit-Publish"),
+)
 TOLERANCE = Tolerance(max_share=bronze.DEAD_LETTERS.max_share or 1.0, over_rows=1000)
 """The share of dead letters is what an hour may have, taken over the newest thousand lines."""
-CONTRACTS = (BRONZE, ASIDE, VISITS)

@@ -1,8 +1,13 @@
 """Silver: parsed, deduplicated and joined, by hour of the event."""
 
+from datetime import timedelta
+
 from patterns.core.contract import Audit, Column, Contract, Partitioning, Rule
+from patterns.core.lineage import Read, Runs
 from patterns.core.partitions import Grain
+from patterns.core.writes import AppearsWith, InOrder, Merge
 from patterns.quality.online_observer import observed
+from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, OnRequest, Outdated, Watermarked
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
 
@@ -24,6 +29,12 @@ VISITS = observed(
         dataset="silver.visits",
         description="Visit events: parsed, each once, beside the untouched line they came from",
         owner="team:analytics",
+        reads=(
+            Read(dataset="bronze.visits", reach=EventsOf(breakdown="event_hours")),
+            # Late rows of a log join visits of the hours around them, or part them.
+            Read(dataset="silver.visits", reach=Outdated(source="bronze.visits")),
+        ),
+        runs=Runs(judged_by="bronze.dead_letters"),
         columns=(
             c.EVENT_HOUR,
             *c.VISIT,
@@ -87,7 +98,6 @@ VISITS = observed(
             "Audit-Write-Audit-Publish",
             "Constraints Enforcer",
             "Online Observer",
-            "Metadata Decorator",
             "Concurrent Runner",
             "Horizontal Partitioner",
             "Metadata Enhancer",
@@ -101,19 +111,22 @@ VISIT_CONFLICTS = Contract(
     dataset="silver.visit_conflicts",
     description="Events that lost to an earlier one with the same identity and another payload",
     owner="team:analytics",
+    reads=(Read(dataset="silver.visits", reach=SAME),),
+    write=AppearsWith(main="silver.visits"),
     columns=(c.EVENT_HOUR, *c.VISIT[:2], c.VISIT[4], c.RAW, ARRIVED, *c.SOURCE),
     key=("source_file", "source_offset"),
     partitioning=EVENT,
     rules=(IN_ITS_HOUR,),
     statistics=("visit_id",),
     patterns=("Windowed Deduplicator", "Transactional Writer"),
-    appears_with="silver.visits",
 )
 
+WATERMARK = Watermarked(allowed=timedelta(minutes=15), measure="max_event_time")
 LATE_VISITS = Contract(
     dataset="silver.late_visits",
     description="Visit events that arrived after the watermark, with how late they were",
     owner="team:analytics",
+    reads=(Read(dataset="bronze.visits", reach=WATERMARK),),
     columns=(
         c.ARRIVAL_HOUR,
         c.EVENT_HOUR,
@@ -142,6 +155,7 @@ USERS = Contract(
     dataset="silver.users",
     description="Users with their history: one row per version (SCD2), the current one marked",
     owner="team:analytics",
+    reads=(Read(dataset="bronze.users", reach=WHOLE),),
     columns=(
         Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
         *c.USER,
@@ -184,7 +198,7 @@ USERS = Contract(
     reasons={"unchanged": "sum(snapshots - 1)"},
     measures={"current": "count_if(is_current)"},
     statistics=("user_id", "valid_from"),
-    patterns=("Static Joiner", "Audit-Write-Audit-Publish", "Data Overwrite"),
+    patterns=("Audit-Write-Audit-Publish", "Data Overwrite"),
     freshness_hours=24,
 )
 
@@ -192,6 +206,11 @@ USERS_CURRENT = Contract(
     dataset="silver.users_current",
     description="Users as of the newest delivery, one row each",
     owner="team:analytics",
+    reads=(
+        Read(dataset="bronze.users", reach=SAME),
+        Read(dataset="silver.users_current", reach=InTurn()),
+    ),
+    write=InOrder(period=Grain.DAY, replay_limit=30, marks_rows=True),
     columns=(
         Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
         *c.USER,
@@ -208,10 +227,7 @@ USERS_CURRENT = Contract(
             description="Usable rows of the newest delivery it stands for; 0 when those of the user are dead letters",
         ),
     ),
-    merged=True,
     key=("user_id",),
-    executed=Grain.DAY,
-    replay_limit=30,
     rules=(
         Rule(
             name="delivered",
@@ -232,18 +248,19 @@ DEVICES = Contract(
     dataset="silver.devices",
     description="Devices by type and version",
     owner="team:analytics",
+    reads=(Read(dataset="bronze.devices", reach=WHOLE),),
+    write=Merge(),
     columns=(
         Column(name="device_type", type="STRING", nullable=False, description="Device type"),
         Column(name="device_version", type="STRING", nullable=False, description="Device version"),
         Column(name="full_name", type="STRING", description="Name for people"),
         Column(name="occurrences", type="BIGINT", nullable=False, description="Delivered rows it stands for"),
     ),
-    merged=True,
     key=("device_type", "device_version"),
     stands_for="sum(occurrences)",
     reasons={"duplicates": "sum(occurrences - 1)"},
     statistics=("device_type", "device_version"),
-    patterns=("Static Joiner", "Audit-Write-Audit-Publish", "Merger"),
+    patterns=("Audit-Write-Audit-Publish", "Merger"),
     freshness_hours=24,
 )
 
@@ -251,6 +268,12 @@ VISITS_ENRICHED = Contract(
     dataset="silver.visits_enriched",
     description="Visit events with the user as of the event and the device",
     owner="team:analytics",
+    reads=(
+        Read(dataset="silver.visits", reach=SAME),
+        Read(dataset="silver.users", reach=AsOf(delivered="bronze.users")),
+        # A visit keeps what was known of its device when it was enriched, unless a person wants it otherwise.
+        Read(dataset="silver.devices", reach=OnRequest()),
+    ),
     columns=(
         c.EVENT_HOUR,
         *c.VISIT,
@@ -273,6 +296,7 @@ VISITS_ENRICHED = Contract(
             type="BOOLEAN",
             nullable=False,
             description="A version of the user held at the event",
+            generated="user_version_from IS NOT NULL",
         ),
         Column(
             name="device_known",
@@ -289,5 +313,3 @@ VISITS_ENRICHED = Contract(
     patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish", "Concurrent Runner"),
     freshness_hours=2,
 )
-
-CONTRACTS = (VISITS, VISIT_CONFLICTS, LATE_VISITS, USERS, USERS_CURRENT, DEVICES, VISITS_ENRICHED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ from blogdata.break_scenes import SCENES
 from blogdata.main import main
 from lineage.deployment import Deployment, event
 from patterns.core.errors import ConfigurationError
+from patterns.core.partitions import Grain
+from planning.look import landed
+from services import config
 from services.spark_connect import SparkServer
 
 HOURS = ("2026-01-05T10", "2026-01-05T11")
@@ -89,19 +93,38 @@ def test_the_menu_breaks_nothing_when_the_person_does_not_want_it(typed: Termina
 
 def test_what_is_changed_in_a_copy_does_not_change_the_original(tmp_path: Path) -> None:
     original = Deployment.create(tmp_path / "home")
-    landed = original.land(HOURS[0], [event("10:05", "/a")])
+    file = original.land(HOURS[0], [event("10:05", "/a")])
     log = original.settings.lake / "silver" / "visits" / "_delta_log" / "_last_checkpoint"
     log.parent.mkdir(parents=True)
     log.write_text("{}")
     copied = break_copy.copy(original.settings, "bad-rows", seed=1)
     assert not copied.simulated
-    there = copied.settings.landing / landed.relative_to(original.landing)
-    assert there.samefile(landed)
+    there = copied.settings.landing / file.relative_to(original.landing)
+    assert there.samefile(file)
     in_the_copy = copied.settings.lake / log.relative_to(original.settings.lake)
     in_the_copy.write_text("changed in place")
     assert log.read_text() == "{}"
     again = break_copy.copy(original.settings, "bad-rows", seed=1)
     assert (again.settings.lake / log.relative_to(original.settings.lake)).read_text() == "{}"
+
+
+def test_a_copy_has_flags_and_no_link_that_leads_out(tmp_path: Path) -> None:
+    original = Deployment.create(tmp_path / "home")
+    (original.settings.home / "blogdata.toml").write_text('[landing]\nready = "next_exists"\n')
+    settings = config.load(overrides={"BLOGDATA_HOME": str(original.settings.home)})
+    for hour in HOURS:
+        file = original.land(hour, [event("10:05", "/a")])
+        file.with_name("_SUCCESS").unlink()
+        os.utime(file, (0, 0))
+    file.with_name("passwd.json").symlink_to("/etc/passwd")
+    file.with_name("same.json").symlink_to(file)
+    original.landing.joinpath("users").symlink_to("/etc")
+    copied = break_copy.copy(settings, "bad-rows", seed=1).settings
+    assert [hour.key for hour in landed(copied.landing, "visits", Grain.HOUR)] == [HOURS[0]]
+    there = {path.name: path.is_symlink() for path in (copied.landing / "visits").rglob("*.json")}
+    assert there == {"visits.json": False, "same.json": False}
+    assert not (copied.landing / "users").exists()
+    assert copied.ready == "flag"
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +198,8 @@ def test_a_stopped_clock_and_a_missing_flag_delay_rows_and_lose_none(blog: Deplo
     found = scene(blog, "stopped-clock")
     waiting, taken = found["runs"][1:]
     assert waiting["planned"] == []
-    assert "past its deadline of 1 h: 2026-01-05T12" in found["happened"]
+    told = "visits: 1 hour is overdue, due 1 h after the end: 2026-01-05T12 (data without _SUCCESS)"
+    assert any(line.startswith(told) for line in found["happened"])
     assert taken["planned"][0]["partitions"] == ["2026-01-05T12"]
     # Their events belong to the hour in which the clock stopped, and that is what runs again.
     assert taken["published_again"]["silver.visits"] == ["2026-01-05T11"]

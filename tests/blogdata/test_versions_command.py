@@ -65,6 +65,18 @@ def test_each_copy_has_its_time_its_run_and_its_rows(lake: Lake, capsys: pytest.
     assert "visible" in shown
 
 
+def test_only_what_was_visible_at_a_time_is_shown(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {}
+    for at in ("2026-01-05T11:59:59", "2026-01-05T12:00:00", "2026-01-06T11:59:59+00:00", "2026-01-06T13:00:00+01:00"):
+        versions_command.versions("bronze.devices", at=at, as_json=True)
+        shown[at] = [one["run_id"] for one in json.loads(capsys.readouterr().out)]
+    assert list(shown.values()) == [[], ["run-0"], ["run-0"], ["run-1"]]
+    versions_command.versions("bronze.devices", at="2026-01-05")
+    assert "nothing was visible by then" in capsys.readouterr().out
+    with pytest.raises(ConfigurationError, match="not a time"):
+        versions_command.versions("bronze.devices", at="noon")
+
+
 def test_a_time_reads_the_copy_of_that_time(lake: Lake) -> None:
     table = lake.table("bronze.devices")
     assert table is not None

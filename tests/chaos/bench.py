@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assets.plan import STAGES
 from chaos import world as worlds
 from chaos.draws import WRITERS
 from chaos.servers import Servers
@@ -108,8 +107,3 @@ def undisturbed(deployment: Deployment, folder: Path) -> list[str]:
     run = Worker(Job(home=str(deployment.settings.home), folder=str(folder)))
     assert run.problems() == []
     return list(dict.fromkeys(run.outcome()["order"]))
-
-
-def often(dataset: str) -> bool:
-    """Tell whether one run may publish partitions of a dataset twice: it occurs in two stages."""
-    return sum(dataset in stage.datasets for stage in STAGES) > 1

@@ -23,6 +23,7 @@ from patterns.core.companions import LogTruncated
 from patterns.core.contract import Contract
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
+from patterns.core.writes import AppearsWith
 
 MAIN, BESIDE = "silver.main", "silver.beside"
 LAST = {MAIN: 0, BESIDE: 1}
@@ -137,7 +138,7 @@ def test_where_the_store_takes_no_writes_readers_see_what_was_followed_before(la
 
 
 def test_a_companion_is_looked_at_and_mended_whatever_has_become_of_its_main_table(lake: Lake) -> None:
-    contract = Contract(dataset=BESIDE, description="d", owner="team:tests", columns=(), appears_with=MAIN)
+    contract = Contract(dataset=BESIDE, description="d", owner="team:tests", columns=(), write=AppearsWith(main=MAIN))
     commit(lake, 0)
     assert lake.version(BESIDE) == 1
     newest = {name: Path(lake.path(name)) / "_delta_log" / f"{version:020}.json" for name, version in LAST.items()}

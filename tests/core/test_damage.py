@@ -24,6 +24,7 @@ from patterns.core.lake import Lake
 from patterns.core.members import Member
 from patterns.core.partitions import Grain
 from patterns.core.store_faults import DataFileDamaged, LogDamaged
+from patterns.core.writes import InOrder
 
 FIRST, SECOND, THIRD = "2026-01-05", "2026-01-12", "2026-01-19"
 WEEKS = Contract(
@@ -34,7 +35,7 @@ WEEKS = Contract(
     partitioning=Partitioning(column="week", grain=Grain.WEEK),
 )
 PLAIN = replace(WEEKS, dataset="silver.plain", partitioning=None)
-EXECUTED = replace(PLAIN, executed=Grain.WEEK)
+EXECUTED = replace(PLAIN, write=InOrder(period=Grain.WEEK))
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 
 from patterns.core.contract import Classification, Column, Contract, Partitioning
 from patterns.core.errors import ConfigurationError
-from patterns.core.events import EVENTS, EventLog
+from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.partitions import Grain
 from patterns.core.run import RunContext
-from patterns.data_value.metadata_decorator import consumer_view, context_table, provenance
+from patterns.data_value.metadata_decorator import consumer_view, context_table
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance, Target
 
@@ -34,12 +34,11 @@ FIRST = RunContext(run_id="run-1", job="hourly", code_version="c1", trigger="sen
 SECOND = RunContext(run_id="run-2", job="repair", code_version="c2", trigger="backfill:b7", attempt=3)
 
 
-def publish(spark: Any, lake: Lake, run: RunContext, *days: str, record: bool = True) -> None:
+def publish(spark: Any, lake: Lake, run: RunContext, *days: str) -> None:
     rows = [(day, f"/{run.run_id}", "ann", bytearray(b"{}"), "a.json", 1) for day in days]
     frame = spark.createDataFrame(rows, PAGES.ddl.replace(" NOT NULL", ""))
     commit = overwrite_partitions(frame, Target(lake=lake, contract=PAGES, run=run), days, Provenance())
-    if record:
-        EventLog(lake).record(commit)
+    EventLog(lake).record(commit)
 
 
 @pytest.fixture(scope="module")
@@ -49,39 +48,6 @@ def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     publish(spark, lake, FIRST, "2026-01-05", "2026-01-06")
     publish(spark, lake, SECOND, "2026-01-06")
     return lake
-
-
-def test_a_partition_leads_to_its_run_job_code_trigger_and_attempt(lake: Lake) -> None:
-    found = provenance(lake, "silver.pages", "2026-01-05")
-    assert found is not None
-    assert (found.run_id, found.job, found.code_version, found.trigger, found.attempt) == (
-        "run-1",
-        "hourly",
-        "c1",
-        "sensor:landed",
-        1,
-    )
-
-
-def test_a_partition_published_again_leads_to_the_newest_run(lake: Lake) -> None:
-    found = provenance(lake, "silver.pages", "2026-01-06")
-    assert found is not None
-    assert (found.run_id, found.code_version, found.attempt) == ("run-2", "c2", 3)
-
-
-def test_a_publication_whose_event_was_lost_is_found_all_the_same(spark: Any, tmp_path: Path) -> None:
-    crashed = Lake(root=str(tmp_path))
-    publish(spark, crashed, FIRST, "2026-01-05", record=False)
-    assert crashed.table(EVENTS) is None
-    found = provenance(crashed, "silver.pages", "2026-01-05")
-    assert found is not None
-    assert found.run_id == "run-1"
-
-
-def test_what_was_never_published_has_no_provenance(lake: Lake, tmp_path: Path) -> None:
-    assert provenance(lake, "silver.pages", "1999-01-01") is None
-    assert provenance(lake, "silver.nothing", "2026-01-05") is None
-    assert provenance(Lake(root=str(tmp_path)), "silver.pages", "2026-01-05") is None
 
 
 def test_a_row_joins_to_the_run_that_wrote_it(spark: Any, lake: Lake) -> None:

@@ -13,8 +13,9 @@ from typer.core import TyperGroup
 
 from blogdata.docs import generated
 from blogdata.main import app
-from blogdata.sql_command import CONSUMERS, PUBLICATIONS, READS, TABLE, VERSIONS
+from blogdata.sql_command import READS, TABLE, VERSIONS
 from docs.pages import PAGES, ROOT, blocks, commands, text
+from patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
 from patterns.error_management.checkpointer import STREAM_OFFSETS
 from quality.contracts import EVERY
 from services import config

@@ -1,78 +1,108 @@
-"""The worked example of docs/extending.md does what it says: its code is run as it stands on the page."""
+"""The worked example of docs/extending.md does what it says: its files are added to a copy of the project."""
 
 from __future__ import annotations
 
 import ast
-import inspect
+import json
+import os
+import shutil
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import dagster as dg
 import pytest
 
-import patterns.data_value
-from assets import policy
 from blogdata import pattern_index
-from definitions import build
-from docs.pages import files
+from docs.pages import ROOT, files
 from lineage.deployment import Deployment
-from patterns.core import ledger
-from patterns.core.contract import Contract
-from quality.contracts import CONTRACTS, gold
 from services.spark_connect import SparkServer
 from simulator.spec import SimulationSpec
 
 DAY = "2026-01-05"
 FILES = files("docs/extending.md")
 PATTERN = "platform/patterns/data_value/tail_folder.py"
-TEST = "tests/data_value/test_tail_folder.py"
+TESTS = ("tests/data_value/test_tail_folder.py", "tests/lineage/test_browser_stats.py")
 CONTRACT = "quality/contracts/gold.py"
 ASSET = "assets/gold/browser_stats.py"
+DATASET = "gold.browser_stats"
+COMMAND = "from blogdata.main import main; main()"
+# What Dagster's pages show of the new asset, and what the job of the night would ask for now.
+LOOK = f"""
+import json
+from definitions import build
+from orchestration.names import key_of
+from planning.look import Snapshot, zone_of
+from planning.plan import Planner, Scope
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from quality.contracts import GRAPH
+from services.config import load
+
+settings = load()
+definitions = build(settings)
+node = definitions.resolve_asset_graph().get(key_of("{DATASET}"))
+look = Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
+print(json.dumps({{
+    "parents": [key.path for key in node.parent_keys],
+    "checks": sorted(key.name for key in node.check_keys),
+    "tonight": sorted(Planner(graph=GRAPH, look=look, scope=Scope.ENDED).all_stale()),
+}}))
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A copy of the project, in processes of its own."""
+
+    root: Path
+    deployment: Deployment
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in the copy, on the deployment."""
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "BLOGDATA_HOME": str(self.deployment.settings.home),
+                "BLOGDATA_JARS": str(self.deployment.settings.jars),
+                "PYTHONPATH": os.pathsep.join([str(self.root), str(self.root / "platform")]),
+            },
+            check=False,
+        )
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the copy."""
+        return self.python("-c", COMMAND, *arguments)
 
 
 @pytest.fixture(scope="module")
-def patch() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
-
-
-@pytest.fixture(scope="module")
-def pattern(patch: pytest.MonkeyPatch) -> ModuleType:
-    """The page's pattern, where its page puts it."""
-    module = ModuleType("patterns.data_value.tail_folder")
-    exec(compile(FILES[PATTERN], PATTERN, "exec"), module.__dict__)
-    patch.setitem(sys.modules, module.__name__, module)
-    patch.setattr(patterns.data_value, "tail_folder", module, raising=False)
-    return module
-
-
-@pytest.fixture(scope="module")
-def contract(patch: pytest.MonkeyPatch) -> Contract:
-    """The page's contract, among the others."""
-    space = dict(vars(gold))
-    exec(compile(FILES[CONTRACT], CONTRACT, "exec"), space)
-    made: Contract = space["BROWSER_STATS"]
-    patch.setattr(policy, "CONTRACTS", {**CONTRACTS, made.dataset: made})
-    return made
-
-
-@pytest.fixture(scope="module")
-def published(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """A simulated day, from the landing zone to enriched visits."""
-    deployment = Deployment.create(tmp_path_factory.mktemp("example") / "home", spark_server.url)
+def project(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The project with the page's files added, and a simulated day that has landed."""
+    folder = tmp_path_factory.mktemp("example")
+    root = folder / "project"
+    without = shutil.ignore_patterns(".*", "var", "__pycache__", "node_modules")
+    shutil.copytree(ROOT, root, ignore=without)
+    for name, text in FILES.items():
+        file = root / name
+        # The contract stands among the others; what else there is are files of their own.
+        assert file.exists() == (name == CONTRACT)
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    deployment = Deployment.create(folder / "home", spark_server.url)
     deployment.simulate(SimulationSpec(days=1, visits_per_day=600, seed=11))
-    outcome = deployment.run(select=("bronze.visits", "silver.visits", "silver.visits_enriched"))
-    assert outcome.ok, outcome.problems
-    yield deployment
+    yield Project(root=root, deployment=deployment)
     deployment.close()
 
 
-def test_the_blocks_are_python_and_the_patterns_card_is_found(tmp_path: Path) -> None:
-    assert set(FILES) == {PATTERN, TEST, CONTRACT, ASSET}
+def test_a_dataset_is_three_files(tmp_path: Path) -> None:
+    assert set(FILES) == {PATTERN, CONTRACT, ASSET, *TESTS}
     for text in FILES.values():
         ast.parse(text)
     file = tmp_path / "tail_folder.py"
@@ -82,52 +112,66 @@ def test_the_blocks_are_python_and_the_patterns_card_is_found(tmp_path: Path) ->
     assert card[:2] == ("Tail Folder", 5)
 
 
-def test_the_pages_tests_pass(pattern: ModuleType, spark: Any) -> None:
-    space: dict[str, Any] = {}
-    exec(compile(FILES[TEST], TEST, "exec"), space)
-    tests = [value for name, value in space.items() if name.startswith("test_") and inspect.isfunction(value)]
-    assert len(tests) == 2
-    for test in tests:
-        test(spark)
+def test_the_pages_own_tests_pass(project: Project) -> None:
+    ran = project.python("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *TESTS)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "3 passed" in ran.stdout
 
 
-def test_the_dataset_is_published_and_its_account_adds_up(
-    pattern: ModuleType, contract: Contract, published: Deployment
-) -> None:
-    result = _materialize(published)
-    assert result.success
-    assert all(check.passed for check in result.get_asset_check_evaluations())
-    (line,) = ledger.audit(published.lake, published.events, contract)
-    assert line.balanced
-    browsers = [
-        browser
-        for browser, hour in published.rows("silver.visits_enriched", "browser", "event_hour")
-        if hour.startswith(DAY)
-    ]
+def test_the_dataset_is_everywhere(project: Project) -> None:
+    assert DATASET in project.command("plan").stdout
+    ran = project.command("run")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{DATASET}" in ran.stdout
+    told = project.command("ledger", DATASET)
+    assert (told.returncode, DATASET in told.stdout) == (0, True), told.stdout + told.stderr
+    rows = project.deployment.rows("silver.visits_enriched", "browser", "event_hour")
+    browsers = [browser for browser, hour in rows if hour.startswith(DAY)]
     largest = sorted(Counter(name or "unknown" for name in browsers).items(), key=lambda item: (-item[1], item[0]))
-    expected = {**dict(largest[:2]), "other": sum(rows for _, rows in largest[2:])}
-    assert dict(published.rows("gold.browser_stats", "browser", "events")) == expected
-    assert line.entry.rows_in == len(browsers)
+    expected = {**dict(largest[:2]), "other": sum(count for _, count in largest[2:])}
+    assert counted(project) == expected
+    written = project.python("-m", "blogdata.docs")
+    assert written.returncode == 0, written.stdout + written.stderr
+    assert DATASET in (project.root / "docs" / "contracts.md").read_text(encoding="utf-8")
+    assert "browser_stats" in (project.root / "README.md").read_text(encoding="utf-8")
+    # It changes: what has ended is computed anew in the night, whether or not all of its hours are there.
+    land_late(project)
+    assert project.command("run", "--select", "silver.visits_enriched").returncode == 0
+    look = shown(project)
+    assert look["parents"] == [["silver", "visits_enriched"]]
+    assert {"ledger", "waiting"} <= set(look["checks"])
+    assert DATASET in look["tonight"]
 
 
-def test_cutting_the_tail_instead_of_folding_it_is_refused(
-    pattern: ModuleType, contract: Contract, published: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def cut(frame: Any, *, within: str, name: str, measure: str, keep: int) -> Any:
-        return frame.orderBy(measure, ascending=False).limit(keep)
-
-    monkeypatch.setattr(pattern, "fold", cut)
-    before = published.lake.version("gold.browser_stats")
-    result = _materialize(published)
-    assert not result.success
-    failed = {check.check_name for check in result.get_asset_check_evaluations() if not check.passed}
-    assert failed == {"ledger"}
-    # The table's creation alone may be a version of its own.
-    assert (published.lake.version("gold.browser_stats") or 0) <= (before or 0)
+def test_cutting_the_tail_instead_of_folding_it_is_refused(project: Project) -> None:
+    module = project.root / PATTERN
+    whole = module.read_text(encoding="utf-8")
+    head, _, _ = whole.partition("    rank = F.row_number()")
+    module.write_text(f"{head}    return frame.orderBy(measure, ascending=False).limit(keep)\n", encoding="utf-8")
+    before = counted(project)
+    refused = project.command("run", "--from", DAY, "--to", "2026-01-06", "--select", DATASET)
+    module.write_text(whole, encoding="utf-8")
+    assert refused.returncode == 1, refused.stdout + refused.stderr
+    assert "ledger" in refused.stdout + refused.stderr
+    assert counted(project) == before
 
 
-def _materialize(deployment: Deployment) -> dg.ExecuteInProcessResult:
-    space: dict[str, Any] = {}
-    exec(compile(FILES[ASSET], ASSET, "exec"), space)
-    resources = build(deployment.settings).resources or {}
-    return dg.materialize([space["browser_stats"]], partition_key=DAY, resources=resources, raise_on_error=False)
+def counted(project: Project) -> dict[str, int]:
+    """Give the rows of the new dataset."""
+    return dict(project.deployment.rows(DATASET, "browser", "events"))
+
+
+def land_late(project: Project) -> None:
+    """Add a file to an hour that has been loaded."""
+    folder = project.deployment.folder(f"{DAY}T10")
+    first = next(file for file in sorted(folder.iterdir()) if file.name.endswith(".json"))
+    line = json.loads(first.read_bytes().splitlines()[0])
+    (folder / "late.json").write_text(json.dumps({**line, "visit_id": "late", "page": "/late"}) + "\n")
+
+
+def shown(project: Project) -> dict[str, Any]:
+    """Give what the definitions and the plan say of the new dataset."""
+    looked = project.python("-c", LOOK)
+    assert looked.returncode == 0, looked.stderr
+    found: dict[str, Any] = json.loads(looked.stdout.splitlines()[-1])
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -10,6 +12,7 @@ from patterns.core.errors import ConfigurationError
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule, Tolerance, TooManyDeadLetters
 
+TOLD: dict[str, Any] = {"dataset": "x", "part": "y", "selection": "true", "then": "run"}
 ROWS = [("a", 1, "5"), ("b", -1, "5"), (None, -1, "x"), ("c", None, "7"), ("d", 2, None)]
 
 
@@ -78,31 +81,56 @@ def test_two_rules_of_one_name_are_refused(spark: SparkSession) -> None:
 
 def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:
     fault = dead_letter.exceeds(
-        rejected_rows=11, rows=100, max_share=0.1, dataset="bronze.visits", part="2026-01-31T05", then="run it again"
+        rejected_rows=11,
+        rows=100,
+        max_share=0.1,
+        dataset="bronze.visits",
+        part="2026-01-31T05",
+        selection="size(reasons) > 0",
+        then="run it again",
     )
     assert isinstance(fault, TooManyDeadLetters)
     assert "11 of 100 rows" in str(fault)
-    assert "FROM bronze.visits GROUP BY reasons" in fault.next_step
+    assert "FROM bronze.visits WHERE size(reasons) > 0 GROUP BY reasons" in fault.next_step
     assert fault.next_step.endswith("then run it again")
 
 
 def test_a_share_at_the_bound_and_an_empty_input_are_accepted() -> None:
-    assert dead_letter.exceeds(rejected_rows=10, rows=100, max_share=0.1, dataset="x", part="y", then="run") is None
-    assert dead_letter.exceeds(rejected_rows=0, rows=0, max_share=0.0, dataset="x", part="y", then="run") is None
+    assert dead_letter.exceeds(rejected_rows=10, rows=100, max_share=0.1, **TOLD) is None
+    assert dead_letter.exceeds(rejected_rows=0, rows=0, max_share=0.0, **TOLD) is None
 
 
 @pytest.mark.parametrize(("rejected", "rows", "share"), [(2, 1, 0.5), (-1, 1, 0.5), (1, 2, 1.5)])
 def test_counts_that_make_no_sense_are_refused(rejected: int, rows: int, share: float) -> None:
     with pytest.raises(ConfigurationError, match="no sense"):
-        dead_letter.exceeds(rejected_rows=rejected, rows=rows, max_share=share, dataset="x", part="y", then="run")
+        dead_letter.exceeds(rejected_rows=rejected, rows=rows, max_share=share, **TOLD)
+
+
+@pytest.mark.parametrize(
+    ("hours", "selection"),
+    [
+        ({"T03": (100, 100), "T04": (7, 500)}, "hour = 'T03'"),
+        ({"T00": (9, 9), "T01": (40, 40), "T02": (40, 40), "T03": (40, 40)}, "hour BETWEEN 'T01' AND 'T03'"),
+        ({"T00": (40, 40), "T01": (40, 40), "T02": (1, 900), "T03": (40, 40)}, "hour IN ('T00', 'T01', 'T03')"),
+    ],
+)
+def test_the_query_it_suggests_selects_the_hours_that_were_judged(
+    hours: dict[str, tuple[int, int]], selection: str
+) -> None:
+    fault = dead_letter.too_many(
+        "T03", hours, max_share=0.75, dataset="bronze.dead_letters", column="hour", then="go on"
+    )
+    assert fault is not None
+    query = f"SELECT reasons, count(*) FROM bronze.dead_letters WHERE {selection} GROUP BY reasons"
+    assert f'blogdata sql "{query}"; mend the producer' in fault.next_step
 
 
 def test_a_stream_is_judged_by_its_newest_rows_once_there_are_enough() -> None:
     tolerance = Tolerance(max_share=0.5, over_rows=100)
-    assert tolerance.exceeded([(40, 40), (40, 59)], dataset="x", part="y", then="run") is None, "too few to judge"
-    assert tolerance.exceeded([(40, 40), (10, 60), (60, 60)], dataset="x", part="y", then="run") is None, (
-        "older ones do not count"
-    )
-    fault = tolerance.exceeded([(40, 40), (11, 60)], dataset="bronze.visits_live", part="(newest)", then="go on")
+    told: dict[str, Any] = {"dataset": "x", "part": "y", "rows_of": "batch >= -{}".format, "then": "run"}
+    assert tolerance.exceeded([(40, 40), (40, 59)], **told) is None, "too few to judge"
+    assert tolerance.exceeded([(40, 40), (10, 60), (60, 60)], **told) is None, "older ones do not count"
+    fault = tolerance.exceeded([(40, 40), (11, 60), (60, 60)], **told)
     assert isinstance(fault, TooManyDeadLetters)
     assert "51 of 100 rows" in fault.what
+    assert "FROM x WHERE batch >= -2 GROUP BY reasons" in fault.next_step

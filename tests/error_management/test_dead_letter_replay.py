@@ -45,12 +45,21 @@ def test_a_correction_lands_in_the_hour_of_its_dead_letter(landing: Path) -> Non
     assert (hour.ready, len(hour.files), late_files(hour)) == (True, 2, ())
 
 
+def test_without_flags_a_corrected_hour_gets_one(landing: Path) -> None:
+    (landing / FILE).with_name("_SUCCESS").unlink()
+    result = replays.land([CORRECTION], DEAD, landing, convention="next_exists")
+    assert landed(landing) == {result.files[0]: b'{"visit_id":"v"}\n'}
+    (hour,) = scan(landing / "visits", Grain.HOUR)
+    assert hour.ready
+    assert replays.land([CORRECTION], DEAD, landing, convention="next_exists").landed == ()
+
+
 def test_replaying_twice_lands_the_same_and_a_better_correction_replaces_it(landing: Path) -> None:
     first = replays.land([CORRECTION], DEAD, landing)
-    before = scan(landing / "visits", Grain.HOUR, with_times=True)
+    before = scan(landing / "visits", Grain.HOUR)
     again = replays.land([CORRECTION], DEAD, landing)
     assert (again.files, first.landed, again.landed) == (first.files, first.files, ())
-    assert scan(landing / "visits", Grain.HOUR, with_times=True) == before
+    assert scan(landing / "visits", Grain.HOUR) == before
     better = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"w"}')
     replays.land([better], DEAD, landing)
     assert list(landed(landing).values()) == [b'{"visit_id":"w"}\n']
@@ -87,8 +96,9 @@ def test_a_correction_that_a_stream_awaits_is_not_replaced_and_nothing_is_landed
 
 
 def test_what_is_no_dead_letter_is_refused_and_nothing_is_landed(landing: Path) -> None:
-    with pytest.raises(ReplayRefused, match="99"):
+    with pytest.raises(ReplayRefused, match="99") as refused:
         replays.land([CORRECTION, OTHER], [(FILE, 17)], landing)
+    assert "bronze.dead_letters WHERE arrival_hour = '2026-01-05T03'" in refused.value.next_step
     assert landed(landing) == {}
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patterns.core.claims import Claim
 from patterns.core.commit import Entry
 from patterns.error_management.dynamic_late_data_integrator import behind, rows_by_event_partition, state
 
@@ -50,13 +48,10 @@ def test_table_3_4_the_state_table_tells_what_was_processed_and_what_was_updated
     settled, late = "2024-12-17", "2024-12-18"
     arrivals = {settled: arrival(settled, 3, {settled: 5}), late: arrival(late, 20, {late: 7})}
     done = {settled: integrated(settled, 5, read=10), late: integrated(late, 6, read=9)}
-    claim = Claim(partition=late, owner="somebody", taken_at=datetime(2024, 12, 20, tzinfo=timezone.utc))
-    table = state(arrivals, done, source=SOURCE, breakdown="event_hours", claims={late: claim})
-    assert [
-        (line.partition, line.processed, line.updated, line.behind, line.claimed_by) for line in table.values()
-    ] == [
-        (settled, 10, 3, False, None),
-        (late, 9, 20, True, "somebody"),
+    table = state(arrivals, done, source=SOURCE, breakdown="event_hours")
+    assert [(line.partition, line.processed, line.updated, line.behind) for line in table.values()] == [
+        (settled, 10, 3, False),
+        (late, 9, 20, True),
     ]
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from patterns.core.errors import ConfigurationError
-from patterns.error_management.filter_interceptor import Filter, first_match, jump
+from patterns.error_management.filter_interceptor import Filter, first_match
 
 
 def numbers(spark: SparkSession) -> DataFrame:
@@ -55,27 +53,3 @@ def test_one_pass_without_cache_or_python_is_enough(spark: SparkSession) -> None
 def test_filters_without_names_of_their_own_are_refused(spark: SparkSession, names: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="distinct names"):
         first_match([Filter(name=name, removes=F.lit(True)) for name in names])
-
-
-def test_a_jump_against_history_is_seen() -> None:
-    history = [{"crawler": 0.30 + wobble / 100} for wobble in (-2, -1, 0, 1, 2)]
-    assert jump(history, {"crawler": 0.31})[0].jumped is False
-    assert jump(history, {"crawler": 0.80})[0].jumped is True
-    assert jump(history, {"crawler": 0.0})[0].jumped is True
-    assert [(reading.name, reading.jumped) for reading in jump(history, {})] == [("crawler", True)]
-
-
-def test_a_filter_that_is_new_is_judged_against_nothing_removed() -> None:
-    gone, new = jump([{"a": 0.1}] * 5, {"b": 0.5})
-    assert (gone.name, gone.share, gone.expected) == ("a", 0.0, 0.1)
-    assert (new.name, new.expected, new.jumped) == ("b", 0.0, True)
-
-
-def test_too_little_history_gives_no_judgement() -> None:
-    assert jump([], {"a": 1.0})[0].expected is None
-    assert jump([{"a": 0.0}] * 2, {"a": 1.0})[0].jumped is False
-
-
-@given(st.floats(0, 1), st.integers(3, 30))
-def test_a_steady_share_never_jumps(share: float, days: int) -> None:
-    assert not jump([{"a": share}] * days, {"a": min(1.0, share + 0.03)})[0].jumped

@@ -11,6 +11,7 @@ import pytest
 
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table
 from patterns.core.partitions import Grain
+from patterns.core.writes import InOrder
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +19,7 @@ def four_days(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The lake of table 4-4: four executions of a daily job."""
     root = tmp_path_factory.mktemp("four-days") / "lake"
     root.mkdir()
-    Table(spark, root, DAILY, contract=replace(CONTRACT, executed=Grain.DAY)).execute(*DAYS, run="before")
+    Table(spark, root, DAILY, contract=replace(CONTRACT, write=InOrder(period=Grain.DAY))).execute(*DAYS, run="before")
     return root
 
 
@@ -26,4 +27,4 @@ def four_days(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def daily(spark: Any, four_days: Path, tmp_path: Path) -> Table:
     """A copy of it for each test."""
     root = shutil.copytree(four_days, tmp_path / "daily")
-    return Table(spark, root, DAILY, contract=replace(CONTRACT, executed=Grain.DAY))
+    return Table(spark, root, DAILY, contract=replace(CONTRACT, write=InOrder(period=Grain.DAY)))

@@ -13,16 +13,17 @@ from patterns.core import ledger
 from patterns.core.commit import Account, Commit
 from patterns.core.contract import Contract
 from patterns.core.events import EventLog
-from patterns.core.executions import state
+from patterns.core.executions import due, state
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain
 from patterns.core.run import RunContext
-from patterns.idempotency.stateful_merger import due, execute
+from patterns.core.writes import InOrder
+from patterns.idempotency.stateful_merger import execute
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, restate
 from resources.lake import LakeResource
 from resources.secrets import SecretsResource
 
-CONTRACT = replace(LETTERS, dataset="silver.devices_now", executed=Grain.HOUR)
+CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.HOUR))
 Change = tuple[str, str | None, bool]
 EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
 SEVEN = "2026-01-05T07"

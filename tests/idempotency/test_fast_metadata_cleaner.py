@@ -20,6 +20,7 @@ from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain
+from patterns.core.writes import ByPeriod
 from patterns.idempotency import fast_metadata_cleaner
 from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
 from patterns.quality.audit_write_audit_publish import Provenance
@@ -37,6 +38,7 @@ WEEKS = Contract(
     ),
     key=("click",),
     partitioning=Partitioning(column="week", grain=Grain.WEEK),
+    write=ByPeriod(),
     rules=(Rule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
 )
 WIDER = replace(WEEKS, columns=(*WEEKS.columns, Column(name="page", type="STRING", description="Page")))

@@ -12,10 +12,12 @@ import pytest
 from core.toy import LETTERS, target
 from idempotency.executing import step
 from laws.writers import meanwhile
+from orchestration.step import Source
 from patterns.core.commit import Account, Commit
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
+from patterns.core.writes import Merge
 from patterns.idempotency.merger import merge, removed
 from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance
@@ -171,7 +173,8 @@ def test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both(
     def delivered(run: str, letters: str) -> Commit:
         rows = spark.createDataFrame([(letter, run) for letter in letters], "letter STRING, says STRING")
         account = Account(rows_in=len(letters))
-        return step(spark, lake_root, LETTERS, run=run, engine=engine).merge_delivery(rows, accounts={"": account})
+        merging = step(spark, lake_root, replace(LETTERS, write=Merge()), run=run, engine=engine)
+        return merging.publish(rows, Source(accounts={"": account}))[LETTERS.dataset]
 
     enforce, first = constraints_enforcer.enforce, list[Commit]()
 
@@ -190,7 +193,7 @@ def test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both(
 def test_without_the_engines_jar_a_row_that_is_marked_as_removed_meanwhile_does_not_come_back(
     spark: Any, lake_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    contract = replace(LETTERS, merged=True)
+    contract = replace(LETTERS, write=Merge())
 
     def merged(run: str, engine: Engine, *changes: Change) -> Commit:
         frame = spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
@@ -257,7 +260,7 @@ def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
 
 
 def test_a_changed_row_of_a_table_that_is_merged_costs_no_copy_of_its_file(spark: Any, lake_root: Path) -> None:
-    contract = replace(LETTERS, merged=True)
+    contract = replace(LETTERS, write=Merge())
     lake = Lake(root=str(lake_root))
     many = [(f"{number:05}", "new", False) for number in range(3000)]
 

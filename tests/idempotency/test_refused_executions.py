@@ -11,8 +11,8 @@ from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import functions as F
 
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
-from orchestration.step import FOLLOWED, Delivery
-from patterns.core.commit import Account
+from orchestration.step import Delivery
+from patterns.core.commit import Account, Commit
 from patterns.core.store_faults import DataFileDamaged
 from patterns.quality.write_faults import (
     AmbiguousChange,
@@ -111,9 +111,9 @@ def test_after_the_server_was_lost_the_restored_table_is_what_the_retry_goes_on_
     def lose(_: Any) -> Any:
         raise PySparkException("Socket closed")
 
-    losing = step(daily.spark, daily.root, daily.contract, DAYS[2], run="lost", accepted=[FOLLOWED])
+    losing = step(daily.spark, daily.root, daily.contract, DAYS[2], run="lost")
     with pytest.raises(PySparkException, match="Socket closed"):
-        losing.merge_in_order(lambda _: Delivery(rows=lose, account=Account(rows_in=1)))
+        losing.publish(lambda _: Delivery(rows=lose, account=Account(rows_in=1)))
     assert (daily.operations()[5:], daily.gone()) == (["RESTORE"], list(DAYS[2:]))
     daily.execute(DAYS[2], run="lost")
     assert daily.operations()[5:] == ["RESTORE", "MERGE"]
@@ -157,21 +157,20 @@ def test_a_new_day_that_is_refused_leaves_what_a_backfill_has_made(daily: Table)
 
 
 @pytest.mark.campaign
-def test_a_run_of_a_plan_that_is_repeated_first_brings_back_what_its_refusal_took(daily: Table) -> None:
+def test_a_run_that_is_repeated_brings_back_what_its_refusal_took(daily: Table) -> None:
     """Each day delivers all letters there are: its own."""
 
-    def merge(days: tuple[str, ...], run: str, rows_in: int = 1) -> Any:
-        planned = step(daily.spark, daily.root, daily.contract, *days, run=run, accepted=[FOLLOWED])
-        return planned.merge_in_order(
-            lambda day: Delivery(
-                rows=lambda _: daily.frame([(day[-1], day, False)]).drop("is_deleted"), account=Account(rows_in=rows_in)
-            )
-        )
+    def merge(days: tuple[str, ...], run: str, wrong: tuple[str, ...] = ()) -> Commit:
+        def delivery(day: str) -> Delivery:
+            letter = daily.frame([(day[-1], day, False)]).drop("is_deleted")
+            return Delivery(rows=lambda _: letter, account=Account(rows_in=99 if day in wrong else 1))
+
+        planned = step(daily.spark, daily.root, daily.contract, *days, run=run)
+        return planned.publish(delivery)[daily.contract.dataset]
 
     before = daily.rows()
-    merge(DAYS[1:2], "first run of the plan")
     with pytest.raises(AuditFailed, match="account"):
-        merge(DAYS[2:], "second run", rows_in=99)
+        merge(DAYS[1:], "a run", wrong=DAYS[2:])
     assert (daily.rows(), daily.gone()) == (before, [DAYS[1]])
-    assert list(merge(DAYS[2:], "second run again").entries) == list(DAYS[1:])
+    assert list(merge(DAYS[2:], "another run").entries) == list(DAYS[1:])
     assert (daily.letters(), daily.gone(), daily.problems()) == ("8", [], [])

@@ -15,9 +15,10 @@ from idempotency.executing import CONTRACT, DAILY, DAYS, EIGHT, NINE, SEVEN, TAB
 from laws.stepping import Held, Probe
 from laws.writers import meanwhile
 from patterns.core.errors import ConfigurationError
-from patterns.core.executions import state
+from patterns.core.executions import ReplayTooLong, due, state
 from patterns.core.partitions import Grain
-from patterns.idempotency.stateful_merger import ReplayTooLong, VersionVacuumed, due, restorable
+from patterns.core.writes import InOrder, Replace
+from patterns.idempotency.stateful_merger import VersionVacuumed, restorable
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, restate
 from patterns.quality.write_faults import AuditFailed, ConcurrentWrite
 
@@ -240,7 +241,7 @@ def test_a_version_of_which_a_vacuum_took_only_the_marks_of_removed_rows_is_refu
         day: [(f"{number:02}", day, False) for number in range(40) if nth == 0 or number % 4 == nth]
         for nth, day in enumerate(DAYS)
     }
-    marked = Table(spark, lake_root, days, contract=replace(CONTRACT, executed=Grain.DAY, merged=True))
+    marked = Table(spark, lake_root, days, contract=replace(CONTRACT, write=InOrder(period=Grain.DAY, marks_rows=True)))
     marked.execute(*DAYS)
     before, path = marked.rows(), Path(marked.lake.path(CONTRACT.dataset))
     assert restorable(marked.lake, CONTRACT.dataset, 2)
@@ -273,7 +274,7 @@ def test_a_version_that_is_not_in_the_log_cannot_be_restored(daily: Table) -> No
 
 
 def test_more_executions_than_the_limit_are_not_replayed_unless_they_are_named(daily: Table) -> None:
-    contract = replace(daily.contract, replay_limit=2)
+    contract = replace(daily.contract, write=InOrder(period=Grain.DAY, replay_limit=2))
     marks = daily.events.executions(CONTRACT.dataset)
     assert due(contract, marks, [DAYS[1]]) == list(DAYS[1:])
     with pytest.raises(ReplayTooLong, match="3 later executions") as refused:
@@ -283,6 +284,6 @@ def test_more_executions_than_the_limit_are_not_replayed_unless_they_are_named(d
 
 
 def test_a_contract_that_says_nothing_of_executions_is_refused(spark: Any, lake_root: Path) -> None:
-    table = Table(spark, lake_root, DAILY, contract=replace(CONTRACT, executed=None))
+    table = Table(spark, lake_root, DAILY, contract=replace(CONTRACT, write=Replace()))
     with pytest.raises(ConfigurationError, match="period of an execution"):
         table.execute(DAYS[0])

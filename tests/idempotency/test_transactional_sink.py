@@ -84,9 +84,9 @@ def deliver(url: str, what: Delivery) -> Receipt:
         return transactional_sink.deliver(connection, SCHEMA, what)
 
 
-def shown(url: str) -> dict[tuple[str, str], list[int]]:
+def shown(url: str) -> dict[tuple[str, str], list[int | None]]:
     """What readers see: per table and day, the versions its rows tell."""
-    found: dict[tuple[str, str], list[int]] = {}
+    found: dict[tuple[str, str], list[int | None]] = {}
     with psycopg.connect(url, autocommit=True) as connection:
         for name in ("sales", "returns"):
             for day, sold in connection.execute(f"SELECT day, sold FROM {SCHEMA}.{name} ORDER BY 1, 2"):
@@ -94,7 +94,7 @@ def shown(url: str) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-def both(version: int, day: str = DAY) -> dict[tuple[str, str], list[int]]:
+def both(version: int, day: str = DAY) -> dict[tuple[str, str], list[int | None]]:
     return {("sales", day): [version] * 3, ("returns", day): [version] * 3}
 
 
@@ -219,6 +219,32 @@ def test_a_table_of_another_shape_is_named(database: str) -> None:
         connection.execute("ALTER TABLE shop.sales ADD COLUMN more int")
     with pytest.raises(SinkDrift, match=r"shop\.sales"):
         deliver(database, delivery(2))
+
+
+def test_a_table_from_before_a_column_takes_it_up(database: str) -> None:
+    older = replace(contract("sales"), columns=contract("sales").columns[:2])
+    for day in (DAY, OTHER_DAY):
+        first = delivery(1, day)
+        deliver(database, replace(first, parts=[replace(first.parts[0], contract=older), first.parts[1]]))
+    deliver(database, delivery(2))
+    nothing = {("sales", OTHER_DAY): [None] * 3}
+    assert shown(database) == {**both(2), **both(1, OTHER_DAY), **nothing}
+
+    # A dataset whose table has not been published since has nothing to serve there.
+    sales, returns = delivery(3).parts
+    rows = pa.Table.from_batches(sales.batches).drop_columns("sold").to_batches()
+    deliver(database, Delivery(partition=DAY, parts=[replace(sales, batches=rows), returns], run_id="run"))
+    assert shown(database)["sales", DAY] == [None] * 3
+
+
+def test_a_column_that_may_not_be_null_is_left_to_a_person(database: str) -> None:
+    deliver(database, delivery(1))
+    sales, returns = delivery(2).parts
+    columns = (*sales.contract.columns, Column(name="tax", type="INT", nullable=False, description="Tax"))
+    wider = replace(sales, contract=replace(sales.contract, columns=columns))
+    with pytest.raises(SinkDrift, match=r"shop\.sales"):
+        deliver(database, Delivery(partition=DAY, parts=[wider, returns], run_id="run"))
+    assert shown(database) == both(1)
 
 
 def test_a_table_that_was_dropped_as_advised_is_served_anew_with_what_belongs_to_it(database: str) -> None:

@@ -23,6 +23,7 @@ from patterns.core.contract import Column, Contract
 from patterns.core.errors import ConfigurationError
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
+from patterns.core.writes import AppearsWith, Replace
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.idempotency.transactional_writer import Together, overwrite_together
 from patterns.quality.audit_write_audit_publish import Companion, Engine, Provenance
@@ -39,7 +40,7 @@ BESIDE = Contract(
     ),
     key=("click",),
     partitioning=CONTRACT.partitioning,
-    appears_with=MAIN.dataset,
+    write=AppearsWith(main=MAIN.dataset),
 )
 NOT_PUBLISHED = (
     "opened",
@@ -217,7 +218,7 @@ def test_a_reader_in_a_loop_never_sees_one_without_the_other(world: World) -> No
 def test_two_commits_one_after_the_other_show_the_mixture(world: World) -> None:
     """What the pattern is for: the naive way, ended between its two writes."""
     world.write(60, "one")
-    naive = replace(BESIDE, dataset="silver.naive", appears_with=None)
+    naive = replace(BESIDE, dataset="silver.naive", write=Replace())
     aim = target(world.root, "one", contract=naive)
     rows = clicks(world.spark, 60).where("stands_for = 3").select("hour", "click")
     overwrite_partitions(rows, aim, HOURS, Provenance())
@@ -284,7 +285,7 @@ def test_the_account_of_the_main_table_is_kept_as_ever(world: World) -> None:
 
 
 def test_a_table_that_does_not_say_with_whom_it_appears_is_no_companion(world: World) -> None:
-    companion = Companion(contract=replace(BESIDE, appears_with=None), frame=None, above="", kept="", otherwise="")
+    companion = Companion(contract=replace(BESIDE, write=Replace()), frame=None, above="", kept="", otherwise="")
     with pytest.raises(ConfigurationError, match="does not appear with"):
         overwrite_together(
             clicks(world.spark), target(world.root, contract=MAIN), HOURS, Provenance(), companions=[companion]

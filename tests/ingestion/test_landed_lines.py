@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from patterns.core.store_faults import DataFileDamaged, LandedFileUnreadable, LandedFileVanished, store_faults
 from patterns.ingestion.landed_lines import LandedSize, measure, measure_all, read
+from patterns.ingestion.landed_links import LinkRefused
 
 NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
 """Carriage return, bytes that are no text, an empty line, a line separator of Unicode, control characters."""
@@ -129,7 +130,7 @@ def test_a_garbled_file_and_what_cannot_be_opened_are_named(landing: Path) -> No
     (landing / "c.json").mkdir()
     for file in sorted(landing.iterdir()):
         with pytest.raises(LandedFileUnreadable) as told:
-            measure_all([file])
+            measure_all([file], landing)
         assert told.value.where == str(file)
 
 
@@ -159,7 +160,7 @@ def test_a_file_that_is_taken_away_is_named_and_the_step_tried_again(
         assert frame.columns
     file.unlink()
     with pytest.raises(LandedFileVanished) as measured:
-        measure_all([file])
+        measure_all([file], folder)
     with pytest.raises(LandedFileVanished) as told, store_faults("bronze.visits"):
         frame.collect()
     assert {error.value.where for error in (measured, told)} == {str(file)}
@@ -170,6 +171,31 @@ def test_a_lost_data_file_of_a_table_is_not_taken_for_a_landed_one() -> None:
     said = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///lake/date=1/part-0.parquet. "
     with pytest.raises(DataFileDamaged, match="blogdata repair"), store_faults("gold.pages"):
         raise RuntimeError(said)
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_a_link_within_the_root_is_read_under_its_own_name(spark: Any, tmp_path: Path, engine: bool) -> None:
+    disk, root = tmp_path / "disk", tmp_path / "root"
+    disk.mkdir()
+    root.symlink_to(disk)
+    land(disk, "a.json", b"1\n")
+    (disk / "b.json").symlink_to("a.json")
+    rows = read(spark, root, [root / "a.json", root / "b.json"], engine=engine).collect()
+    assert {(row["source_file"], bytes(row["raw"])) for row in rows} == {("a.json", b"1"), ("b.json", b"1")}
+
+
+def test_a_link_that_leads_out_is_refused_and_has_no_lines(spark: Any, tmp_path: Path) -> None:
+    root, file = tmp_path / "root", tmp_path / "root" / "a.json"
+    root.mkdir()
+    land(root, "a.json", b"1\n")
+    (tmp_path / "secret").write_bytes(b"secret\n")
+    frame = read(spark, root, [file])
+    file.unlink()
+    file.symlink_to(tmp_path / "secret")
+    for engine in (True, False):
+        with pytest.raises(LinkRefused, match="secret"):
+            read(spark, root, [file], engine=engine)
+    assert frame.collect() == [], "also when it was put there after the look at the files"
 
 
 @settings(deadline=None)
@@ -184,7 +210,7 @@ def test_the_independent_count_is_the_number_of_lines_and_their_bytes(content: b
 
 def test_many_files_are_measured_in_their_order(landing: Path) -> None:
     files = [land(landing, f"{number}.json", b"x\n" * number) for number in range(12)]
-    assert [size.lines for size in measure_all(files)] == list(range(12))
+    assert [size.lines for size in measure_all(files, landing)] == list(range(12))
 
 
 def test_what_spark_reads_is_what_was_counted(spark: Any, landing: Path) -> None:
@@ -193,7 +219,7 @@ def test_what_spark_reads_is_what_was_counted(spark: Any, landing: Path) -> None
         land(landing, "b.log.gz", NASTY * 3),
         land(landing, "c.json", b"\n"),
     ]
-    counted = measure_all(files)
+    counted = measure_all(files, landing)
     frame = read(spark, landing.parents[2], files)
     row = frame.selectExpr("count(1) AS lines", "sum(length(raw) + 1) AS bytes").first()
     assert (row["lines"], row["bytes"]) == (

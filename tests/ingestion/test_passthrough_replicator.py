@@ -16,15 +16,8 @@ from hypothesis import strategies as st
 import oracle
 from patterns.ingestion import log_splitter, whole_files
 from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.log_splitter import LogRewritten, LogUnreadable
-from patterns.ingestion.passthrough_replicator import (
-    CorruptCopy,
-    SplitReport,
-    land,
-    pending,
-    replicate,
-    split_by_hour,
-)
+from patterns.ingestion.log_splitter import LogRewritten, LogUnreadable, SplitReport, pending, split_by_hour
+from patterns.ingestion.passthrough_replicator import CorruptCopy, land, replicate
 from patterns.ingestion.readiness_marker import FLAG
 from patterns.ingestion.whole_files import SourceMissing
 
@@ -204,12 +197,10 @@ def test_the_unfinished_delivery_of_another_producer_is_not_flagged_as_empty(tmp
     assert not (other / FLAG).exists()
 
 
-def test_a_log_without_a_readable_time_goes_to_the_hour_given(tmp_path: Path) -> None:
+def test_a_log_without_a_readable_time_goes_to_the_present_hour(tmp_path: Path) -> None:
     put(tmp_path, b"no time\nat all")
-    split_by_hour(
-        tmp_path / "access_logs" / "a.log", tmp_path, hour_of_combined, now=NOW, fallback_hour="2026-02-02T02"
-    )
-    assert by_hour(tmp_path) == {"2026-02-02T02": b"no time\nat all"}
+    split(tmp_path)
+    assert by_hour(tmp_path) == {"2026-11-21T12": b"no time\nat all"}
 
 
 def test_a_compressed_log_is_told_by_its_bytes_and_split_decompressed(tmp_path: Path) -> None:

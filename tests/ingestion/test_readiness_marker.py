@@ -6,11 +6,12 @@ import os
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from patterns.core.partitions import Grain
-from patterns.ingestion.readiness_marker import NothingToMark, late_files, mark, overdue, scan
+from patterns.ingestion.readiness_marker import Lack, NothingToMark, gaps, late_files, mark, overdue, scan
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 
@@ -29,7 +30,6 @@ def test_a_partition_is_ready_once_it_is_marked_and_not_before(tmp_path: Path) -
     mark(folder)
     (partition,) = scan(tmp_path, Grain.HOUR)
     assert partition.ready
-    assert partition.marked_at is not None
     assert [file.name for file in partition.files] == ["a.json"]
 
 
@@ -64,6 +64,7 @@ def test_data_without_a_flag_is_overdue_only_after_its_deadline(tmp_path: Path) 
     mark(land(tmp_path, "2026-01-05T08", "a.json"))
     land(tmp_path, "2026-01-05T07")
     land(tmp_path, "2026-01-05T11", "a.json")
+    land(tmp_path, "2026-01-05T99", "a.json")
     partitions = scan(tmp_path, Grain.HOUR)
     late = overdue(partitions, Grain.HOUR, now=NOW, deadline=timedelta(hours=1))
     assert [one.key for one in late] == ["2026-01-05T09"]
@@ -83,23 +84,62 @@ def test_a_file_that_comes_after_the_flag_is_seen_and_changes_the_fingerprint(tm
     assert after.fingerprint != before.fingerprint
 
 
-def test_the_fingerprint_stays_when_nothing_is_delivered_and_tells_a_rewrite_if_asked(tmp_path: Path) -> None:
+def test_a_fingerprint_stays_until_something_is_written(tmp_path: Path) -> None:
     folder = land(tmp_path, "2026-01-05T07", "a.json", "b.json")
-    plain, timed = scan(tmp_path, Grain.HOUR)[0], scan(tmp_path, Grain.HOUR, with_times=True)[0]
+    (before,) = scan(tmp_path, Grain.HOUR)
     mark(folder)
+    assert scan(tmp_path, Grain.HOUR)[0].fingerprint == before.fingerprint
+    # The same name and size: only its time tells.
     os.utime(folder / "a.json", ns=(1, 1))
-    assert scan(tmp_path, Grain.HOUR)[0].fingerprint == plain.fingerprint
-    assert scan(tmp_path, Grain.HOUR, with_times=True)[0].fingerprint != timed.fingerprint
-    (folder / "a.json").write_text("{}\n{}\n")
-    assert scan(tmp_path, Grain.HOUR)[0].fingerprint != plain.fingerprint
+    assert scan(tmp_path, Grain.HOUR)[0].fingerprint != before.fingerprint
 
 
-def test_by_the_other_convention_a_partition_is_complete_once_a_later_one_exists(tmp_path: Path) -> None:
+def without_flags(table: Path, **more: Any) -> dict[str, Lack | None]:
+    """What each hour lacks when its producer writes no flag."""
+    return {one.key: one.lacks for one in scan(table, Grain.HOUR, convention="next_exists", now=NOW, **more)}
+
+
+def written(folder: Path, minutes: float) -> None:
+    """Have the files of a folder be so many minutes old."""
+    at = NOW.timestamp() - minutes * 60
+    for file in folder.iterdir():
+        os.utime(file, (at, at))
+
+
+def test_without_flags_an_hour_is_complete_once_a_later_one_exists(tmp_path: Path) -> None:
     for key in ("2026-01-05T07", "2026-01-05T09"):
-        land(tmp_path, key, "a.json")
-    found = scan(tmp_path, Grain.HOUR, convention="next_exists")
-    assert [(one.key, one.ready) for one in found] == [("2026-01-05T07", True), ("2026-01-05T09", False)]
-    assert scan(tmp_path / "absent", Grain.HOUR, convention="next_exists") == []
+        written(land(tmp_path, key, "a.json"), minutes=60)
+    assert without_flags(tmp_path) == {"2026-01-05T07": None, "2026-01-05T09": Lack.SUCCESSOR}
+    # A folder that is made in advance succeeds nobody, and neither does one of the future or of no time at all.
+    land(tmp_path, "2026-01-05T10")
+    for strange in ("2026-01-05T13", "2026-01-05T99"):
+        land(tmp_path, strange, "a.json")
+    assert without_flags(tmp_path)["2026-01-05T09"] is Lack.SUCCESSOR
+    assert without_flags(tmp_path / "absent") == {}
+
+
+def test_without_flags_an_hour_waits_until_it_is_quiet(tmp_path: Path) -> None:
+    earlier, later = (land(tmp_path, f"2026-01-05T{hour}", "a.json") for hour in ("07", "08"))
+    written(later, minutes=60)
+    for minutes, lacks in ((1, Lack.QUIET), (6, None), (-1, Lack.QUIET)):
+        written(earlier, minutes=minutes)
+        assert without_flags(tmp_path)["2026-01-05T07"] is lacks
+    mark(earlier)
+    assert without_flags(tmp_path)["2026-01-05T07"] is None, "a flag says what silence would"
+
+
+def test_a_flag_completes_the_newest_hour_whatever_the_convention(tmp_path: Path) -> None:
+    mark(land(tmp_path, "2026-01-05T07", "a.json"))
+    assert without_flags(tmp_path) == {"2026-01-05T07": None}
+
+
+def test_gaps_lie_between_hours_that_came_and_are_due(tmp_path: Path) -> None:
+    for key in ("2025-11-01T00", "2026-01-05T03", "2026-01-05T06", "2026-01-05T11"):
+        mark(land(tmp_path, key, "a.json"))
+    land(tmp_path, "2026-01-05T05")
+    found = gaps(scan(tmp_path, Grain.HOUR), Grain.HOUR, now=NOW, deadline=timedelta(hours=1))
+    # 10 is not due yet, and nothing is missing from the months in which the producer was off.
+    assert found == [f"2026-01-05T{hour:02d}" for hour in (4, 5, 7, 8, 9)]
 
 
 def test_days_are_partitions_too_and_earlier_ones_can_be_left_out(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from core.toy import LETTERS, target
 from idempotency.test_fast_metadata_cleaner import BEFORE, LAST, NEW, OLD, WEEKS
-from orchestration.step import Delivery, Step
+from orchestration.step import Delivery, Source, Step
 from patterns.core import damage, ledger, members
 from patterns.core.commit import WHOLE_TABLE, Account
 from patterns.core.contract import Contract
@@ -24,12 +24,14 @@ from patterns.core.lake import Lake
 from patterns.core.partitions import Grain
 from patterns.core.run import RunContext
 from patterns.core.store_faults import DataFileDamaged, LogDamaged, store_faults
+from patterns.core.writes import InOrder, Merge
 from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
+from patterns.ingestion.readiness_marker import LandingZone
 from patterns.quality.audit_write_audit_publish import Engine
 from patterns.quality.write_faults import AuditFailed, ConcurrentWrite
 
-MERGED = replace(LETTERS, merged=True)
-EXECUTED = replace(MERGED, executed=Grain.DAY, replay_limit=1)
+MERGED = replace(LETTERS, write=Merge())
+EXECUTED = replace(LETTERS, write=InOrder(period=Grain.DAY, replay_limit=1, marks_rows=True))
 DAYS = ("2024-10-05", "2024-10-06", "2024-10-08", "2024-10-09")
 EIGHT = dict.fromkeys("ABCDEFGH", "5th")
 DELIVERIES: Mapping[str, Mapping[str, str]] = {
@@ -39,6 +41,7 @@ DELIVERIES: Mapping[str, Mapping[str, str]] = {
     DAYS[3]: {letter: "9th" if letter == "A" else "5th" for letter in "ACDEFGHY"},
 }
 FROZEN = "frozen"
+NO_LANDING_ZONE = LandingZone(folder=Path("/nowhere"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,7 @@ class Access:
     lake: Lake
     events: EventLog
     landing_path: Path = Path("/nowhere")
+    landing_zone: LandingZone = NO_LANDING_ZONE
     checkpoints_path: Path = Path("/nowhere")
     engine: Engine = Engine.TRANSACTION
     probe: str | None = None
@@ -88,18 +92,18 @@ class World:
     def compute(self, run: str, *keys: str) -> None:
         """Compute what is asked for: days of deliveries, or weeks."""
         if self.contract.executed is not None:
-            self.step(run, *keys).merge_in_order(
+            self.step(run, *keys).publish(
                 lambda day: Delivery(rows=lambda _: self.letters(day), account=Account(rows_in=len(DELIVERIES[day])))
             )
-        elif self.contract.merged:
+        elif self.contract.marks_rows:
             for number, day in enumerate(keys):
                 accounts = {WHOLE_TABLE: Account(rows_in=len(DELIVERIES[day]))}
-                self.step(f"{run}-{number}").merge_delivery(self.letters(day), accounts=accounts)
+                self.step(f"{run}-{number}").publish(self.letters(day), Source(accounts=accounts))
         else:
             rows = [(week, click) for week in keys for click in sorted(BEFORE[week])]
             frame = self.spark.createDataFrame(rows, "week STRING, click BIGINT")
             accounts = {week: Account(rows_in=len(BEFORE[week])) for week in keys}
-            self.step(run, *keys).replace_periods(frame, accounts=accounts)
+            self.step(run, *keys).publish(frame, Source(accounts=accounts))
 
     def compute_what_is_missing(self) -> None:
         """Do what the next run does; of days that build on one another ask for the newest one only."""
@@ -250,7 +254,7 @@ def test_a_restoration_that_is_lost_has_not_happened(world: World) -> None:
         raise ConcurrentWrite(what="another run was first", where=MERGED.dataset, next_step="it is retried")
 
     with pytest.raises(ConcurrentWrite):
-        restored.merge_in_order(lambda _: Delivery(rows=contended, account=Account(rows_in=1)))
+        restored.publish(lambda _: Delivery(rows=contended, account=Account(rows_in=1)))
     assert [mark.restored for mark in world.events.executions(MERGED.dataset)][-1] is not None
     for kind in ("*.json", "*.checkpoint.parquet"):
         # Delta writes a checkpoint with each restoration: that one alone would tell of it.
@@ -269,7 +273,7 @@ def test_a_rebuild_that_is_refused_says_why_and_not_that_a_file_is_lost(world: W
         file.unlink()
     world.mend()
     with pytest.raises(AuditFailed, match="account"):
-        world.step("bad", DAYS[0]).merge_in_order(
+        world.step("bad", DAYS[0]).publish(
             lambda day: Delivery(rows=lambda _: world.letters(day), account=Account(rows_in=1))
         )
     world.compute_what_is_missing()

@@ -77,6 +77,11 @@ def read(landing: Path) -> Lines:
     return found
 
 
+def delivered(landing: Path) -> list[str]:
+    """Hours of arrival that are flagged as complete, with lines or without."""
+    return [hour for hour, folder in oracle.arrival_folders(landing) if (folder / "_SUCCESS").exists()]
+
+
 @dataclass
 class Group:
     """What gold counts of a group."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,17 +13,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from assets import plan
-from blogdata.pipeline import Pipeline, Window
-from blogdata.progress import Outcome
-from orchestration.replay_planner import ASKED
+from blogdata.outcome import Outcome
+from blogdata.pipeline import Pipeline
+from blogdata.sql_command import _Asked
 from patterns.core import ledger
 from patterns.core.commit import Entry
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.ledger import LedgerLine
 from patterns.core.partitions import Grain, start_of
-from quality.contracts import CONTRACTS
+from planning.look import Snapshot, zone_of
+from planning.plan import ASKED, Plan, Planner
+from planning.window import Window
+from quality.contracts import CONTRACTS, GRAPH
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 from services import config
@@ -30,6 +33,9 @@ from services.config import Settings
 from simulator import landing as simulator
 from simulator.spec import SimulationSpec
 from simulator.truth import Truth
+
+DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
+WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +127,17 @@ class Deployment:
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:
         """Do what `blogdata plan --replay DATASET --partitions ... --yes` does."""
-        runs = plan.replay({dataset: dict.fromkeys(partitions, ASKED)}, self.events).runs
-        return Pipeline(self.settings, quiet=True).replay(runs)
+        plan = self.planner.replay({dataset: dict.fromkeys(partitions, ASKED)})
+        return Pipeline(self.settings, quiet=True).replay(plan)
+
+    @property
+    def planner(self) -> Planner:
+        """What has to run, as it is now."""
+        return Planner(graph=GRAPH, look=Snapshot(zone_of(self.settings), self.events))
+
+    def outstanding(self) -> Plan:
+        """Do what `blogdata plan` does."""
+        return self.planner.outstanding()
 
     def published(self, dataset: str) -> dict[str, Entry]:
         """Give the newest publication of each partition."""
@@ -145,6 +160,12 @@ class Deployment:
     def contents_of(self, dataset: str) -> list[str]:
         """Give every row of a table, in an order that does not depend on files."""
         return sorted(repr(row) for row in self.rows(dataset, *[column.name for column in CONTRACTS[dataset].columns]))
+
+    def pasted(self, text: str) -> list[tuple[Any, ...]]:
+        """Run the query that a message suggests."""
+        (query,) = set(re.findall(r'blogdata sql "([^"]+)"', text))
+        with self.session() as spark:
+            return [tuple(row) for row in _Asked.of(self.lake, query, None).frame(spark).collect()]
 
     def ledger(self) -> list[LedgerLine]:
         """Audit every account, as `blogdata ledger` does."""

@@ -16,6 +16,7 @@ from lineage.brute_force import Line, Lines
 
 Row = tuple[Any, ...]
 COUNTS = ("events", "visits", "users")
+HOURS = "hours_present"
 CUBE = ("device_type", "browser", "referral_host")
 
 
@@ -139,11 +140,17 @@ def _silver_visits(landing: Path, lines: Lines) -> Iterator[Row]:
 Key = Callable[[datetime, dict[str, Any]], Row]
 
 
-def _counted(key: Key) -> Callable[[Path, Lines], Iterator[Row]]:
+def _counted(period: Callable[[datetime], str], key: Key) -> Callable[[Path, Lines], Iterator[Row]]:
     def rows(landing: Path, lines: Lines) -> Iterator[Row]:
-        yield from ((*group, *counts) for group, counts in brute_force.groups(lines, key).items())
+        hours = Counter(period(_hour(hour)) for hour in brute_force.delivered(landing))
+        found = brute_force.groups(lines, lambda time, event: (period(time), *key(time, event)))
+        yield from ((*group, *counts, hours[group[0]]) for group, counts in found.items())
 
     return rows
+
+
+def _hour(key: str) -> datetime:
+    return brute_force.midnight(key[:10]) + timedelta(hours=int(key[11:]))
 
 
 def _day(time: datetime) -> str:
@@ -189,18 +196,21 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
     ("silver.visits_enriched", (("visit_id", "event_time", "page", "user_known", "device_known"), _enriched)),
     (
         "gold.visits_cube_daily",
-        (("event_date", *CUBE, *COUNTS), _counted(lambda time, event: (_day(time), *brute_force.cube(event)))),
+        (("event_date", *CUBE, *COUNTS, HOURS), _counted(_day, lambda time, event: brute_force.cube(event))),
     ),
     (
         "gold.visits_cube_weekly",
-        (("event_week", *CUBE, *COUNTS), _counted(lambda time, event: (_week(time), *brute_force.cube(event)))),
+        (("event_week", *CUBE, *COUNTS, HOURS), _counted(_week, lambda time, event: brute_force.cube(event))),
     ),
     (
         "gold.page_stats",
-        (("event_date", "page", *COUNTS), _counted(lambda time, event: (_day(time), event["page"]))),
+        (("event_date", "page", *COUNTS, HOURS), _counted(_day, lambda time, event: (event["page"],))),
     ),
     (
         "gold.referral_stats",
-        (("event_date", "referral_host", *COUNTS), _counted(lambda time, event: (_day(time), brute_force.host(event)))),
+        (
+            ("event_date", "referral_host", *COUNTS, HOURS),
+            _counted(_day, lambda time, event: (brute_force.host(event),)),
+        ),
     ),
 ]

@@ -12,10 +12,10 @@ from types import TracebackType
 
 import dagster as dg
 
-from blogdata.progress import Outcome
+from blogdata.outcome import Outcome
 from lineage.deployment import Deployment
 from orchestration import dead_runs
-from orchestration.dataset import key_of
+from orchestration.names import key_of
 from services import dagster_home
 
 

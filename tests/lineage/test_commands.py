@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -14,15 +15,16 @@ import pytest
 from deltalake import DeltaTable
 
 from assets.ops import LineageConfig, lineage
-from assets.plan import DAILY, WEEKLY
 from blogdata.main import main
 from lineage.conftest import Deploy
-from lineage.deployment import Deployment, event
+from lineage.deployment import DAILY, WEEKLY, Deployment, event
 from lineage.runs import newest_tags
 from orchestration import dead_runs
+from parquet import codecs
 from patterns.core.commit import Commit
 from patterns.core.errors import DiskFull
 from patterns.core.events import EventLog
+from quality.contracts import GRAPH
 from resources.lake import LakeResource
 
 
@@ -74,6 +76,13 @@ def test_a_row_leads_to_the_run_and_the_code_that_published_it(said: Said, deplo
     (row,) = json.loads(out)
     assert (row["run_id"], row["trigger"]) == (entry.run_id, "command:blogdata run")
     assert row["code_version"]
+
+
+def test_tables_are_written_with_zstd_whoever_writes_them(deployment: Deployment) -> None:
+    found = codecs(deployment.settings.lake)
+    assert {"silver/visits", "silver/visit_conflicts", "gold/_visits_weekly", "gold/visits_weekly"} <= set(found)
+    assert {"ops/events", "ops/partition_state"} <= set(found)
+    assert {name: used for name, used in found.items() if used != {"ZSTD"}} == {}
 
 
 def test_a_table_that_is_not_there_is_said_with_those_that_are(said: Said) -> None:
@@ -142,7 +151,7 @@ def test_a_plan_shows_what_would_run_and_why_and_runs_nothing_unasked(said: Said
     assert (code, err, deployment.versions()) == (0, "", before)
     lines = out.splitlines()
     assert lines[1].split()[:2] == ["1", "silver.visits"]
-    assert [line.split()[-2:] for line in lines if line.strip().startswith("silver.visits_enriched")]
+    assert sum("silver.visits_enriched" in line.split()[:2] for line in lines) == 1
     assert "reads silver.visits_enriched 2026-01-05T10" in out
     assert lines[-1] == "nothing was run; to run it: --yes"
 
@@ -155,7 +164,13 @@ def test_a_plan_that_is_agreed_to_runs_and_its_commits_say_who_asked(said: Said,
     assert "silver.visits has no partition 2026-01-05T00, 2026-01-05T01, 2026-01-05T02 …" in err
     code, out, err = said(*arguments[:-1], "2026-01-05T10..2026-01-05T10", "--yes", "--json")
     told = json.loads(out)
-    assert (code, err, told["result"]["runs"]) == (0, "", len(told["runs"])) == (0, "", 3)
+    assert (code, err, told["result"]["runs"]) == (0, "", 1)
+    assert [dataset for run in told["runs"] for dataset in run["datasets"]] == [
+        "silver.visits",
+        "silver.visit_conflicts",
+        "silver.visits_enriched",
+        *[contract for contract in GRAPH.contracts if contract in (*DAILY, *WEEKLY)],
+    ]
     after = deployment.versions()
     moved = {dataset for dataset, version in after.items() if version != before[dataset]}
     silver = {"silver.visits", "silver.visit_conflicts", "silver.visits_enriched"}
@@ -176,7 +191,7 @@ def test_what_is_cut_off_is_said_beside_the_json(said: Said) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ((), "every landed file is published, and everything downstream of it"),
+        ((), "everything that has landed completely is published, and everything downstream of it"),
         (("--select", "bronze.users"), "nothing has landed for these datasets"),
         (("--from", "2025-01-05", "--to", "2025-01-06"), "no partition of these datasets lies in that span"),
     ],
@@ -190,10 +205,54 @@ def test_a_plan_of_what_changed_is_what_run_would_do(said: Said, deployment: Dep
     assert "nothing to do" in said("plan")[1]
     file = deployment.land("2026-01-05T10", [event("10:07", "/c")], name="visits-2.json")
     runs = json.loads(said("plan", "--json")[1])["runs"]
-    assert [run["stage"] for run in runs] == ["arrivals", "event hours", "days", "weeks"]
+    assert [run["datasets"][0] for run in runs][:2] == ["bronze.visits", "bronze.dead_letters"]
+    assert {dataset for run in runs for dataset in run["datasets"]} >= {"silver.visits", *DAILY, *WEEKLY}
     assert runs[0]["reasons"] == {"its input changed": 1}
     file.unlink()
     assert json.loads(said("plan", "--json")[1]) == {"runs": []}
+
+
+def test_what_is_passed_over_is_named_and_fails_nothing(said: Said, deployment: Deployment) -> None:
+    strange = [deployment.land(hour, [event("10:05", "/a")]) for hour in ("2026-02-30T03", "2099-01-01T00")]
+    waiting = deployment.land("2026-01-05T12", [event("12:05", "/a")])
+    waiting.with_name("_SUCCESS").unlink()
+    try:
+        told = [
+            "visits: 2 folders are complete and not taken in: 2026-02-30T03 (no hour), "
+            "2099-01-01T00 (in the future, and taken in when its time has come); "
+            "give each the name of the hour in which its data arrived",
+            "visits: 2 hours are overdue, due 1 h after the end: 2026-01-05T12 (data without _SUCCESS), "
+            "2026-01-05T11 (not there, though a later one is); "
+            "ask the producer, or write _SUCCESS into the folder once its files are whole",
+        ]
+        code, out, _ = said("run")
+        assert (code, out.splitlines()[1:]) == (0, [f"warning: {line}" for line in told])
+        assert json.loads(said("run", "--json")[1])["warnings"] == told
+        code, out, _ = said("plan")
+        assert (code, out.splitlines()[:2]) == (0, [f"warning: {line}" for line in told])
+        assert json.loads(said("plan", "--json")[1]) == {"runs": [], "warnings": told}
+        assert json.loads(said("run", "--select", "gold.page_stats", "--json")[1])["warnings"] == []
+    finally:
+        for file in (*strange, waiting):
+            shutil.rmtree(file.parent)
+
+
+def test_links_that_lead_out_are_problems_of_run_and_plan(said: Said, deployment: Deployment) -> None:
+    links = [deployment.folder(f"2026-01-05T{hour}") for hour in ("13", "14")]
+    for link in links:
+        link.symlink_to("/etc")
+    try:
+        code, out, _ = said("run")
+        assert code == 1
+        code, _, err = said("plan")
+        assert code == 1
+        for link in links:
+            for told in (out, err):
+                assert "a link leads out of the landing zone, to /etc" in told
+                assert f"where: {link}" in told
+    finally:
+        for link in links:
+            link.unlink()
 
 
 def test_a_plan_names_the_logs_of_which_nobody_knows_yet_what_comes(said: Said, deployment: Deployment) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from assets import plan
 from blogdata.main import main
 from blogdata.pipeline import Pipeline
 from lineage.conftest import Deploy
@@ -48,6 +47,7 @@ def test_users_are_not_removed_because_their_delivery_became_dead_letters(deploy
         (problem, *_) = made.run().problems
         assert "3 of 4 rows are dead letters; 1 can be used, there were 4" in problem
         assert "blogdata run --select silver.users --accept size" in problem
+        assert made.pasted(problem) == [(["not_json"], 3)]
         assert current(made) == ["a", "b", "c", "d"]
     assert accepted(made, "silver.users", "silver.users_current") == []
     assert current(made) == sorted(made.rows("silver.users_current", "user_id")) == ["a"]
@@ -95,6 +95,7 @@ def test_devices_are_not_removed_because_a_column_was_renamed(deploy: Deploy) ->
     deliver(made, "devices/date=2026-01-06/devices.csv", [b"kind;full_name;version", *DEVICES[1:]])
     (problem, *_) = made.run().problems
     assert "4 of 4 rows are dead letters; 0 can be used, there were 3" in problem
+    assert sum(rows for _, rows in made.pasted(problem)) == 4
     assert len(made.rows("silver.devices", "full_name")) == 3
     assert accepted(made, "silver.devices") == []
     assert made.rows("silver.devices", "full_name") == []
@@ -114,7 +115,7 @@ def test_a_delivery_that_was_moved_aside_and_one_of_a_day_to_come_are_not_taken_
     assert sorted(made.rows("silver.devices", "full_name")) == ["One", "Three", "Two"]
     assert made.published("bronze.devices")[WHOLE_TABLE].landed.startswith("2026-01-05:")
     assert list(made.published("bronze.users")) == ["2026-01-05"]
-    assert plan.outstanding(made.landing, made.events).runs == []
+    assert made.outstanding().runs == []
     assert made.run().runs == 0, "nothing is asked for again"
     assert made.problems() == []
 

@@ -19,6 +19,7 @@ from lineage.deployment import Deployment, event, module
 from orchestration.landing import Landed
 from orchestration.step import Delivery, Step
 from patterns.core import members
+from patterns.core.contract import Contract
 from patterns.quality.audit_write_audit_publish import Companion
 from quality.contracts import CONTRACTS
 from simulator.faults import FaultRates
@@ -58,39 +59,23 @@ def with_one_twice(frame: DataFrame) -> DataFrame:
 
 def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
     """Let a step compute the right rows, and have them spoiled on their way to the table."""
-    for name in ("overwrite", "merge_delivery", "keep_copy", "replace_periods"):
-        write = getattr(Step, name)
+    publish = Step.publish
 
-        def spoiled(step: Step, frame: DataFrame, write: Any = write, **accounts: Any) -> Any:
-            if step.contract.dataset != dataset:
-                return write(step, frame, **accounts)
-            names = [column.name for column in step.contract.columns]
-            return write(step, spoil(frame.select(*names)), **accounts)
+    def rows_of(contract: Contract, rows: Any) -> Any:
+        if contract.dataset != dataset:
+            return rows
+        if callable(rows):
+            return lambda day: in_order(rows(day))
+        return spoil(rows.select(*[column.name for column in contract.columns]))
 
-        patch.setattr(Step, name, spoiled)
-    overwrite_together, merge_in_order = Step.overwrite_together, Step.merge_in_order
+    def in_order(delivery: Delivery) -> Delivery:
+        return replace(delivery, rows=lambda before: spoil(delivery.rows(before)))
 
-    def together(step: Step, frame: DataFrame, *, companions: Sequence[Companion], **accounts: Any) -> Any:
-        names = [column.name for column in step.contract.columns]
-        beside = [
-            replace(one, frame=spoil(one.frame.select(*[column.name for column in one.contract.columns])))
-            if one.contract.dataset == dataset
-            else one
-            for one in companions
-        ]
-        rows = spoil(frame.select(*names)) if step.contract.dataset == dataset else frame
-        return overwrite_together(step, rows, companions=beside, **accounts)
+    def spoiled(step: Step, rows: Any, source: Any = None, *, companions: Sequence[Companion] = ()) -> Any:
+        beside = [replace(one, frame=rows_of(one.contract, one.frame)) for one in companions]
+        return publish(step, rows_of(step.contract, rows), source, companions=beside)
 
-    patch.setattr(Step, "overwrite_together", together)
-
-    def in_order(step: Step, delivery: Callable[[str], Delivery]) -> Any:
-        def bad(day: str) -> Delivery:
-            found = delivery(day)
-            return replace(found, rows=lambda before: spoil(found.rows(before)))
-
-        return merge_in_order(step, bad if step.contract.dataset == dataset else delivery)
-
-    patch.setattr(Step, "merge_in_order", in_order)
+    patch.setattr(Step, "publish", spoiled)
 
 
 def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted") -> str:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -22,8 +23,8 @@ from lineage.live import ASIDE, BRONZE, HOURS, VISITS, problems
 from orchestration import owners
 from orchestration import stream as streams
 from orchestration.checks import CONTRACT, LEDGER
-from orchestration.dataset import ACCEPT, key_of
 from orchestration.late_share import LATE
+from orchestration.names import ACCEPT, key_of
 from orchestration.stream import StreamLost
 from patterns.core.audit import Violation
 from patterns.core.claims import Claims
@@ -65,14 +66,22 @@ def failed(ran: dg.ExecuteInProcessResult) -> list[tuple[dg.AssetKey, str]]:
 
 
 def test_a_tick_reports_each_dataset_and_its_checks_and_looks_at_the_ledger_though_nothing_came(
-    deploy: Deploy, instance: dg.DagsterInstance
+    deploy: Deploy, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     made = deploy("live-dagster")
     made.land(HOURS[1], [event("10:05", "/a"), event("10:05", "/a"), b"{"])
     made.land(NO_HOUR, [event("10:06", "/b")])
+    links = [made.folder(HOURS[1]) / "passwd.json", made.folder(HOURS[2])]
+    for link, target in zip(links, ("/etc/passwd", tmp_path), strict=True):
+        link.symlink_to(target)
+    (tmp_path / "visits.json").write_bytes(event("10:07", "/c"))
     ran = ticked(made, instance)
     assert rows(ran) == {key_of(BRONZE): 3, key_of(VISITS): 1, key_of(ASIDE): 1}
     assert reported(ran)[key_of(BRONZE)]["misnamed"].value == [LOST]
+    assert reported(ran)[key_of(BRONZE)]["links"].value == [
+        f"{link} leads out of the landing zone, to {target}"
+        for link, target in zip(links, ("/etc/passwd", tmp_path), strict=True)
+    ]
     again = ticked(made, instance)
     assert again.success
     assert rows(again) == {}
@@ -154,10 +163,11 @@ def test_the_command_names_the_files_it_leaves_out(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = deploy("live-misnamed")
-    made.land(NO_HOUR, [event("10:06", "/b")])
+    made.land(NO_HOUR, [event("10:06", "/b")]).with_name("passwd.json").symlink_to("/etc/passwd")
     monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     stream_command.stream(once=True)
     said = " ".join(capsys.readouterr().out.split())
     assert f"{BRONZE}: 0 rows" in said
     assert f"1 files lie in folders whose names are no hour, and are not taken in: {LOST};" in said
+    assert "1 links are not followed, and nothing is taken in through them:" in said

@@ -28,7 +28,8 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import ASIDE, BRONZE, HOURS, ONE_BY_ONE, VISITS, contents, in_order, problems, tick
 from orchestration import stream as streams
-from orchestration.stream import StreamFailed
+from orchestration.stream_faults import StreamFailed
+from parquet import codecs
 from patterns.error_management.checkpointer import IncompatibleCheckpoint, appended, checkpoints, kept_rows
 from patterns.error_management.dead_letter import TooManyDeadLetters
 from patterns.ingestion.streamed_files import LandedFileGone
@@ -55,6 +56,11 @@ def straight(world: Deployment, deploy: Deploy) -> Deployment:
 def expected(straight: Deployment) -> dict[str, list[tuple[Any, ...]]]:
     """What is in the tables after it."""
     return contents(straight)
+
+
+def test_what_a_stream_writes_is_zstd(straight: Deployment) -> None:
+    found = codecs(straight.settings.lake)
+    assert [found[name.replace(".", "/")] for name in STREAMED] == [{"ZSTD"}] * len(STREAMED)
 
 
 Position = tuple[str, int]
@@ -196,8 +202,9 @@ def test_too_many_dead_letters_stop_the_stream_when_they_are_kept(deploy: Deploy
     good = [event("10:05", f"/{at}") for at in range(40)]
     made.land(HOURS[1], [*good, *[b"{"] * 1000])
     for _ in range(2):
-        with pytest.raises(TooManyDeadLetters, match="1000 of 1040 rows"):
+        with pytest.raises(TooManyDeadLetters, match="1000 of 1040 rows") as stopped:
             tick(made)
+        assert made.pasted(str(stopped.value)) == [(["not_json"], 1000)]
         assert len(made.rows(BRONZE, "raw")) == 1040
         assert len(made.rows(VISITS, "raw")) == 40
     assert {reason for reasons in made.rows(BRONZE, "reasons") for reason in reasons} == {"not_json"}

@@ -175,12 +175,12 @@ def test_a_run_whose_rows_are_refused_is_invisible_to_readers(
 ) -> None:
     before, versions = now(deployment), deployment.versions()
     # However the dataset is written, its rows are bad.
-    for way in (Step.overwrite, Step.overwrite_together):
+    publish = Step.publish
 
-        def spoiled(step: Step, frame: Any, way: Callable[..., Any] = way, **more: Any) -> Any:
-            return way(step, spoil(frame) if step.contract.dataset == dataset else frame, **more)
+    def spoiled(step: Step, rows: Any, *more: Any, **others: Any) -> Any:
+        return publish(step, spoil(rows) if step.contract.dataset == dataset else rows, *more, **others)
 
-        monkeypatch.setattr(Step, way.__name__, spoiled)
+    monkeypatch.setattr(Step, "publish", spoiled)
     hold = Hold(tmp_path / "hold", dataset, "written").prepare().install(monkeypatch)
     with Readers(deployment) as readers, Background(deployment, (dataset,), DAY) as run:
         hold.reached("written", lambda: run.working)

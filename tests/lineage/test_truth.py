@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import pytest
 
 import oracle
-from blogdata.progress import Outcome
+from blogdata.outcome import Outcome
 from lineage import brute_force
 from lineage.brute_force import Lines
 from lineage.conftest import Deploy
-from lineage.deployment import Deployment
+from lineage.deployment import DAILY, WEEKLY, Deployment
+from lineage.runs import evaluations
 from oracle import OracleTruth
 from simulator.faults import LINE_FAULTS, FaultRates
 from simulator.spec import SimulationSpec
@@ -206,6 +207,17 @@ def test_gold_equals_a_count_in_plain_python(world: World) -> None:
     assert {row[:2]: row[2:] for row in rows} == hosts
 
 
+def test_an_hour_that_never_landed_is_counted_out_of_gold(world: World) -> None:
+    """Its visits came with the next hour, and an empty hour is one that landed."""
+    landed = brute_force.delivered(world.deployment.landing)
+    assert (len(landed), EMPTY in landed, MISSING in landed) == (23, True, False)
+    for dataset in (*DAILY, *WEEKLY):
+        assert set(world.deployment.rows(dataset, "hours_present")) == {23}, dataset
+        (found,) = evaluations(world.deployment, dataset, "complete")[:1]
+        whole = 24 if dataset in DAILY else 168
+        assert (found.passed, found.description) == (False, f"2026-01-05 has 23 of {whole} hours")
+
+
 def test_the_page_views_of_the_week_are_all_of_them_and_name_nobody_who_asked_not_to_be(world: World) -> None:
     columns = ("visit_id", "event_time", "page", "keep_private", "user_id")
     enriched = world.deployment.rows("silver.visits_enriched", *columns)
@@ -240,6 +252,16 @@ def test_a_second_run_finds_nothing_to_do_and_publishes_no_version(world: World)
     again = world.deployment.run()
     assert (again.runs, again.problems) == (0, [])
     assert world.deployment.versions() == before
+
+
+def test_an_empty_flag_makes_a_day_complete(world: World) -> None:
+    pages = world.deployment.rows("gold.page_stats", "event_date", "page", "events")
+    world.deployment.land(MISSING, [], name=".nothing")
+    assert world.deployment.run().problems == []
+    for dataset in DAILY:
+        assert set(world.deployment.rows(dataset, "hours_present")) == {24}, dataset
+        assert evaluations(world.deployment, dataset, "complete")[0].passed
+    assert sorted(world.deployment.rows("gold.page_stats", "event_date", "page", "events")) == sorted(pages)
 
 
 @pytest.mark.campaign

@@ -148,7 +148,7 @@ def _work(job: Mapping[str, object], environment: Mapping[str, str], executable:
 def _run(deployment: Deployment, job: Job) -> None:
     folder = Path(job.folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module("orchestration.dataset"), "MAX_RETRIES", job.retries)
+        patch.setattr(module("orchestration.refresh"), "MAX_RETRIES", job.retries)
         holds: Callable[[str], Hold | None] = phases.armed(Path(job.armed))
         if job.armed:
             phases.watch(patch, holds)

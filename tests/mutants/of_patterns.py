@@ -5,7 +5,9 @@ from __future__ import annotations
 from mutants.mutant import in_code, in_engine, in_error_management
 
 HELD = "tests/orchestration/test_held.py"
-PLANNER = "tests/orchestration/test_replay_planner.py"
+PLAN = "platform/planning/plan.py"
+REACH = "platform/planning/reach.py"
+PLANNER = "tests/planning/test_plan_of_a_replay.py"
 LIMIT = "tests/orchestration/test_replay_limit.py"
 EXECUTIONS = "tests/idempotency/test_stateful_merger.py"
 REFUSED = "tests/idempotency/test_refused_executions.py"
@@ -18,6 +20,8 @@ SINK = "platform/patterns/idempotency/transactional_sink.py"
 TOGETHER = "tests/idempotency/test_transactional_writer.py"
 SERVED = "tests/idempotency/test_transactional_sink.py"
 USERS = "tests/transforms/test_users.py"
+COMPLETE = "tests/orchestration/test_completeness.py"
+COMPLETENESS = "platform/orchestration/completeness.py"
 
 PATTERNS = (
     # Error management.
@@ -145,6 +149,34 @@ PATTERNS = (
         "if file.mtime_ns < at)",
         "tests/ingestion/test_readiness_marker.py",
     ),
+    in_code(
+        "a link is followed out of the landing zone",
+        "platform/patterns/ingestion/landed_links.py",
+        "    if not _within(target, zone):",
+        "    if False:",
+        "tests/ingestion/test_landed_links.py",
+    ),
+    in_engine(
+        "a stream reads through a link that leads out of the landing zone",
+        "LinesFormat.java",
+        "return !path.toRealPath().startsWith(Path.of(within).toRealPath());",
+        "return path.toRealPath() == null;",
+        "tests/ingestion/test_landed_lines.py::test_a_link_that_leads_out_is_refused_and_has_no_lines",
+    ),
+    in_code(
+        "an hour without a flag is complete while it is written to",
+        "platform/patterns/ingestion/readiness_marker.py",
+        "lacks = Lack.QUIET if written > quiet_since else None",
+        "lacks = None",
+        "tests/ingestion/test_readiness_marker.py",
+    ),
+    in_code(
+        "an hour that never comes is not missed",
+        "platform/patterns/ingestion/readiness_marker.py",
+        "        if start_of(after, grain) - start_of(before, grain) <= LONGEST_GAP + grain.length:",
+        "        if False:",
+        "tests/ingestion/test_readiness_marker.py",
+    ),
     # What appears together.
     in_code(
         "a companion forgets how far it has followed",
@@ -253,11 +285,11 @@ PATTERNS = (
         f"{REFUSED}::test_a_later_day_that_is_refused_leaves_the_table_as_it_was_before_the_backfill",
     ),
     in_code(
-        "a run of a plan leaves out what a refusal has taken from the table before its days",
-        "platform/orchestration/step.py",
-        "return sorted({*wanted, *(period for period in stateful_merger.undone(marks) if period < last)})",
-        "return sorted(wanted)",
-        f"{REFUSED}::test_a_run_of_a_plan_that_is_repeated_first_brings_back_what_its_refusal_took",
+        "a run leaves out what a refusal has taken from the table before its days",
+        "platform/patterns/core/executions.py",
+        "wanted = {*asked, *undone(marks)}",
+        "wanted = {*asked}",
+        f"{REFUSED}::test_a_run_that_is_repeated_brings_back_what_its_refusal_took",
     ),
     in_code(
         "a first full delivery joins another that came at the same time",
@@ -268,21 +300,21 @@ PATTERNS = (
     ),
     in_code(
         "a range is refused when one of its days is not there",
-        "assets/plan.py",
+        PLAN,
         'unknown |= set() if found else {f"{begins}..{ends}"}',
-        "unknown |= set(parse_keys(part, stage.grain)) - found",
+        "unknown |= set(parse_keys(part, grain)) - found",
         f"{LIMIT}::test_the_command_that_is_advised_plans_the_late_day_and_all_that_lie_in_its_range",
     ),
     in_code(
         "a day that is refused as it is too old is in no plan at all",
-        "assets/plan.py",
-        "        found.update(STALENESS[dataset](landing, events))\n",
+        PLAN,
+        "        found.update(self._lacking(task))\n",
         "",
         f"{LIMIT}::test_the_command_that_is_advised_plans_the_late_day_and_all_that_lie_in_its_range",
     ),
     in_code(
         "later executions are not replayed",
-        MERGER,
+        "platform/patterns/core/executions.py",
         "return sorted({*wanted, *follow})",
         "return sorted(wanted)",
         f"{PLANNER}::test_a_delivery_that_runs_again_takes_all_later_executions_with_it",
@@ -310,30 +342,51 @@ PATTERNS = (
     ),
     in_code(
         "the first delivery of users tells of no hour before it",
-        "assets/staleness.py",
-        "told = max(bisect_right(days, hour[:10]), first)",
-        "told = bisect_right(days, hour[:10])",
+        REACH,
+        "count = max(bisect_right(days, hour[:10]), first)",
+        "count = bisect_right(days, hour[:10])",
         f"{PLANNER}::test_the_first_delivery_of_users_reaches_the_hours_before_it_and_no_other_does",
     ),
     in_code(
         "hours that have read a compacted version of the users are never up to date",
-        "assets/staleness.py",
-        'read[bisect_right(made, entry.inputs.get("silver.users", -1))]',
-        'dict(zip(made, read[1:])).get(entry.inputs.get("silver.users", -1), -1)',
+        REACH,
+        "published[key].inputs.get(edge.above, -1) < version",
+        "published[key].inputs.get(edge.above, -1) != version",
         f"{PLANNER}::test_hours_that_have_read_a_compacted_version_of_the_users_are_up_to_date",
     ),
     in_code(
         "hours of mostly dead letters are computed like any other",
-        "assets/staleness.py",
-        " - set(held(events, arrivals, published))",
-        "",
+        PLAN,
+        "                lacking.pop(key, None)\n",
+        "                pass\n",
         f"{HELD}::test_an_hour_and_those_that_its_rows_touch_wait_and_the_others_run",
     ),
     in_code(
         "what a person has accepted is judged again",
-        "assets/held.py",
+        "platform/planning/held.py",
         "if not _accepted(history, suspect[hour], version):",
         "if suspect[hour].version > version:",
         f"{HELD}::test_what_a_person_has_accepted_is_not_judged_again_unless_it_gets_worse",
+    ),
+    in_code(
+        "a run of another day hides one that lacks hours",
+        COMPLETENESS,
+        "if first <= period <= last and not",
+        "if period == last and not",
+        f"{COMPLETE}::test_a_later_day_does_not_hide_an_earlier_one",
+    ),
+    in_code(
+        "a day that is running is warned of",
+        COMPLETENESS,
+        "if first <= period <= last and not",
+        "if first <= period and not",
+        f"{COMPLETE}::test_a_day_that_is_running_is_no_warning",
+    ),
+    in_code(
+        "a day without a visit lacks all of its hours",
+        COMPLETENESS,
+        "present.update(_without_rows(events, empty, grain))",
+        "present.update(dict.fromkeys(empty, 0))",
+        f"{COMPLETE}::test_an_empty_day_has_its_empty_hours",
     ),
 )

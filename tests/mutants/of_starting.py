@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from mutants.mutant import in_code
 
-LATE = "tests/sensors/test_late_data_sensor.py"
+STALE = "tests/sensors/test_whatever_is_stale.py"
 DEAD = "tests/orchestration/test_dead_runs.py"
 
 STARTING = (
     in_code(
-        "a failing hour takes its slot again at once",
+        "what has failed is asked for again at once",
         "sensors/asking.py",
         "    if left <= 0:\n",
         "    if True:\n",
-        f"{LATE}::test_hours_whose_runs_failed_leave_their_slots_to_the_others_until_their_pause_is_over",
+        f"{STALE}::test_what_fails_is_asked_for_again_after_pauses",
     ),
     in_code(
-        "an hour that the command line is at is asked for",
-        "sensors/late_data.py",
-        " | under_way.claims(lake.lake, of).held().keys()",
-        "",
-        f"{LATE}::test_hours_that_the_command_line_is_at_are_left_alone_until_it_has_ended",
+        "a run is asked for beside one that is under way",
+        "sensors/stale.py",
+        "if asked.is_under_way(context.instance):",
+        "if False:",
+        f"{STALE}::test_a_run_that_is_under_way_is_waited_for",
     ),
     in_code(
         "an hour that has changed back is taken for what it was",
-        "sensors/landing.py",
-        "{partition.fingerprint} over {replaced}",
+        "platform/planning/reach.py",
+        "{partition.fingerprint} over {_replaced(partition, published)}",
         "{partition.fingerprint}",
-        "tests/sensors/test_landing_sensors.py::test_an_hour_that_changes_and_changes_back_is_run_as_it_was_once_more",
+        f"{STALE}::test_an_hour_that_changes_back_is_asked_for_once_more",
     ),
     in_code(
         "a run of another machine is ended",
@@ -69,13 +69,13 @@ STARTING = (
         "sensors/schedules.py",
         "overtaken_by = max(0, (_now() - due) // grain.length)",
         "overtaken_by = 0",
-        "tests/sensors/test_schedules.py::test_ticks_that_are_made_up_for_after_an_outage_run_each_late_day_once",
+        "tests/sensors/test_schedules.py::test_ticks_made_up_for_after_an_outage_are_one",
     ),
     in_code(
         "the running day decides what is final",
-        "platform/orchestration/finality.py",
-        "return min(newest, key_of(_now() - grain.length, grain))",
+        "platform/planning/finality.py",
+        "return min(newest, key_of(look.now() - grain.length, grain))",
         "return newest",
-        "tests/sensors/test_schedules.py::test_what_the_schedule_takes_as_final_is_final_for_the_command_line",
+        "tests/sensors/test_schedules.py::test_what_the_clock_takes_as_final_is_final_for_everybody",
     ),
 )

@@ -97,4 +97,18 @@ TABLES = (
         "_refuse_frozen(seen, keys, target.contract.dataset)",
         "tests/laws/test_lost_files.py::test_what_is_frozen_and_whole_stays_so_when_another_week_of_its_year_is_lost",
     ),
+    in_code(
+        "a constraint that was dropped stays dropped",
+        "platform/patterns/storage/tables.py",
+        "if known.get(CONTRACT) == contract.fingerprint and not absent:",
+        "if known.get(CONTRACT) == contract.fingerprint:",
+        "tests/quality/test_constraints_enforcer.py::test_a_dropped_constraint_is_there_again_before_the_next_write",
+    ),
+    in_code(
+        "consumers see what is personal",
+        "platform/patterns/data_value/metadata_decorator.py",
+        "if column.classification is not Classification.PERSONAL\n",
+        "if True\n",
+        "tests/data_value/test_metadata_decorator.py::test_a_personal_column_is_hidden_though_it_is_a_key",
+    ),
 )

@@ -8,7 +8,8 @@ LAWS = "tests/laws/test_laws.py"
 PUBLISH = "tests/core/test_publish.py"
 CLAIMS = "tests/core/test_claims.py"
 LEDGER = "tests/core/test_ledger.py"
-PLANNER = "tests/orchestration/test_replay_planner.py"
+PLANNER = "tests/planning/test_plan_of_a_replay.py"
+REACH = "platform/planning/reach.py"
 ONE_WAY = "platform/patterns/quality/audit_write_audit_publish.py"
 CHANGES = "platform/patterns/quality/changes.py"
 UNMOVED = "platform/patterns/quality/unmoved.py"
@@ -272,24 +273,31 @@ WRITING = (
     ),
     # Planning.
     in_code(
-        "gaps are run over",
-        "platform/patterns/core/partitions.py",
-        "if run and following(run[-1], grain) != key:",
-        "if False:",
-        PLANNER,
+        "a period is stale only when its newest hour is newer",
+        REACH,
+        "newest[period] = max(entry.version, newest.get(period, -1))",
+        "newest[period] = entry.version",
+        "tests/planning/test_late_rows.py::test_any_hour_of_a_day_makes_it_stale",
+    ),
+    in_code(
+        "rows that are gone again leave their hour as it was",
+        REACH,
+        "max(line.updated, line.processed + line.behind)",
+        "line.updated",
+        "tests/planning/test_late_rows.py::test_a_late_row_that_was_taken_back_runs_its_hour_again",
     ),
     in_code(
         "what only followed is taken for asked",
-        "platform/orchestration/replay_planner.py",
-        "above = asked.get(link.above, {}) if link.asked_only else wanted.get(link.above, {})",
-        "above = wanted.get(link.above, {})",
+        REACH,
+        "dict.fromkeys(look.published(edge.below.dataset), _ALL) if asked.get(edge.above) else {}",
+        "dict.fromkeys(look.published(edge.below.dataset), _ALL) if wanted.get(edge.above) else {}",
         PLANNER,
     ),
     in_code(
         "an hour of arrival reaches its own hour only",
-        "assets/plan.py",
-        "                touched.setdefault(hour, key)\n",
-        "                pass\n",
+        REACH,
+        "                        touched.setdefault(hour, key)\n",
+        "                        pass\n",
         PLANNER,
     ),
 )

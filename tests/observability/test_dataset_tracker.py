@@ -73,13 +73,7 @@ def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def lineage(home: Path) -> Lineage:
     lake = Lake(root=str(home / "lake"))
-    return track(
-        lake,
-        EventLog(lake),
-        CONTRACTS,
-        landing=str(home / "landing"),
-        declared=[Edge(source="topic.views", target="landing.views")],
-    )
+    return track(lake, EventLog(lake), CONTRACTS, landing=str(home / "landing"))
 
 
 def test_an_edge_is_what_a_run_really_read(lineage: Lineage, home: Path) -> None:
@@ -88,7 +82,6 @@ def test_an_edge_is_what_a_run_really_read(lineage: Lineage, home: Path) -> None
         Edge(source="bronze.views", target="silver.views", version=lake.version("bronze.views")),
         Edge(source="landing.views", target="bronze.views"),
         Edge(source="silver.views", target="gold.stats", version=lake.version("silver.views")),
-        Edge(source="topic.views", target="landing.views"),
     )
 
 
@@ -99,19 +92,13 @@ def test_every_dataset_has_its_owner_and_the_outside_world_none(lineage: Lineage
         "gold.stats": "team:marketing",
         "gold.alone": "team:platform",
         "landing.views": None,
-        "topic.views": None,
     }
     assert not lineage.nodes["gold.alone"].published
 
 
 def test_the_whole_way_up_and_down_is_found(lineage: Lineage) -> None:
-    assert lineage.upstream("gold.stats") == {"silver.views", "bronze.views", "landing.views", "topic.views"}
-    assert lineage.downstream("topic.views") == {
-        "landing.views",
-        "bronze.views",
-        "silver.views",
-        "gold.stats",
-    }
+    assert lineage.upstream("gold.stats") == {"silver.views", "bronze.views", "landing.views"}
+    assert lineage.downstream("landing.views") == {"bronze.views", "silver.views", "gold.stats"}
     assert lineage.upstream("gold.alone") == lineage.downstream("gold.stats") == frozenset()
 
 

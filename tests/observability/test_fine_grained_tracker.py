@@ -1,4 +1,4 @@
-"""Columns are traced through Spark's own plans, and rows to the run that published them."""
+"""Columns are traced through Spark's own plans."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 from core import toy
 from patterns.core.commit import Commit
 from patterns.core.contract import Column
-from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.observability.fine_grained_tracker import ColumnSource, origin, sources
+from patterns.observability.fine_grained_tracker import ColumnSource, sources
 from patterns.quality.audit_write_audit_publish import Provenance
 
 COPY = replace(
@@ -52,14 +51,3 @@ def test_a_renamed_column_is_traced_by_what_it_is_not_by_its_name(spark: Any, la
     found = sources(lake, str(lake_root / "landing"), publish(frame, lake_root, "run-2", COPY))
     assert list(found["stands_for"]) == [ColumnSource(dataset="silver.clicks", column="click")]
     assert list(found["note"]) == [ColumnSource(dataset="silver.clicks", column="page")]
-
-
-def test_a_row_is_traced_to_the_run_that_published_it_last(spark: Any, lake_root: Path) -> None:
-    events = EventLog(Lake(root=str(lake_root)))
-    assert origin(events, "silver.clicks", toy.HOURS[0]) is None
-    publish(toy.clicks(spark), lake_root, "run-1")
-    again = publish(toy.clicks(spark, rows=50), lake_root, "run-2")
-    found = origin(events, "silver.clicks", toy.HOURS[0])
-    assert found is not None
-    assert (found.run_id, found.table_version) == ("run-2", again.version)
-    assert origin(events, "silver.clicks", "2026-01-05T07") is None

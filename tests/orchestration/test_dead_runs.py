@@ -19,7 +19,7 @@ from dagster._core.execution.api import execute_run_iterator
 from dagster._core.test_utils import create_run_for_test
 
 from orchestration import dead_runs
-from sensors import SENSORS
+from sensors import instigators
 from sensors.dead_runs import end_dead_runs
 
 
@@ -162,7 +162,7 @@ def ended(run: dg.DagsterRun) -> dg.EventLogEntry:
 def test_the_daemon_ends_dead_runs_without_being_asked_to(instance: dg.DagsterInstance) -> None:
     run = killed(instance)
     assert end_dead_runs.default_status == dg.DefaultSensorStatus.RUNNING
-    assert end_dead_runs in SENSORS
+    assert end_dead_runs in instigators(automatic=False)[0]
     tick = end_dead_runs.evaluate_tick(dg.build_sensor_context(instance=instance))
     assert tick.skip_message == "1 runs were dead"
     assert status(instance, run) == dg.DagsterRunStatus.FAILURE

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ import dagster as dg
 import pytest
 
 from assets import ops
-from assets.gold import frozen_years
 from assets.gold.fan_in import HOURLY
+from assets.gold.visits_weekly import frozen_years
 from patterns.core import members
 from patterns.core.commit import Account
 from patterns.core.lake import Lake
@@ -30,6 +31,14 @@ from resources.lake import LakeResource
 
 WEEKLY = CONTRACTS["gold.visits_weekly"]
 WEEKS = ("2025-12-15", "2025-12-22", "2026-04-13")
+BEFORE = replace(
+    WEEKLY,
+    columns=tuple(column for column in WEEKLY.columns if column.name != "hours_present"),
+    rules=tuple(rule for rule in WEEKLY.rules if "hours_present" not in rule.expression),
+    audits=(),
+    measures={},
+    parts=None,
+)
 
 
 class Server:
@@ -45,7 +54,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three weeks of page views, two of which are final."""
+    """Three weeks of page views, two of which are final; the first is from before the hours of a week were counted."""
     home = tmp_path_factory.mktemp("home")
     lake = Lake(root=str(home / "lake"))
     values = {
@@ -54,12 +63,14 @@ def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "keep_private": "TRUE",
         "user_id": "NULL",
         "user_known": "FALSE",
+        "hours_present": "168",
     }
     columns = [f"CAST({values.get(one.name, repr(one.name))} AS {one.type}) AS {one.name}" for one in WEEKLY.columns]
-    frame = spark.createDataFrame([(week,) for week in WEEKS], "week STRING").selectExpr(*columns)
-    run = RunContext(run_id="first", job="tests", code_version="c1")
-    accounts = {week: Account(rows_in=1) for week in WEEKS}
-    replace_periods(frame, Target(lake=lake, contract=WEEKLY, run=run), WEEKS, Provenance(accounts=accounts))
+    for contract, weeks in ((BEFORE, WEEKS[:1]), (WEEKLY, WEEKS[1:])):
+        frame = spark.createDataFrame([(week,) for week in weeks], "week STRING").selectExpr(*columns)
+        run = RunContext(run_id=f"of {weeks[0]}", job="tests", code_version="c1")
+        accounts = {week: Account(rows_in=1) for week in weeks}
+        replace_periods(frame, Target(lake=lake, contract=contract, run=run), weeks, Provenance(accounts=accounts))
     publish(lake, HOURLY, "event_hour", {f"{week}T12": 1 for week in WEEKS})
     return home
 
@@ -86,6 +97,8 @@ def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_read
     assert (shown["frozen_now"].value, shown["rows_frozen_now"].value) == ("2025: 2 weeks", 2)
     assert [record.data["table"] for record in shown["view"].records] == ["2025", "2026-04-13"]
     assert lake.rows(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
+    weeks = lake.columns(WEEKLY.dataset, ["event_week", "hours_present"]).to_pydict()
+    assert dict(zip(*weeks.values(), strict=True)) == {WEEKS[0]: None, WEEKS[1]: 168, WEEKS[2]: 168}
     assert materialize(frozen_years, home, spark)["frozen_now"].value == "nothing"
 
     assert materialize(ops.retired_copies, home, spark)["removed"].value == 0
@@ -102,6 +115,12 @@ def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_read
     assert sorted(found.name for found in folder.iterdir()) == sorted(
         one.location for one in visible(lake, WEEKLY.dataset)
     )
+    for statement in (home / "lake" / "views.sql").read_text(encoding="utf-8").split(";\n")[:-1]:
+        spark.sql(statement)
+    shown_elsewhere = spark.sql("SELECT event_week, count(*) FROM gold.visits_weekly_public GROUP BY 1").collect()
+    assert dict(shown_elsewhere) == dict.fromkeys(WEEKS, 1)
+    for schema in ("gold", "ops", "silver"):
+        spark.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
 def test_a_row_that_names_somebody_who_asked_not_to_be_is_refused_by_the_table(home: Path, spark: Any) -> None:

@@ -12,15 +12,14 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from assets import plan
 from blogdata.break_scenes import Story
 from blogdata.main import app
 from lineage.deployment import Deployment
 from orchestration import replays
-from orchestration.replay_planner import ASKED
 from patterns.core.errors import ConfigurationError
+from patterns.core.executions import ReplayTooLong
 from patterns.core.partitions import Grain, parse_keys
-from patterns.idempotency.stateful_merger import ReplayTooLong
+from planning.plan import ASKED
 from published import days, publish, whole
 from resources.lake import LakeResource
 from sensors.replays import ReplayConfig, plan_replay
@@ -145,7 +144,7 @@ def test_a_span_is_run_and_a_deployment_broken_whatever_is_late(deployment: Depl
     ],
 )
 def test_a_range_stands_for_what_lies_in_it(deployment: Deployment, partitions: str, found: Sequence[str]) -> None:
-    assert plan.named(DATASET, partitions, deployment.landing, deployment.events) == found
+    assert deployment.planner.named(DATASET, partitions) == found
 
 
 @pytest.mark.parametrize(
@@ -156,10 +155,10 @@ def test_a_key_that_is_not_there_and_a_range_without_any_are_refused(
     deployment: Deployment, partitions: str, missing: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"{DATASET} has no partition {missing}"):
-        plan.named(DATASET, partitions, deployment.landing, deployment.events)
+        deployment.planner.named(DATASET, partitions)
 
 
 def test_what_lies_within_the_limit_is_planned_as_ever(deployment: Deployment) -> None:
-    within = plan.replay({DATASET: {DAYS[-31]: ASKED}}, deployment.events)
+    within = deployment.planner.replay({DATASET: {DAYS[-31]: ASKED}})
     assert [key for run in within.runs for key in run.keys] == list(DAYS[-31:])
     assert within.refused == ()

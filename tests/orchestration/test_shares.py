@@ -8,8 +8,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from orchestration.shares import DEAD_LETTERS, filter_shares, share_results, share_specs
+from orchestration.shares import share_results, share_specs
 from patterns.core.commit import Commit, Entry
+from patterns.error_management import filter_interceptor
+from planning.held import DEAD_LETTERS
 from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["silver", "visits"])
@@ -31,40 +33,52 @@ def hour(number: int, crawlers: int, rows: int = 1000) -> Entry:
 
 def judged(past: list[Entry], *now: Entry) -> Any:
     held = {entry.partition: entry for entry in (*past, *now)}
-    step = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset: held))
+    step = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset, since: held))
     commit = Commit(dataset="silver.visits", version=99, entries={entry.partition: entry for entry in now}, info={})
     (result,) = share_results(KEY, VISITS, step, commit)  # type: ignore[arg-type]
     return result
 
 
-QUIET = [hour(number, 180 + number) for number in range(40)]
+QUIET = [hour(number, 180 + number % 40) for number in range(168)]
 
 
 def test_a_filter_that_removes_what_it_always_removes_is_no_news() -> None:
-    assert judged(QUIET, hour(41, 200)).passed
+    assert judged(QUIET, hour(168, 200)).passed
 
 
 @pytest.mark.parametrize("crawlers", [0, 700])
 def test_a_filter_that_jumps_is_a_warning_with_both_shares(crawlers: int) -> None:
-    result = judged(QUIET, hour(41, crawlers))
+    result = judged(QUIET, hour(168, crawlers))
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
-    told = f"2026-01-06T17: 'crawler' removed {crawlers / 1000:.1%} of the rows, usual are 20.0%"
+    told = f"2026-01-12T00: 'crawler' removed {crawlers / 1000:.1%} of the rows, usual are 19.9%"
     assert result.description == told
 
 
 def test_one_hour_of_many_is_pointed_out_and_each_is_compared_with_those_before_it() -> None:
-    later = [hour(number, 190) for number in range(41, 65)]
-    result = judged(QUIET, *later[:10], hour(51, 1000), *later[11:])
+    later = [hour(number, 190) for number in range(168, 192)]
+    result = judged(QUIET, *later[:10], hour(178, 1000), *later[11:])
     assert not result.passed
-    assert result.description.startswith("2026-01-07T03: 'crawler' removed 100.0%")
+    assert result.description.startswith("2026-01-12T10: 'crawler' removed 100.0%")
     assert result.metadata["partitions"].value == 1
     # A backfill of an hour from when twice as much was removed is no news.
-    before = [hour(number, 400) for number in range(30)]
-    assert judged([*before, *[hour(number, 100) for number in range(31, 100)]], hour(30, 400)).passed
+    before = [hour(number, 400) for number in range(168)]
+    assert judged([*before, *[hour(number, 100) for number in range(169, 240)]], hour(168, 400)).passed
 
 
 def test_an_hour_of_few_rows_says_nothing() -> None:
-    assert judged(QUIET, hour(41, 9, rows=10)).passed
+    assert judged(QUIET, hour(168, 9, rows=10)).passed
+
+
+def test_two_lines_of_a_hundred_are_no_news() -> None:
+    busy = [hour(number, 380 + number % 40, rows=5000) for number in range(168)]
+    assert judged(busy, hour(168, 2, rows=112)).passed
+    assert not judged(busy, hour(168, 90, rows=5000)).passed
+
+
+def test_a_filter_that_is_new_is_judged_against_nothing_removed() -> None:
+    none = [hour(number, 0) for number in range(168)]
+    told = "2026-01-12T00: 'crawler' removed 50.0% of the rows, usual are 0.0%"
+    assert judged(none, hour(168, 500)).description == told
 
 
 def test_a_first_hour_has_nothing_to_be_compared_with() -> None:
@@ -113,8 +127,8 @@ def test_a_person_goes_on_without_them_and_it_is_said_what_they_were() -> None:
 
 def test_shares_add_up_over_the_partitions_of_a_run() -> None:
     entries = [hour(1, 100), hour(2, 300)]
-    assert filter_shares({entry.partition: entry for entry in entries}) == {"crawler": 0.2}
-    assert filter_shares({}) == {}
+    assert filter_interceptor.shares({entry.partition: entry for entry in entries}) == {"crawler": 0.2}
+    assert filter_interceptor.shares({}) == {}
 
 
 def test_what_a_filter_removed_is_a_figure_of_each_partition_which_the_ui_plots() -> None:

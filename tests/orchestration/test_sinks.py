@@ -6,7 +6,7 @@ Pattern: Transactional Writer.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,17 @@ import dagster as dg
 import psycopg
 import pytest
 
-from kills import kill
+from kills import kill_postgres
 from orchestration import sinks
-from orchestration.dataset import key_of, range_tags
+from orchestration.calendar import calendar
+from orchestration.names import key_of
 from patterns.core.contract import Column, Contract, Partitioning
 from patterns.core.lake import Lake
+from patterns.core.lineage import Read
 from patterns.core.partitions import Grain
+from patterns.core.writes import Serve
 from patterns.idempotency import transactional_sink
+from planning.reach import SAME
 from published import deployment, publish
 from resources.lake import LakeResource
 from resources.postgres import PostgresResource
@@ -49,6 +53,21 @@ def contract(dataset: str) -> Contract:
 SALES, RETURNS = BOTH = ("gold.sales", "gold.returns")
 
 
+def served(schema: str, contracts: Sequence[Contract]) -> dg.AssetsDefinition:
+    """The asset that serves some datasets."""
+    daily = Contract(
+        dataset=f"{schema}.daily",
+        description="For people's tests",
+        owner="team:tests",
+        columns=(),
+        partitioning=Partitioning(column="day", grain=Grain.DAY),
+        reads=tuple(Read(dataset=each.dataset, reach=SAME) for each in contracts),
+        write=Serve(schema=schema),
+        patterns=("Transactional Writer",),
+    )
+    return sinks.Sink(contract=daily, served=contracts).asset(calendar(MONDAY), "test")
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A deployment with a PostgreSQL that tests may kill."""
@@ -65,14 +84,7 @@ class Shop:
         self.settings = home
         self.schema = f"shop_{folder.name}"
         self.access: LakeResource = deployment(folder / "home")
-        self.asset = sinks.served_together(
-            f"{self.schema}.daily",
-            [contract(name) for name in BOTH],
-            description="For people's tests",
-            owner="team:tests",
-            partitions_def=dg.StaticPartitionsDefinition(list(DAYS)),
-            automation=dg.AutomationCondition.eager(),
-        )
+        self.asset = served(self.schema, [contract(name) for name in BOTH])
 
     def publish(self, *days: str, datasets: tuple[str, ...] = BOTH) -> None:
         for dataset in datasets:
@@ -83,7 +95,8 @@ class Shop:
 
     def run(self, first: str, last: str) -> dg.ExecuteInProcessResult:
         resources = {"lake": self.access, "postgres": PostgresResource(home=str(self.settings.home))}
-        return dg.materialize([self.asset], tags=range_tags([first, last]), resources=resources, raise_on_error=False)
+        span = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+        return dg.materialize([self.asset], tags=span, resources=resources, raise_on_error=False)
 
     def shown(self) -> dict[str, list[str]]:
         with psycopg.connect(postgres.ensure(self.settings)) as connection:
@@ -145,7 +158,7 @@ def test_a_database_that_is_killed_in_the_middle_is_started_again_and_the_step_i
     def batches(lake: Lake, dataset: str, *at: Any) -> Iterator[Any]:
         if dataset == RETURNS and not killed:
             killed.append(dataset)
-            kill(postgres.process(shop.settings))
+            kill_postgres(shop.settings)
         yield from read(lake, dataset, *at)
 
     monkeypatch.setattr(Lake, "batches", batches)
@@ -202,6 +215,19 @@ def test_a_day_that_only_one_dataset_has_is_not_served(shop: Shop) -> None:
     assert shop.stale() == [TUESDAY]
     (failed,) = shop.run(MONDAY, MONDAY).filter_events(lambda event: event.is_step_failure)
     assert "gold.returns has not been published for 2026-01-05" in str(failed.step_failure_data)
+
+
+def test_days_served_from_fewer_hours_are_named(shop: Shop) -> None:
+    shop.asset = served(shop.schema, [replace(contract(name), parts=24) for name in BOTH])
+    for dataset in BOTH:
+        hours = {MONDAY: {"parts": 23}, TUESDAY: {"parts": 24}}
+        publish(shop.access.lake, dataset, "day", {MONDAY: 1, TUESDAY: 1}, measures=hours)
+    assert shop.run(MONDAY, MONDAY).success
+    # The run of another day says so too.
+    found = shop.run(TUESDAY, TUESDAY).get_asset_check_evaluations()
+    told = {event.check_name: (event.passed, event.severity, event.description) for event in found}
+    assert told.pop("ledger")[0]
+    assert told == {"complete": (False, dg.AssetCheckSeverity.WARN, f"{MONDAY} has 23 of 24 hours")}
 
 
 def test_a_deployment_without_a_database_says_how_to_have_one(shop: Shop, tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,14 +12,22 @@ from typing import Any
 import dagster as dg
 import pytest
 
+import definitions
+from assets.ops import LINEAGE
+from docs.pages import ROOT
+from lineage.deployment import Deployment
+from lineage.runs import evaluations
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.run import RunContext
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.storage import tables
 from quality.contracts import CONTRACTS
-from quality.data_docs import DataDocsConfig, check_name, data_docs
+from quality.data_docs import KEY, DataDocsConfig, check_name, data_docs
 from resources.lake import LakeResource
+from services import dagster_home
+from services.config import Settings
+from services.spark_connect import SparkServer
 
 LATE = CONTRACTS["silver.late_visits"]
 HOURS = ("2026-01-05T10", "2026-01-05T11")
@@ -50,13 +62,17 @@ def late_rows(spark: Any) -> Any:
     return spark.createDataFrame([(hour,) for hour in HOURS], "hour STRING").selectExpr(*columns)
 
 
+def publish(spark: Any, lake: Lake) -> None:
+    run = RunContext(run_id="run-1", job="hourly", code_version="c1")
+    overwrite_partitions(late_rows(spark), Target(lake=lake, contract=LATE, run=run), HOURS, Provenance())
+
+
 @pytest.fixture(scope="module")
 def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with one dataset, in whose older hour somebody doubled a row behind the platform's back."""
     home = tmp_path_factory.mktemp("home")
     lake = Lake(root=str(home / "lake"))
-    run = RunContext(run_id="run-1", job="hourly", code_version="c1")
-    overwrite_partitions(late_rows(spark), Target(lake=lake, contract=LATE, run=run), HOURS, Provenance())
+    publish(spark, lake)
     doubled = lake.read(spark, LATE.dataset).where(f"arrival_hour = '{HOURS[0]}'")
     doubled.write.format("delta").mode("append").save(lake.path(LATE.dataset))
     return home
@@ -109,13 +125,58 @@ def test_every_dataset_has_a_check_and_one_without_a_table_passes(spark: Any, ho
     assert found["gold_page_stats"].description == "nothing is published yet"
 
 
+def test_a_promise_not_evaluated_is_an_error(spark: Any, tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path / "lake"))
+    late_rows(spark).drop("watermark").write.format("delta").partitionBy("arrival_hour").save(lake.path(LATE.dataset))
+    result = run_docs(Server(spark), tmp_path, newest=0)
+    assert result.success
+    found = checks(result)[check_name(LATE.dataset)]
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert "broken: columns; could not be evaluated: " in found.description
+    assert "behind_watermark" in found.description
+    assert "[UNRESOLVED_COLUMN" in found.description
+    assert "None" not in found.description
+    assert list(found.metadata["broken"].value) == ["columns"]
+    assert found.metadata["errors"].value["behind_watermark"].startswith("[UNRESOLVED_COLUMN")
+    (event,) = result.asset_materializations_for_node("ops__data_docs")
+    assert event.metadata["not_evaluated"].value == 1
+
+
 @pytest.mark.slow
-def test_the_suite_of_every_dataset_is_understood_by_spark(spark: Any, tmp_path: Path) -> None:
+def test_a_process_of_its_own_uses_one_spark(spark: Any, spark_server: SparkServer, tmp_path: Path) -> None:
+    deployment = Deployment.create(tmp_path / "home", spark_server.url)
     for contract in CONTRACTS.values():
-        tables.ensure(spark, Lake(root=str(tmp_path / "lake")), contract)
-    found = checks(run_docs(Server(spark), tmp_path, newest=0))
-    assert {name: item.description for name, item in found.items() if not item.passed} == {}
-    assert not any(item.description == "nothing is published yet" for item in found.values())
+        tables.ensure(spark, deployment.lake, contract)
+    publish(spark, deployment.lake)
+    # The only Java that the process can find; it needs none beside the server's.
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(tmp_path / 'another_spark'))}\nexit 1\n")
+    java.chmod(0o755)
+    # What the tests' own sessions have set is not in the environment of a run.
+    own = ("BLOGDATA_", "SPARK_", "DAGSTER_")
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(own)},
+        "BLOGDATA_HOME": str(deployment.settings.home),
+        "DAGSTER_HOME": str(dagster_home.render(deployment.settings)),
+        "JAVA_HOME": str(java.parent.parent),
+    }
+    command = [sys.executable, "-m", "dagster", "job", "execute", "-m", "definitions", "-j", "data_docs"]
+    run = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert not (tmp_path / "another_spark").exists()
+    assert run.returncode == 0, run.stderr
+    found = {name: evaluations(deployment, "ops.data_docs", check_name(name)) for name in CONTRACTS}
+    assert {name: [one.description for one in newest if not one.passed] for name, newest in found.items()} == {
+        name: [] for name in CONTRACTS
+    }
+    assert all(newest[0].description.endswith("promises kept") for newest in found.values())
+
+
+def test_observing_assets_stay_out_of_the_graph(settings: Settings) -> None:
+    graph = definitions.build(settings).resolve_asset_graph()
+    for key in (KEY, LINEAGE):
+        assert graph.get(key).parent_keys | graph.get(key).child_keys == set()
+        assert "from bronze to gold" in (graph.get(key).description or "")
 
 
 def test_a_fault_of_the_platform_fails_the_run_and_says_what_to_do(home: Path) -> None:

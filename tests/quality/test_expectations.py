@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.connect.session import SparkSession
 
 from patterns.core.contract import Audit, Classification, Column, Contract, Partitioning, Rule
 from patterns.core.partitions import Grain
-from patterns.quality.expectations import Project, RowCount, UnknownType, Validation, suite, validate
+from patterns.quality.expectations import ExpectationBroken, Project, RowCount, UnknownType, suite, validate
+from patterns.quality.validation import Validation
 from quality.contracts import CONTRACTS
+from services import spark_probe
 
 ACCOUNTS = Contract(
     dataset="silver.accounts",
@@ -95,12 +99,12 @@ def test_a_type_without_an_expectation_is_refused_with_its_name() -> None:
 
 def test_rows_that_keep_every_promise_pass(spark: Any, tmp_path: Path) -> None:
     found = validate(spark.createDataFrame(GOOD, ROWS), ACCOUNTS, tmp_path / "docs")
-    assert found.passed, found.failed
+    assert found.passed, found
     assert (tmp_path / "docs" / "index.html").is_file()
 
 
 def test_every_broken_promise_is_named_with_its_count(broken: tuple[Validation, Path]) -> None:
-    found = {result.rule: result.found for result in broken[0].failed}
+    found = {result.rule: result.found for result in broken[0].broken}
     assert found == {
         "row_count": None,
         "not_null.email": 1,
@@ -109,7 +113,7 @@ def test_every_broken_promise_is_named_with_its_count(broken: tuple[Validation, 
         "looks_right": 2,
         "adds_up": 1,
     }
-    assert all(result.error is None for result in broken[0].results)
+    assert broken[0].errors == []
 
 
 def test_a_key_that_repeats_in_another_partition_is_no_duplicate(spark: Any) -> None:
@@ -118,25 +122,70 @@ def test_a_key_that_repeats_in_another_partition_is_no_duplicate(spark: Any) -> 
 
 def test_a_missing_column_fails_its_promises_and_the_others_are_still_judged(spark: Any) -> None:
     found = Project().validate(spark.createDataFrame(GOOD, ROWS).drop("email"), ACCOUNTS)
-    failed = {result.rule for result in found.failed}
-    assert {"columns", "type.email", "not_null.email", "no_brace", "looks_right"} == failed
-    assert any(result.error for result in found.failed)
+    assert {result.rule for result in found.broken} == {"columns"}
+    assert {result.rule for result in found.errors} == {"type.email", "not_null.email", "no_brace", "looks_right"}
 
 
 def test_a_column_of_another_type_fails(spark: Any) -> None:
     frame = spark.createDataFrame(GOOD, ROWS)
     found = Project().validate(frame.withColumn("id", frame["id"].cast("string")), ACCOUNTS)
-    assert [result.rule for result in found.failed] == ["type.id"]
+    assert [result.rule for result in found.broken] == ["type.id"]
 
 
 def test_an_empty_table_breaks_no_promise_about_rows(spark: Any) -> None:
     assert Project().validate(spark.createDataFrame([], ROWS), ACCOUNTS).passed
 
 
+def test_a_frame_is_judged_in_its_own_session(spark: Any, session: Any) -> None:
+    # What another session's rows are called is a view of this one as well, with other rows.
+    assert Project().validate(spark.createDataFrame(GOOD, ROWS), ACCOUNTS).passed
+    found = Project().validate(session.createDataFrame(BAD, ROWS), ACCOUNTS)
+    assert {result.rule for result in found.broken} >= {"no_brace", "looks_right", "adds_up"}
+    assert SparkSession.active() is spark
+
+
+def test_an_expectation_that_raised_is_an_error(spark: Any, tmp_path: Path) -> None:
+    unknown = Rule(name="unknown", expression="no_such_column > 1", description="A column that nobody has")
+    contract = replace(ACCOUNTS, rules=(*ACCOUNTS.rules, unknown))
+    found = validate(spark.createDataFrame(GOOD, ROWS), contract, tmp_path / "docs")
+    assert (found.passed, found.broken) == (False, [])
+    (error,) = found.errors
+    assert (error.rule, error.found) == ("unknown", None)
+    assert error.error is not None
+    assert error.error.startswith("[UNRESOLVED_COLUMN")
+    assert "\n" not in error.error
+    index = (tmp_path / "docs" / "index.html").read_text()
+    assert "class='error'" in index
+    assert "unknown: [UNRESOLVED_COLUMN" in index
+    assert "None" not in index
+
+
+def test_an_error_quotes_no_value_of_a_row(spark: Any, tmp_path: Path) -> None:
+    raising = Rule(name="number", expression="cast(email AS INT) > 0", description="An address is a number")
+    found = validate(spark.createDataFrame(BAD, ROWS), replace(ACCOUNTS, rules=(raising,)), tmp_path / "docs")
+    (error,) = found.errors
+    assert error.error is not None
+    assert error.error.startswith("[CAST_INVALID_INPUT] The value '\N{HORIZONTAL ELLIPSIS}' of the type")
+    assert not any("canary" in page.read_text() for page in (tmp_path / "docs").rglob("*.html"))
+
+
+def test_a_server_that_went_away_is_no_broken_promise(session: Any) -> None:
+    frame = session.createDataFrame(GOOD, ROWS)
+    session.client.release_session()
+    with pytest.raises(PySparkException) as raised:
+        Project().validate(frame, ACCOUNTS)
+    assert spark_probe.is_lost(raised.value)
+    session.stop()
+    with pytest.raises(ExpectationBroken, match="session of the rows is closed"):
+        Project().validate(frame, ACCOUNTS)
+
+
 def test_the_pages_name_the_broken_rules_and_no_persons(broken: tuple[Validation, Path]) -> None:
     pages = [page.read_text() for page in broken[1].rglob("*.html")]
     assert len(pages) == 3
-    assert "looks_right" in (broken[1] / "index.html").read_text()
+    index = (broken[1] / "index.html").read_text()
+    assert "looks_right (2)" in index
+    assert "None" not in index
     assert sum("An address has an at sign" in page for page in pages) >= 2
     assert not any("canary" in page for page in pages)
 

@@ -14,7 +14,8 @@ from patterns.core.partitions import Grain
 from patterns.core.run import RunContext
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
-from patterns.quality.online_observer import Point, observe, observed, rates, series
+from patterns.quality.jumps import Point
+from patterns.quality.online_observer import observe, observed, observed_measures, rates, series
 
 VIEWS = Contract(
     dataset="silver.views",
@@ -70,7 +71,8 @@ def test_every_nullable_column_is_measured_and_no_other() -> None:
 
 def test_measures_of_the_contract_itself_are_kept() -> None:
     assert observed(VIEWS, distinct=("user",)).measures["users"] == "count(distinct user)"
-    assert "approx_distinct.user" in observed(VIEWS, distinct=("user",)).measures
+    names = ["null_share.referral", "null_share.tags", "approx_distinct.user"]
+    assert observed_measures(observed(VIEWS, distinct=("user",))) == names
 
 
 def test_a_column_the_contract_does_not_have_cannot_be_measured() -> None:
@@ -79,24 +81,19 @@ def test_a_column_the_contract_does_not_have_cannot_be_measured() -> None:
 
 
 def test_measures_travel_with_the_commit_and_are_read_back_as_a_series(written: EventLog) -> None:
-    assert series(written, "silver.views", "null_share.referral") == [
-        Point(partition=DAYS[0], value=0.5),
-        Point(partition=DAYS[1], value=0.0),
-        Point(partition=DAYS[2], value=None),
+    published = written.publications("silver.views")
+    assert series(published, "null_share.referral") == [
+        Point(partition=DAYS[0], value=0.5, rows=4),
+        Point(partition=DAYS[1], value=0.0, rows=1),
+        Point(partition=DAYS[2], value=None, rows=0),
     ]
-    assert [point.value for point in series(written, "silver.views", "null_share.tags")][:2] == [0.25, 0.0]
-    assert [point.value for point in series(written, "silver.views", "users")] == [3, 1, 0]
-    assert [point.value for point in series(written, "silver.views", "approx_distinct.user")][:2] == [3, 1]
+    assert [point.value for point in series(published, "null_share.tags")] == [0.25, 0.0, None]
+    assert [point.value for point in series(published, "approx_distinct.user")] == [3 / 4, 1, None]
+    # A measure that nobody took has no points.
+    assert series(published, "null_share.user") == []
 
 
 def test_rates_of_rows_left_out_are_a_series_too(written: EventLog) -> None:
-    assert [point.value for point in rates(written, "silver.views", "duplicates")] == [2 / 6, 0.0, None]
-    assert [point.value for point in rates(written, "silver.views", "bots")] == [0.0, 0.0, None]
-
-
-def test_a_measure_nobody_took_has_no_points(written: EventLog) -> None:
-    assert series(written, "silver.views", "null_share.user") == []
-
-
-def test_a_dataset_that_was_never_published_has_no_points(written: EventLog) -> None:
-    assert series(written, "gold.nothing", "users") == []
+    published = written.publications("silver.views")
+    assert [(point.value, point.rows) for point in rates(published, "duplicates")] == [(2 / 6, 6), (0.0, 1), (None, 0)]
+    assert [point.value for point in rates(published, "bots")] == [0.0, 0.0, None]

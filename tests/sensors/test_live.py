@@ -187,6 +187,19 @@ def test_files_that_no_batch_can_have_are_named_once_for_each_set_of_them(
     assert "2 files lie" in capfd.readouterr().err
 
 
+def test_a_link_that_leads_out_is_named_and_asks_for_no_tick(
+    lake: LakeResource, tick: Callable[..., dg.SensorResult], capfd: pytest.CaptureFixture[str]
+) -> None:
+    link = land(lake, "a.json").with_name("b.json")
+    link.symlink_to("/etc/passwd")
+    take(checkpoint_of(lake), link.with_name("a.json"), planned=1, committed=1)
+    told = tick()
+    assert not told.run_requests
+    assert f"{link} leads out of the landing zone, to /etc/passwd" in capfd.readouterr().err
+    tick(told.cursor)
+    assert "passwd" not in capfd.readouterr().err
+
+
 def test_it_rests_while_the_stream_is_being_run(lake: LakeResource, asked: Asked) -> None:
     land(lake, "a.json")
     claims = Claims(lake.lake, f"stream {STREAM.name}", alive=owners.alive)

@@ -1,4 +1,4 @@
-"""A replay from the UI is planned by a job and carried out by a sensor, run by run, whatever happens in between."""
+"""A replay from the UI is planned by a job and carried out by a sensor, in one run, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.plan import DAILY, WEEKLY
 from orchestration import replays
 from orchestration.replays import TAG
 from published import bronze, publish
 from quality.contracts import CONTRACTS
 from resources.lake import LakeResource
-from sensors.replays import ReplayConfig, plan_replay, replay_runs
-from sensors.under_way import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+from sensors import replays as sensor
+from sensors.replays import ReplayConfig, plan_replay
 
 HOUR = "2026-01-05T03"
+replay_runs = sensor.replay_runs()
+DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
+WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
 SILVER = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched")
 
 
@@ -39,38 +41,30 @@ def ask(lake: LakeResource, instance: dg.DagsterInstance, **config: Any) -> dg.O
     return context
 
 
-def asked(data: Any) -> list[tuple[tuple[str, ...], str]]:
-    return [
-        (
-            tuple(".".join(key.path) for key in request.asset_selection),
-            f"{request.tags[ASSET_PARTITION_RANGE_START_TAG]}..{request.tags[ASSET_PARTITION_RANGE_END_TAG]}",
-        )
-        for request in data.run_requests or ()
-    ]
+def asked(data: Any) -> dict[str, list[str]]:
+    (request,) = data.run_requests
+    config = request.run_config["resources"]["request"]["config"]
+    assert config["only_again"]
+    found: dict[str, list[str]] = config["again"]
+    return found
 
 
 def test_without_a_replay_nothing_is_asked_for(lake: LakeResource, tick: Any) -> None:
     assert tick(replay_runs).skip_message == "no replay was asked for"
 
 
-def test_the_runs_of_a_replay_follow_each_other_and_then_it_is_done(
-    lake: LakeResource, instance: dg.DagsterInstance, tick: Any
-) -> None:
+def test_a_replay_is_one_run_and_then_it_is_done(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     first = tick(replay_runs)
-    assert asked(first) == [(SILVER, f"{HOUR}..{HOUR}")]
-    assert asked(tick(replay_runs)) == asked(first), "as long as it has not run"
-    assert tick(replay_runs).run_requests[0].run_key == first.run_requests[0].run_key, "and under the same key"
-    for dataset in SILVER[:2]:
-        write(lake, dataset, HOUR)
-    assert asked(tick(replay_runs)) == asked(first), "as long as a part of it has not run"
-    write(lake, SILVER[2], HOUR)
-    daily = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
-    assert asked(tick(replay_runs)) == [(daily, "2026-01-05..2026-01-05")]
-    for dataset in daily:
-        write(lake, dataset, "2026-01-05")
-    assert asked(tick(replay_runs)) == [(WEEKLY, "2026-01-05..2026-01-05")]
-    for dataset in WEEKLY:
+    gold = {dataset: ["2026-01-05"] for dataset in (*DAILY, *WEEKLY)}
+    assert asked(first) == {"silver.visits": [HOUR], "silver.visits_enriched": [HOUR], **gold}
+    assert tick(replay_runs).run_requests[0].run_key == first.run_requests[0].run_key, "as long as it has not run"
+    write(lake, "silver.visits", HOUR)
+    assert "silver.visits" in asked(tick(replay_runs)), "as long as a part of it has not run"
+    write(lake, "silver.visit_conflicts", HOUR)
+    write(lake, "silver.visits_enriched", HOUR)
+    assert asked(tick(replay_runs)) == gold
+    for dataset in (*DAILY, *WEEKLY):
         write(lake, dataset, "2026-01-05")
     assert tick(replay_runs).skip_message == "the replay of silver.visits is done"
     assert tick(replay_runs).skip_message == "no replay was asked for"
@@ -81,12 +75,10 @@ def test_a_table_that_is_written_whole_is_asked_for_without_partitions(
 ) -> None:
     publish(lake.lake, "bronze.devices", None, {"": 1})
     ask(lake, instance, dataset="bronze.devices")
-    (request,) = tick(replay_runs).run_requests
-    assert ["/".join(key.path) for key in request.asset_selection] == ["bronze/devices", "silver/devices"]
-    assert ASSET_PARTITION_RANGE_START_TAG not in request.tags
+    assert asked(tick(replay_runs)) == {"bronze.devices": [""], "silver.devices": [""]}
 
 
-def test_a_run_is_done_when_it_has_read_the_replay_and_not_when_others_published_it_before(
+def test_what_others_published_before_the_replay_is_not_done(
     lake: LakeResource, instance: dg.DagsterInstance, tick: Any
 ) -> None:
     def devices() -> int:
@@ -95,21 +87,17 @@ def test_a_run_is_done_when_it_has_read_the_replay_and_not_when_others_published
     def enriched(read: int) -> None:
         publish(lake.lake, SILVER[2], "event_hour", {HOUR: 1}, inputs={"silver.devices": read})
 
-    def next_run() -> tuple[str, ...]:
-        (request,) = tick(replay_runs).run_requests
-        return tuple(".".join(key.path) for key in request.asset_selection)
-
     before = devices()
     ask(lake, instance, dataset="silver.devices")
     # By the hourly path, from the devices as they were: staleness does not look at them.
     enriched(before)
-    assert next_run() == ("silver.devices",)
+    assert list(asked(tick(replay_runs)))[:2] == ["silver.devices", SILVER[2]]
     replayed = devices()
-    assert next_run() == (SILVER[2],)
+    assert next(iter(asked(tick(replay_runs)))) == SILVER[2]
     enriched(replayed)
-    assert next_run() == DAILY
+    assert SILVER[2] not in asked(tick(replay_runs))
     devices()
-    assert next_run() == DAILY, "devices that came after the replay are none of its business"
+    assert SILVER[2] not in asked(tick(replay_runs)), "devices that came after the replay are none of its business"
 
 
 def test_a_job_that_is_repeated_asks_for_the_same_replay(lake: LakeResource, instance: dg.DagsterInstance) -> None:
@@ -121,8 +109,8 @@ def test_a_job_that_is_repeated_asks_for_the_same_replay(lake: LakeResource, ins
 def test_a_plan_only_shows(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T03", only_plan=True)
     metadata = context.get_output_metadata("result")
-    assert metadata["runs"] == 3
-    assert metadata["plan"].records[0].data["partitions"] == f"{HOUR} … {HOUR} (1)"
+    assert metadata["datasets"] == 7
+    assert metadata["plan"].records[0].data["partitions"] == HOUR
     assert tick(replay_runs).skip_message == "no replay was asked for"
 
 
@@ -161,7 +149,7 @@ def test_a_run_that_ended_badly_holds_its_replay_and_is_named(
     ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     (request,) = tick(replay_runs).run_requests
     tags = {TAG: request.tags[TAG], "dagster/run_key": request.run_key}
-    run = instance.add_run(dg.DagsterRun(job_name="__ASSET_JOB", status=status, tags=tags))
+    run = instance.add_run(dg.DagsterRun(job_name="refresh", status=status, tags=tags))
     capsys.readouterr()
     again = tick(replay_runs)
     assert [one.run_key for one in again.run_requests] == [request.run_key], "Dagster knows the key, and starts nothing"

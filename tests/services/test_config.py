@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from patterns.core.errors import ConfigurationError
+from patterns.ingestion.readiness_marker import Convention
+from patterns.quality.audit_write_audit_publish import Engine
+from resources import connections
+from resources.lake import LakeResource
 from services import config
 
 
@@ -32,6 +37,16 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_p
     assert settings.spark.port == 15002
     assert settings.spark.conf == (("spark.sql.ansi.enabled", "false"),)
     assert settings.lake == tmp_path / "tables"
+
+
+def test_what_completes_a_landed_partition_is_a_setting(tmp_path: Path) -> None:
+    assert get_args(config.Readiness) == get_args(Convention)
+    assert load(tmp_path).ready == "flag"
+    (tmp_path / "blogdata.toml").write_text('[landing]\nready = "next_exists"\n')
+    assert load(tmp_path).ready == "next_exists"
+    assert load(tmp_path, BLOGDATA_LANDING_READY="flag").ready == "flag"
+    with pytest.raises(ConfigurationError, match="flag, next_exists"):
+        load(tmp_path, BLOGDATA_LANDING_READY="soon")
 
 
 def test_an_sc_address_means_somebody_elses_server(tmp_path: Path) -> None:
@@ -68,6 +83,7 @@ def test_an_address_that_is_none_is_refused_with_an_example(tmp_path: Path, addr
         ("BLOGDATA_SPARK_HEAP", "100m"),
         ("BLOGDATA_SPARK_MODE", "yarn"),
         ("BLOGDATA_SPARK_START_SECONDS", "-1"),
+        ("BLOGDATA_WRITES", "twice"),
         ("BLOGDATA_JAVA", "21"),
         ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),
         ("BLOGDATA_LAKE", "s3://blog/lake"),
@@ -104,6 +120,12 @@ def test_a_home_that_may_not_be_written_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(ConfigurationError, match="BLOGDATA_HOME"):
         load(tmp_path)
+
+
+def test_the_ways_to_write_are_those_of_the_lake(tmp_path: Path) -> None:
+    chosen = [load(tmp_path, BLOGDATA_WRITES=engine.value) for engine in Engine]
+    lakes = [connections(settings)["lake"] for settings in chosen]
+    assert [lake.engine for lake in lakes if isinstance(lake, LakeResource)] == list(Engine)
 
 
 @given(port=st.integers(0, 65535), heap=st.integers(512, 100_000))

@@ -40,7 +40,9 @@ def test_every_problem_comes_with_what_to_do(settings: Settings, tmp_path: Path)
             postgres=own_postgres,
         )
         problems = {name: found for name, found in findings(broken).items() if not found.ok}
+        without = findings(replace(broken, spark=replace(spark, writes="checkpoint")))
     assert set(problems) == {"java", "jars", "engine", "port", "postgres port"}
+    assert without["engine"].ok, "what is audited in checkpoints needs no engine"
     assert all(finding.next_step for finding in problems.values())
     assert str(spark.port) in problems["port"].detail
     assert "BLOGDATA_POSTGRES_PORT" in problems["postgres port"].next_step

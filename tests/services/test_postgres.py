@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.services_commands import app
-from kills import kill
+from kills import kill_postgres
 from patterns.core.errors import ConfigurationError
 from services import config, doctor, postgres
 from services.config import PostgresSettings, Settings
@@ -59,7 +59,7 @@ def test_a_killed_server_is_named_as_such_and_started_again_by_whoever_needs_it(
     url = postgres.up(mine)
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
-    kill(postgres.process(mine))
+    kill_postgres(mine)
     assert postgres.status(mine).state == "dead"
     assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [False]
     assert postgres.configured(mine)

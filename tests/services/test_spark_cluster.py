@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from services import processes, spark_cluster, spark_connect, spark_session
+import spark_cluster
+from services import processes, spark_connect, spark_session
 from services.config import Settings
-from services.spark_cluster import SparkCluster
+from spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,11 @@ from dagster import MaterializeResult, asset, materialize
 from kills import kill
 from resources import spark as spark_resources
 from resources.spark import SparkResource
-from services import config, spark_connect, spark_probe
+from services import config, spark_attached, spark_connect, spark_probe
 from services.config import Settings
 from services.processes import ProcessIdentity
+
+CODEC = "spark.sql.parquet.compression.codec"
 
 
 @pytest.fixture
@@ -54,6 +56,16 @@ def test_configuration_of_the_resource_is_laid_over_the_servers(own: Settings, r
     spark_resources.drop(configured.settings)
 
 
+def test_a_server_of_somebody_elses_writes_files_as_the_platform_does(
+    resource: SparkResource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_attached, "TABLE_FILES", {CODEC: "gzip"})
+    theirs = SparkResource(home=resource.home, remote=spark_connect.ensure(resource.settings).url, mode="remote")
+    assert theirs.spark_session.conf.get(CODEC) == "gzip"
+    assert resource.spark_session.conf.get(CODEC) == "zstd"
+    spark_resources.drop(theirs.settings)
+
+
 @pytest.mark.campaign
 def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(resource: SparkResource) -> None:
     before = resource.spark_session
@@ -84,7 +96,7 @@ def test_a_fault_of_the_work_passes_the_guard_as_it_is_and_keeps_the_session(res
 def test_a_session_the_server_forgot_is_replaced(resource: SparkResource, monkeypatch: pytest.MonkeyPatch) -> None:
     before = resource.spark_session
     before.client.release_session()
-    monkeypatch.setattr(spark_resources, "_UNCHECKED_SECONDS", 0.0)
+    monkeypatch.setattr(spark_attached, "_UNCHECKED_SECONDS", 0.0)
     after = resource.spark_session
     assert after is not before
     assert after.range(3).count() == 3

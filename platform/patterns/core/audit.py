@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from patterns.core.commit import WHOLE_TABLE, Account
@@ -143,7 +144,7 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
             detail = "rows of a partition this write did not declare"
             wrong.append(Violation(rule="partition_is_declared", partition=partition, detail=detail, found=None))
         measures[partition] = {
-            name: 0 if row[name] is None and sql.startswith(("count", "sum")) else row[name]
+            name: 0 if row[name] is None and sql.startswith(("count", "sum")) else _told(row[name])
             for name, sql in spec.measures.items()
         }
         for name, sql in violations.items():
@@ -165,3 +166,8 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
         selected = rows.select(*keys)
         breakdowns[name] = [list(row) for row in selected.groupBy(*selected.columns).count().collect()]
     return Judgement(measures=measures, breakdowns=breakdowns, violations=wrong)
+
+
+def _told(value: Any) -> Any:
+    # Spark gives an instant as the local time without saying so; the engine writes it as UTC.
+    return value.astimezone(timezone.utc).isoformat() if isinstance(value, datetime) else value

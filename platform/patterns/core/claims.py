@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from patterns.core.data_files import ZSTD
 from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
 from patterns.core.store_faults import store_faults
@@ -190,7 +191,10 @@ class Claims:
                 partition_by=["dataset"],
                 storage_options=dict(self._lake.storage_options),
                 commit_properties=once,
+                writer_properties=ZSTD,
             )
         else:
             predicate = f"dataset = '{self._dataset}'"
-            write_deltalake(table, written, mode="overwrite", predicate=predicate, commit_properties=once)
+            write_deltalake(
+                table, written, mode="overwrite", predicate=predicate, commit_properties=once, writer_properties=ZSTD
+            )

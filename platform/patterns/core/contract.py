@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 
+from patterns.core.lineage import Read, Runs
 from patterns.core.partitions import Grain
+from patterns.core.writes import AppearsWith, InOrder, Merge, Replace, Write
 
 
 class Classification(str, Enum):
@@ -25,13 +27,24 @@ class Classification(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column: its Spark SQL type, whether it may be null, and who may see it."""
+    """One column: its Spark SQL type, whether it may be null, and who may see it.
+
+    Args:
+        name: Its name.
+        type: Its Spark SQL type.
+        description: What it says.
+        nullable: It may be null.
+        classification: Who may see it.
+        generated: SQL expression over other columns that its value always is; Delta refuses any other one. A table
+            that was created without it stays without it. None: its value is whatever is written.
+    """
 
     name: str
     type: str
     description: str
     nullable: bool = True
     classification: Classification = Classification.INTERNAL
+    generated: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +84,10 @@ class Contract:
         columns: The schema, in order.
         key: Columns that identify a row; their uniqueness is audited per partition. Empty: rows have no identity.
         partitioning: The time partition; None for a table that is written whole.
-        executed: Length of the period of one execution, for a table that is not partitioned and that executions in
-            their order make what it is (Stateful Merger). None: its rows do not depend on the order of runs.
-        replay_limit: How many later executions may follow from one that runs again, unless they are asked for, too.
+        reads: Its inputs, and how their partitions correspond; those of a dataset that appears with another one are in
+            that one's contract.
+        runs: When its partitions run by themselves.
+        write: How its rows get into the table.
         rules: Conditions on rows.
         audits: Conditions on a written partition.
         stands_for: SQL aggregate: how many rows of the layer above the written rows account for.
@@ -82,14 +96,10 @@ class Contract:
         breakdowns: Row counts by these columns kept with each commit, by name.
         parts: How many partitions of the layer below make one of these complete, counted by the measure `parts`; None
             when a partition is not gathered from others.
-        lookback: How many partitions before the newest one late rows still change; older ones are final unless a person
-            runs them again. None: late rows change any partition.
         max_share: Largest share, 0 to 1, of the rows it was given that may end here; None sets no bound. More fails a
             blocking check, when the rows have been kept.
         statistics: Columns with file statistics for skipping; chosen, because each costs on every write.
         patterns: Names of the patterns the dataset uses, as in the pattern index.
-        merged: Rows of it change one by one (Merger): a changed row is marked where it is, and its file is not copied.
-        appears_with: Dataset whose commits publish this one, too (Transactional Writer); None for one of its own.
         freshness_hours: Hours after the end of a partition by which it is published; None when nothing is promised.
         retention_days: How long rows are kept.
     """
@@ -100,8 +110,9 @@ class Contract:
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     partitioning: Partitioning | None = None
-    executed: Grain | None = None
-    replay_limit: int | None = None
+    reads: tuple[Read, ...] = ()
+    runs: Runs = field(default_factory=Runs)
+    write: Write = field(default_factory=Replace)
     rules: tuple[Rule, ...] = ()
     audits: tuple[Audit, ...] = ()
     stands_for: str = "count(1)"
@@ -109,12 +120,9 @@ class Contract:
     measures: Mapping[str, str] = field(default_factory=dict)
     breakdowns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parts: int | None = None
-    lookback: int | None = None
     max_share: float | None = None
     statistics: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
-    merged: bool = False
-    appears_with: str | None = None
     freshness_hours: float | None = None
     retention_days: int = 730
 
@@ -134,9 +142,40 @@ class Contract:
         return self.partitioning.column if self.partitioning else None
 
     @property
+    def executed(self) -> Grain | None:
+        """Length of the period of an execution; None when the rows do not depend on the order of runs."""
+        return self.write.period if isinstance(self.write, InOrder) else None
+
+    @property
+    def replay_limit(self) -> int | None:
+        """How many later executions may follow from one that runs again; None: any number."""
+        return self.write.replay_limit if isinstance(self.write, InOrder) else None
+
+    @property
+    def marks_rows(self) -> bool:
+        """True when a changed row is marked where it is (deletion vectors)."""
+        return isinstance(self.write, Merge) or (isinstance(self.write, InOrder) and self.write.marks_rows)
+
+    @property
+    def appears_with(self) -> str | None:
+        """The dataset whose commits publish this one; None for one of its own."""
+        return self.write.main if isinstance(self.write, AppearsWith) else None
+
+    @property
+    def main(self) -> str:
+        """The dataset whose commits publish this one: its own name, or the one it appears with."""
+        return self.appears_with or self.dataset
+
+    @property
+    def grain(self) -> Grain | None:
+        """Length of what one run of it computes: a partition or the period of an execution; None: all of it."""
+        return self.partitioning.grain if self.partitioning else self.executed
+
+    @property
     def fingerprint(self) -> str:
-        """A digest that changes when anything promised changes."""
-        text = json.dumps(asdict(self), sort_keys=True, default=str)
+        """A digest that changes when anything promised of the rows changes."""
+        promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
+        text = json.dumps(promised, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property

@@ -22,6 +22,8 @@ class PlatformError(Exception):
     """True when the same work may succeed if it is simply run again."""
     exit_code: ClassVar[int] = 1
     """Exit code of the command line when this error ends a command."""
+    partitions: frozenset[str] = frozenset()
+    """The partitions at fault: without them the same work may succeed. Empty: nobody can tell."""
 
     def __init__(self, *, what: str, where: str, next_step: str) -> None:
         self.what = what

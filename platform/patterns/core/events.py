@@ -20,7 +20,9 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from patterns.core import arrow
 from patterns.core.commit import Commit, Entry, entries_of, parse
+from patterns.core.data_files import ZSTD
 from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
 from patterns.core.store_faults import store_faults
@@ -39,6 +41,7 @@ CHECKPOINT_EVERY = 10
 """Appends after which what the log has is in one place; every look at a ledger opens it, and reads what came since."""
 
 _TRIES = 100
+_READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
 _APPENDED = '"appended": true'
 """Told without parsing: of tables that are not appended to, only the newest line of a partition is parsed."""
 
@@ -139,6 +142,7 @@ class EventLog:
                 partition_by=["dataset"],
                 storage_options=dict(self._lake.storage_options),
                 commit_properties=once,
+                writer_properties=ZSTD,
             )
         table = self._lake.table(EVENTS)
         if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
@@ -177,14 +181,14 @@ class EventLog:
         keys = None if partitions is None else sorted(set(partitions))
         if log is None or (keys is not None and not keys):
             return {}
-        table = _rows(log, dataset, since=keys[0] if keys else since, until=until)
-        wanted = pc.is_in(table["kind"], pa.array([PUBLICATION, TAKEN_BACK], pa.string()))
-        if keys is not None:
-            wanted = pc.and_(wanted, pc.is_in(table["partition"], pa.array(keys, pa.string())))
+        rows = _rows(log, dataset, (PUBLICATION, TAKEN_BACK), since=keys[0] if keys else since, until=until)
+        asked = None if keys is None else set(keys)
         newest: dict[str, dict[str, Any]] = {}
         appended: dict[str, list[Entry]] = {}
         # Of one version, what was taken back comes after what was published.
-        for row in sorted(table.filter(wanted).to_pylist(), key=lambda row: row["kind"]):
+        for row in sorted(rows, key=lambda row: row["kind"]):
+            if asked is not None and row["partition"] not in asked:
+                continue
             if row["payload"] and _APPENDED in row["payload"]:
                 appended.setdefault(row["partition"], []).append(_entry(row))
                 continue
@@ -230,20 +234,21 @@ class EventLog:
         log, _ = self._complete(dataset)
         if log is None:
             return []
-        table = _rows(log, dataset, since=None, until=None)
-        lost = table.filter(pc.equal(table["kind"], LOST))["table_version"]
-        wanted = pc.and_not(
-            pc.is_in(table["kind"], pa.array(kinds, pa.string())), pc.is_in(table["table_version"], lost)
-        )
-        rows = table.filter(wanted).to_pylist()
-        return [_entry(row) for row in sorted(rows, key=lambda row: int(row["table_version"]))]
+        rows = _rows(log, dataset, (LOST, *kinds))
+        lost = {row["table_version"] for row in rows if row["kind"] == LOST}
+        kept = [row for row in rows if row["kind"] != LOST and row["table_version"] not in lost]
+        return [_entry(row) for row in sorted(kept, key=lambda row: int(row["table_version"]))]
 
-    def notes(self, *kinds: str) -> list[Event]:
-        """Give all events of some kinds other than publications, oldest first."""
+    def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
+        """List all events of some kinds other than publications, oldest first; of one dataset, if it is named."""
         table = self._lake.table(EVENTS)
         if table is None:
             return []
-        rows = table.to_pyarrow_dataset().to_table(filter=pc.field("kind").isin(kinds)).to_pylist()
+        pruned = None if dataset is None else [("dataset", "=", dataset)]
+        wanted = pc.field("kind").isin(kinds)
+        if dataset is not None:
+            wanted &= pc.field("dataset") == dataset
+        rows = table.to_pyarrow_dataset(file_pruning_predicate=pruned).to_table(filter=wanted).to_pylist()
         return [
             Event(
                 kind=row["kind"],
@@ -255,6 +260,22 @@ class EventLog:
             )
             for row in sorted(rows, key=lambda row: row["recorded_at"])
         ]
+
+    def earliest(self) -> list[str]:
+        """List the oldest partition that each dataset ever published."""
+        log = self._lake.table(EVENTS)
+        if log is None:
+            return []
+        files = pa.table(log.get_add_actions(flatten=True))
+        if "min.partition" not in files.column_names:
+            return []
+        oldest: dict[str, str] = {}
+        for dataset, key in zip(
+            files["partition.dataset"].to_pylist(), files["min.partition"].to_pylist(), strict=True
+        ):
+            if key:
+                oldest[dataset] = min(key, oldest.get(dataset, key))
+        return list(oldest.values())
 
     def _complete(self, dataset: str) -> tuple[DeltaTable | None, int]:
         """Give the log with an event for every commit of a dataset, and how many publications that took."""
@@ -309,7 +330,8 @@ def compact(log: DeltaTable) -> bool:
     """
     rows = log.to_pyarrow_dataset().to_table()
     try:
-        write_deltalake(log, rows, mode="overwrite", commit_properties=CommitProperties(max_commit_retries=0))
+        once = CommitProperties(max_commit_retries=0)
+        write_deltalake(log, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)
     except CommitFailedError:
         return False
     return True
@@ -319,21 +341,27 @@ def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
     # From the files' statistics in the log: only what was derived from commits carries a table version.
     if log is None:
         return -1
-    files = pa.table(log.get_add_actions(flatten=True))
+    files = log.get_add_actions(flatten=True)
     if "max.table_version" not in files.column_names:
         return -1
-    newest = pc.max(files.filter(pc.equal(files["partition.dataset"], dataset))["max.table_version"]).as_py()
-    # A pointer's first version is a publication: 0 is one like any other.
-    return -1 if newest is None else int(newest)
+    versions = [
+        file["max.table_version"]
+        for file in arrow.rows_of(files, ("partition.dataset", "max.table_version"))
+        if file["partition.dataset"] == dataset
+    ]
+    return max((version for version in versions if version is not None), default=-1)
 
 
-def _rows(log: DeltaTable, dataset: str, *, since: str | None, until: str | None) -> pa.Table:
-    wanted = pc.field("dataset") == dataset
+def _rows(
+    log: DeltaTable, dataset: str, kinds: Sequence[str], *, since: str | None = None, until: str | None = None
+) -> list[dict[str, Any]]:
+    wanted = [f"dataset = {arrow.text(dataset)}", f"kind IN ({', '.join(map(arrow.text, kinds))})"]
     if since is not None:
-        wanted &= pc.field("partition") >= since
+        wanted.append(f"partition >= {arrow.text(since)}")
     if until is not None:
-        wanted &= pc.field("partition") < until
-    return log.to_pyarrow_dataset(file_pruning_predicate=[("dataset", "=", dataset)]).to_table(filter=wanted)
+        wanted.append(f"partition < {arrow.text(until)}")
+    with store_faults(EVENTS):
+        return arrow.select(log, f"SELECT {', '.join(_READ)} FROM t WHERE {' AND '.join(wanted)}")
 
 
 def _publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:

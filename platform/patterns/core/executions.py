@@ -7,13 +7,19 @@ disagree with the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from patterns.core.commit import Entry
+from patterns.core.contract import Contract
+from patterns.core.errors import PlatformError
 
 EMPTY = -1
 """The version before there was any row: what a restoration to nothing goes back to."""
+
+
+class ReplayTooLong(PlatformError):
+    """More executions of a dataset would follow from one that runs again than its contract allows; none was touched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,3 +77,35 @@ def state(marks: Iterable[Entry]) -> dict[str, Executed]:
         execution: Executed(execution=execution, version=version, applied=version in there)
         for execution, version in sorted(newest.items())
     }
+
+
+def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
+    """Give what has to be executed, in order: what is asked for, and what the table has, or had, later than that.
+
+    Args:
+        contract: Of a table that is executed by period.
+        marks: Its executions and restorations.
+        asked: Executions somebody asks for.
+
+    Returns:
+        These and every later execution; executions that a restoration took from the table are among those asked for.
+
+    Raises:
+        ReplayTooLong: More later executions than the contract's limit would follow.
+    """
+    wanted = {*asked, *undone(marks)}
+    follow = sorted(key for key in state(marks) if wanted and key > min(wanted) and key not in wanted)
+    if contract.replay_limit is not None and len(follow) > contract.replay_limit:
+        first = min(wanted)
+        raise ReplayTooLong(
+            what=f"{len(follow)} later executions would run again after {first}, the limit is {contract.replay_limit}",
+            where=contract.dataset,
+            next_step="nothing of it runs until somebody names them, too: "
+            f"blogdata plan --replay {contract.dataset} --partitions {first}..{follow[-1]}",
+        )
+    return sorted({*wanted, *follow})
+
+
+def undone(marks: Sequence[Entry]) -> list[str]:
+    """Give the executions that a restoration has taken from the table, and that have to be merged again, in order."""
+    return [line.execution for line in state(marks).values() if not line.applied]

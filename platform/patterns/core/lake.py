@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
 
-from patterns.core import companions, members
+from patterns.core import arrow, companions, members
 from patterns.core.errors import PlatformError
 from patterns.core.members import Member, MemberRemoved
 from patterns.core.store_faults import log_damaged, store_faults
@@ -234,7 +234,7 @@ class Lake:
             table.deletion_vectors()
         except DeltaError:
             return False
-        paths = [str(action["path"]) for action in pa.table(table.get_add_actions(flatten=True)).to_pylist()]
+        paths = [str(path) for path in table.get_add_actions(flatten=True).column("path").to_pylist()]
         store = self._store(self.path(dataset))
         found = store.get_file_info(paths) if paths else []
         return all(info.type != FileType.NotFound for info in found)
@@ -347,10 +347,10 @@ def _counted(table: DeltaTable, column: str | None) -> list[tuple[str, int]]:
     if marks_rows(table):
         # The log says how many rows the files have, and not how many of them are marked as removed.
         by = "''" if column is None else f'"{column}"'
-        query = f"SELECT {by} AS key, count(*) AS rows FROM part GROUP BY 1"
-        found = pa.table(QueryBuilder().register("part", table).execute(query).read_all()).to_pylist()
+        found = arrow.select(table, f"SELECT {by} AS key, count(*) AS rows FROM t GROUP BY 1")
         return [(str(row["key"]), int(row["rows"])) for row in found]
-    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    key = [] if column is None else [f"partition.{column}"]
+    actions = arrow.rows_of(table.get_add_actions(flatten=True), ["num_records", *key])
     return [
         ("" if column is None else str(action[f"partition.{column}"]), int(action["num_records"])) for action in actions
     ]

@@ -22,6 +22,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from patterns.core import arrow
+from patterns.core.data_files import ZSTD
 from patterns.core.errors import PlatformError
 from patterns.core.store_faults import store_faults
 
@@ -174,7 +176,7 @@ def members_of(table: DeltaTable) -> Members:
         DataFileDamaged: Its file is gone or cut off.
     """
     with store_faults(table.table_uri):
-        rows = table.to_pyarrow_table().to_pylist()
+        rows = arrow.select(table, "SELECT * FROM t")
     found = [
         Member(
             name=row["member"],
@@ -320,6 +322,7 @@ def commit(
                 configuration=_REMEMBERED,
                 storage_options=options,
                 commit_properties=properties,
+                writer_properties=ZSTD,
             )
         else:
             table = DeltaTable(path, version=base.version, storage_options=options)
@@ -329,6 +332,7 @@ def commit(
                 mode="overwrite",
                 schema_mode=None if is_pointer(table) else "overwrite",
                 commit_properties=properties,
+                writer_properties=ZSTD,
             )
     except (CommitFailedError, DeltaError) as error:
         if isinstance(error, CommitFailedError) or "already exists" in str(error):

@@ -2,12 +2,14 @@
 
 Problem: a day computed from 23 hours looks like a day with fewer visitors.
 
-How it works: :func:`completeness` compares the partitions a period needs with those that are published. Automation
+How it works: :func:`completeness` compares the partitions a period needs with those that are there. Automation
 runs a period only when nothing is missing (Dagster's eager condition waits for missing inputs); whoever computes it
-before that, because the log of today ends at noon, gets the figures with the number of hours in them on every row and a
-warning on the check `complete`; when the rest comes, the period is behind its inputs and runs again.
+before that, because the log of today ends at noon, gets the figures with the number of hours in them on every row. When
+the rest comes, the period is behind its inputs and runs again; one that has ended without it is named by the check
+`complete`, whatever is published after it.
 
-The trap: an hour without a visit is there and empty, an hour that never landed is missing. Only the first counts.
+The trap: an hour without a visit is there and empty, an hour that never landed is missing, even if late rows of it
+came with another hour. Only the first counts.
 
 When not to use it: when the report must leave at a deadline with whatever is there (Unaligned Fan-In).
 

@@ -2,8 +2,8 @@
 
 Problem: producers send what they like, consumers want it computed and typed, and somebody will need what was
 sent.
-How it works: a record is an envelope with two parts, raw and computed, in one of the four layouts of the
-book's figure 5-4; :func:`raw_of` gives the raw part back from any of them, value for value.
+How it works: :func:`wrap` makes a record an envelope with two parts, raw and computed, in one of the four layouts
+of the book's figure 5-4. Raw values go into any of them as they are.
 The trap: attributes of one thing now live in two places, and in the FLAT layout nothing but the name tells
 which is which; a computed column with the name of a raw one is refused, as it would replace it. Rows get
 larger; columnar files read only the columns asked for. Two tables can come apart: SEPARATE needs a key that
@@ -50,14 +50,10 @@ class Wrapped:
     """Wrapped rows.
 
     Args:
-        layout: How they are laid out.
-        raw_columns: Names of the raw columns, in order.
         rows: One row per input row.
         computed: The second table of SEPARATE; None in the other layouts.
     """
 
-    layout: Layout
-    raw_columns: tuple[str, ...]
     rows: DataFrame
     computed: DataFrame | None = None
 
@@ -84,25 +80,12 @@ def wrap(
     _require(computed, layout, raw, key)
     values = [column.alias(name) for name, column in computed.items()]
     if layout is Layout.SEPARATE:
-        return Wrapped(layout=layout, raw_columns=raw, rows=frame, computed=frame.select(*key, *values))
+        return Wrapped(rows=frame, computed=frame.select(*key, *values))
     if layout is Layout.COMPUTED_NESTED:
-        rows = frame.select(*raw, F.struct(*values).alias(COMPUTED))
-    elif layout is Layout.RAW_NESTED:
-        rows = frame.select(*values, F.struct(*raw).alias(RAW))
-    else:
-        rows = frame.select(*raw, *values)
-    return Wrapped(layout=layout, raw_columns=raw, rows=rows)
-
-
-def raw_of(wrapped: Wrapped) -> DataFrame:
-    """Give the rows as they were received.
-
-    Args:
-        wrapped: What :func:`wrap` gave, or the same read back from tables.
-    """
-    if wrapped.layout is Layout.RAW_NESTED:
-        return wrapped.rows.select(*[F.col(RAW)[name].alias(name) for name in wrapped.raw_columns])
-    return wrapped.rows.select(*wrapped.raw_columns)
+        return Wrapped(rows=frame.select(*raw, F.struct(*values).alias(COMPUTED)))
+    if layout is Layout.RAW_NESTED:
+        return Wrapped(rows=frame.select(*values, F.struct(*raw).alias(RAW)))
+    return Wrapped(rows=frame.select(*raw, *values))
 
 
 def _require(computed: Mapping[str, Column], layout: Layout, raw: Sequence[str], key: Sequence[str]) -> None:

@@ -44,6 +44,8 @@ OFFSETS_DDL = (
 """The columns of :data:`STREAM_OFFSETS`: one row per batch that Spark still remembers, and source."""
 _SPEC = "stream.json"
 _QUERY = "query"
+_SOURCE = 0
+"""Number of the source of files among those of a stream: its only one."""
 _NUMBERED = re.compile(r"v([1-9][0-9]*)")
 
 
@@ -169,40 +171,39 @@ class Checkpoint:
             )
         return found
 
-    def files(self, batch: int, source: int = 0) -> tuple[str, ...]:
-        """Give the paths of the files a batch is made of, by the source's own log.
+    def files(self, batch: int) -> tuple[str, ...]:
+        """Give the paths of the files a batch is made of, by the own log of the stream's source.
 
         Args:
             batch: Its number; Spark still remembers it.
-            source: Which source, which is one of files.
 
         Raises:
             CheckpointDamaged: The batch is not there, or a file is not what Spark wrote.
         """
-        ends = {planned.number: _log_offset(planned.positions[source]) for planned in self.batches()}
+        ends = {planned.number: _log_offset(planned.positions[_SOURCE]) for planned in self.batches()}
         if batch not in ends:
             raise damaged(self._notes("offsets", str(batch)), "is not there")
         after = ends.get(batch - 1, -1)
-        taken = {entry["path"]: entry["batchId"] for entry in self._source_log(source)}
+        taken = {entry["path"]: entry["batchId"] for entry in self._source_log(_SOURCE)}
         return tuple(sorted(_path(address) for address, at in taken.items() if after < at <= ends[batch]))
 
-    def every_file(self, source: int = 0) -> frozenset[str]:
-        """Give the paths of all files that a source has ever put into a batch.
+    def every_file(self) -> frozenset[str]:
+        """Give the paths of all files that the stream's source has ever put into a batch.
 
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
         """
-        return frozenset(_path(entry["path"]) for entry in self._source_log(source))
+        return frozenset(_path(entry["path"]) for entry in self._source_log(_SOURCE))
 
-    def unfinished(self, source: int = 0) -> tuple[str, ...]:
-        """Give the paths of the files that a source has put into a batch which is not done, or is not even planned.
+    def unfinished(self) -> tuple[str, ...]:
+        """Give the paths of the files that the source has put into a batch which is not done, or not even planned.
 
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
         """
         # A source notes its files before the batch is planned: whoever dies in between leaves files of no batch.
-        done = max((_log_offset(batch.positions[source]) for batch in self.batches() if batch.committed), default=-1)
-        return tuple(sorted(_path(entry["path"]) for entry in self._source_log(source) if entry["batchId"] > done))
+        done = max((_log_offset(batch.positions[_SOURCE]) for batch in self.batches() if batch.committed), default=-1)
+        return tuple(sorted(_path(entry["path"]) for entry in self._source_log(_SOURCE) if entry["batchId"] > done))
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Give the rows of :data:`STREAM_OFFSETS` of this checkpoint, in the order of :data:`OFFSETS_DDL`.

@@ -14,14 +14,15 @@ Source: "Data Engineering Design Patterns", ch. 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from patterns.core.errors import ConfigurationError, PlatformError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 LEAST_ROWS = 100
 """Of fewer rows a share says nothing: one bad line in a quiet hour is no reason to stop. Quiet partitions are judged
@@ -58,7 +59,13 @@ class Tolerance:
     over_rows: int
 
     def exceeded(
-        self, batches: Iterable[tuple[int, int]], *, dataset: str, part: str, then: str
+        self,
+        batches: Iterable[tuple[int, int]],
+        *,
+        dataset: str,
+        part: str,
+        rows_of: Callable[[int], str],
+        then: str,
     ) -> TooManyDeadLetters | None:
         """Say whether the newest rows of a stream have too many rejected ones among them to go on.
 
@@ -66,13 +73,14 @@ class Tolerance:
             batches: Rejected rows and all rows of each batch, the newest first; no more are taken than are needed.
             dataset: Where the rows are kept with their `reasons`, for the message.
             part: Which rows of it are judged, for the message.
+            rows_of: Returns the SQL condition on `dataset` that selects the rejected rows of so many newest batches.
             then: What makes it go on, for the message.
 
         Returns:
             The error to raise when the rows have been kept, or None.
         """
         rejected_rows = rows = 0
-        for rejected, of in batches:
+        for taken, (rejected, of) in enumerate(batches, start=1):
             rejected_rows, rows = rejected_rows + rejected, rows + of
             if rows >= self.over_rows:
                 return exceeds(
@@ -81,6 +89,7 @@ class Tolerance:
                     max_share=self.max_share,
                     dataset=dataset,
                     part=part,
+                    selection=rows_of(taken),
                     then=then,
                 )
         return None
@@ -95,6 +104,9 @@ def reasons(rules: Sequence[Rule]) -> Column:
     Raises:
         ConfigurationError: Two rules bear one name.
     """
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
     names = [rule.name for rule in rules]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -124,7 +136,7 @@ def unreadable(name: str, *, source: Column, result: Column) -> Rule:
 
 
 def exceeds(
-    *, rejected_rows: int, rows: int, max_share: float, dataset: str, part: str, then: str
+    *, rejected_rows: int, rows: int, max_share: float, dataset: str, part: str, selection: str, then: str
 ) -> TooManyDeadLetters | None:
     """Say whether the rejected rows are too many to go on.
 
@@ -134,6 +146,7 @@ def exceeds(
         max_share: Largest share (0 to 1) that is still accepted.
         dataset: Where the rejected rows are kept with their `reasons`, for the message.
         part: Which partition or which rows of it, for the message.
+        selection: SQL condition on `dataset` that selects the rejected rows, for the message.
         then: What makes it go on, for the message.
 
     Returns:
@@ -154,13 +167,22 @@ def exceeds(
     return TooManyDeadLetters(
         what=f"{rejected_rows} of {rows} rows ({rejected_rows / rows:.1%}) are rejected, {max_share:.1%} is accepted",
         where=where,
-        next_step=f'they are kept; why they are rejected: blogdata sql "SELECT reasons, count(*) FROM {dataset} '
-        f'GROUP BY reasons"; mend the producer, then {then}',
+        next_step=f"they are kept; why they are rejected: {query(dataset, selection)}; mend the producer, then {then}",
     )
 
 
+def query(dataset: str, selection: str) -> str:
+    """Write the command that counts rejected rows by their reasons, to be pasted into a shell.
+
+    Args:
+        dataset: Where the rows are kept with their `reasons`.
+        selection: SQL condition that selects them; without double quotes.
+    """
+    return f'blogdata sql "SELECT reasons, count(*) FROM {dataset} WHERE {selection} GROUP BY reasons"'
+
+
 def too_many(
-    partition: str, letters: Mapping[str, tuple[int, int]], *, max_share: float, dataset: str, then: str
+    partition: str, letters: Mapping[str, tuple[int, int]], *, max_share: float, dataset: str, column: str, then: str
 ) -> TooManyDeadLetters | None:
     """Say whether a partition has too many rejected rows for anything to be made of it.
 
@@ -168,18 +190,22 @@ def too_many(
         partition: Which.
         letters: Rejected rows and all rows of it, and of those before it.
         max_share: Largest share (0 to 1) that is still accepted.
-        dataset: Where the rejected rows are kept with their `reasons`, for the message.
+        dataset: Where the rejected rows are kept with their `reasons`, and nothing else, for the message.
+        column: Partition column of `dataset`, for the message.
         then: What makes it go on, for the message.
 
     Returns:
         The error to raise, or None; one that has few rows is at fault with quiet ones before it, and never for them.
     """
     rejected_rows = rows = 0
-    for one in sorted((key for key in letters if key <= partition), reverse=True):
+    judged: list[str] = []
+    seen = sorted((key for key in letters if key <= partition), reverse=True)
+    for one in seen:
         rejected, of = letters[one]
         if one == partition and rejected <= max_share * of:
             return None
         if one == partition or of < LEAST_ROWS:
+            judged.append(one)
             rejected_rows, rows = rejected_rows + rejected, rows + of
             if rows >= LEAST_ROWS:
                 return exceeds(
@@ -188,6 +214,16 @@ def too_many(
                     max_share=max_share,
                     dataset=dataset,
                     part=partition if one == partition else f"{one}..{partition}",
+                    selection=_selection(column, judged, gapless=judged == seen[: len(judged)]),
                     then=then,
                 )
     return None
+
+
+def _selection(column: str, judged: Sequence[str], *, gapless: bool) -> str:
+    """Write the SQL condition that selects some partitions, the newest first."""
+    if len(judged) == 1:
+        return f"{column} = '{judged[0]}'"
+    if gapless:
+        return f"{column} BETWEEN '{judged[-1]}' AND '{judged[0]}'"
+    return f"{column} IN ({', '.join(repr(key) for key in reversed(judged))})"

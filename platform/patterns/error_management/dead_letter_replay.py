@@ -21,7 +21,8 @@ from pathlib import Path
 
 from patterns.core.errors import PlatformError
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
-from patterns.ingestion.readiness_marker import FLAG, mark
+from patterns.ingestion.landed_links import require_within
+from patterns.ingestion.readiness_marker import FLAG, Convention, mark
 from patterns.ingestion.whole_files import write_whole
 
 Position = tuple[str, int]
@@ -143,6 +144,7 @@ def land(
     landing: Path,
     *,
     awaited: Callable[[], Collection[str]] = tuple,
+    convention: Convention = "flag",
 ) -> Replay:
     """Land corrections in the hours of their dead letters, unless one of them is refused.
 
@@ -154,6 +156,7 @@ def land(
         landing: The landing zone.
         awaited: Gives the paths of the files that a stream has planned a batch with and not done it; asked only when a
             file would be replaced.
+        convention: What makes an hour complete; one with corrections has a flag in any case.
 
     Returns:
         What was landed; the same corrections again land the same files.
@@ -162,16 +165,20 @@ def land(
         ReplayRefused: A position is not that of a dead letter.
         HourIncomplete: The file of a dead letter is not there any more, or its hour is not flagged as complete.
         CorrectionAwaited: A file that would be replaced is awaited.
+        LinkRefused: The hour lies behind a link that leads out of the landing zone.
     """
     corrections = _last_ones(corrections)
-    unknown = sorted({correction.position for correction in corrections} - set(dead))
+    there = set(dead)
+    unknown = sorted((one for one in corrections if one.position not in there), key=lambda one: one.position)
     if unknown:
+        hour = f"arrival_hour = '{unknown[0].arrival_hour}'"
+        query = f"SELECT source_file, source_offset, reasons FROM bronze.dead_letters WHERE {hour}"
         raise ReplayRefused(
-            what=f"{len(unknown)} position(s) are not those of dead letters, the first is {unknown[0]}",
+            what=f"{len(unknown)} position(s) are not those of dead letters, the first is {unknown[0].position}",
             where="bronze.dead_letters",
-            next_step="list them: blogdata sql 'SELECT source_file, source_offset, reasons FROM bronze.dead_letters'",
+            next_step=f'list those of its hour: blogdata sql "{query}"',
         )
-    _require_hours(corrections, landing)
+    _require_hours(corrections, landing, convention)
     contents = {_place(correction): correction.payload.encode() + b"\n" for correction in corrections}
     # A file that is written anew has another time, and its hour would be published again for nothing.
     changed = {
@@ -183,7 +190,7 @@ def land(
     for place, content in changed.items():
         _write(landing / place, content)
     for folder in sorted({(landing / place).parent for place in contents}):
-        flagged = (folder / FLAG).stat().st_mtime_ns
+        flagged = (folder / FLAG).stat().st_mtime_ns if (folder / FLAG).exists() else 0
         # Also those of an earlier replay that was cut off before it came to the flag.
         if any(
             (landing / place).stat().st_mtime_ns > flagged for place in contents if (landing / place).parent == folder
@@ -210,8 +217,9 @@ def _require_unawaited(files: Iterable[Path], awaited: Callable[[], Collection[s
         )
 
 
-def _require_hours(corrections: Iterable[Correction], landing: Path) -> None:
+def _require_hours(corrections: Iterable[Correction], landing: Path, convention: Convention) -> None:
     files = sorted({correction.source_file for correction in corrections})
+    require_within([landing / file for file in files], landing)
     gone = [file for file in files if not (landing / file).is_file()]
     if gone:
         raise HourIncomplete(
@@ -221,7 +229,8 @@ def _require_hours(corrections: Iterable[Correction], landing: Path) -> None:
             "and would consist of the corrections alone",
         )
     unflagged = [file for file in files if not (landing / file).with_name(FLAG).is_file()]
-    if unflagged:
+    # Without flags it is enough that the hour has been published: there would be no dead letters of it otherwise.
+    if unflagged and convention == "flag":
         raise HourIncomplete(
             what=f"the hour of {unflagged[0]} has no {FLAG}",
             where=str(landing),

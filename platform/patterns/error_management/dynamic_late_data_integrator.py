@@ -25,7 +25,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from patterns.core.claims import Claim
 from patterns.core.commit import Entry
 
 Arrivals = Mapping[str, Entry]
@@ -59,7 +58,6 @@ class PartitionState:
         processed: Version of the receiving dataset it was computed from; None before the first time.
         rows: Rows it has there now.
         processed_rows: Rows it was computed from.
-        claimed_by: Who is computing it now.
     """
 
     partition: str
@@ -67,7 +65,6 @@ class PartitionState:
     processed: int | None
     rows: int
     processed_rows: int
-    claimed_by: str | None = None
 
     @property
     def behind(self) -> bool:
@@ -76,12 +73,7 @@ class PartitionState:
 
 
 def state(
-    arrivals: Arrivals,
-    integrated: Mapping[str, Entry],
-    *,
-    source: str,
-    breakdown: str,
-    claims: Mapping[str, Claim] | None = None,
+    arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str
 ) -> dict[str, PartitionState]:
     """Derive the state table.
 
@@ -90,7 +82,6 @@ def state(
         integrated: Event partition to its newest publication.
         source: Name of the receiving dataset.
         breakdown: Name of its breakdown whose first column is the event partition.
-        claims: Event partition to the claim on it.
 
     Returns:
         Event partition to its line, in order. An arrival partition that came without a row counts as its own event
@@ -103,7 +94,6 @@ def state(
             if key[0] is not None:
                 updated[key[0]] = max(updated[key[0]], entry.version)
     rows = rows_by_event_partition(arrivals, breakdown)
-    held = claims or {}
     return {
         key: PartitionState(
             partition=key,
@@ -111,7 +101,6 @@ def state(
             processed=integrated[key].inputs[source] if key in integrated else None,
             rows=rows.get(key, 0),
             processed_rows=integrated[key].rows_in if key in integrated else 0,
-            claimed_by=held[key].owner if key in held else None,
         )
         for key in sorted({*updated, *integrated})
     }

@@ -4,7 +4,8 @@ Problem: a job that keeps 5 % of its rows looks like one that keeps 95 %; the en
 one step and its plan counts them together.
 How it works: the filters become one CASE that names the first filter that removes a row (:func:`first_match`). The
 rows are counted by that name in the pass that writes them, as any measure of a dataset is, and left out by whoever
-reads it. No accumulator, which retried tasks would count twice, and no Python worker.
+reads it. No accumulator, which retried tasks would count twice, and no Python worker. The dataset's check `filters`
+compares each share with those of the partitions before.
 The trap: a condition that is null removes nothing under CASE, but would remove the row under `WHERE NOT`.
 Here only true removes.
 When not to use it: for rows that are *wrong*; those are dead letters and keep all their reasons.
@@ -13,15 +14,18 @@ Source: "Data Engineering Design Patterns", ch. 3.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
+from patterns.core.commit import Entry
 from patterns.core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+REASON = "filtered."
+"""What the name of a filter follows in the reasons of an account."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,25 +41,6 @@ class Filter:
     removes: Column
 
 
-@dataclass(frozen=True, kw_only=True)
-class JumpReading:
-    """How a share compares with its own past.
-
-    Args:
-        name: The filter.
-        share: Share of rows removed now, 0 to 1.
-        expected: Mean of the past shares, or None without a past.
-        deviations: Distance from the mean in standard deviations; None without enough past.
-        jumped: True when the distance is beyond the bound.
-    """
-
-    name: str
-    share: float
-    expected: float | None
-    deviations: float | None
-    jumped: bool
-
-
 def first_match(filters: Sequence[Filter]) -> Column:
     """Build the name of the first filter that removes the row, null when none does.
 
@@ -65,6 +50,8 @@ def first_match(filters: Sequence[Filter]) -> Column:
     Raises:
         ConfigurationError: No filter, or two of one name.
     """
+    from pyspark.sql import functions as F
+
     names = [one.name for one in filters]
     if not names or len(set(names)) < len(names):
         raise ConfigurationError(
@@ -78,41 +65,20 @@ def first_match(filters: Sequence[Filter]) -> Column:
     return chain
 
 
-def jump(
-    history: Sequence[Mapping[str, float]],
-    now: Mapping[str, float],
-    *,
-    bound: float = 4.0,
-    floor: float = 0.01,
-) -> list[JumpReading]:
-    """Compare the shares removed now with the shares of past runs.
+def shares(entries: Mapping[str, Entry]) -> dict[str, float]:
+    """Give the share of the rows above that each filter removed.
 
     Args:
-        history: Shares by filter of comparable past runs, any order; fewer than 3 give no judgement.
-        now: Shares by filter of this run, 0 to 1.
-        bound: Standard deviations from the mean that make a jump.
-        floor: Smallest standard deviation taken, so that a steady past does not make every change a jump.
+        entries: Ledger lines by partition.
 
     Returns:
-        One reading per filter of this run or of a past one, by name. A filter absent from a run had share 0 there.
+        Filter to share, 0 to 1; empty when there were no rows.
     """
-    readings = []
-    for name in sorted({*now, *(name for shares in history for name in shares)}):
-        share = now.get(name, 0.0)
-        past = [shares.get(name, 0.0) for shares in history]
-        expected = fmean(past) if past else None
-        deviations = None
-        if expected is not None and len(past) >= 3:
-            # Written out: that of the library is exact, and takes a hundred times as long.
-            deviation = math.sqrt(math.fsum((one - expected) ** 2 for one in past) / (len(past) - 1))
-            deviations = (share - expected) / max(deviation, floor)
-        readings.append(
-            JumpReading(
-                name=name,
-                share=share,
-                expected=expected,
-                deviations=deviations,
-                jumped=deviations is not None and not math.fabs(deviations) <= bound,
-            )
-        )
-    return readings
+    rows = sum(entry.rows_in for entry in entries.values())
+    removed: dict[str, int] = {}
+    for entry in entries.values():
+        for reason, count in entry.reasons.items():
+            if reason.startswith(REASON):
+                name = reason.removeprefix(REASON)
+                removed[name] = removed.get(name, 0) + count
+    return {name: count / rows for name, count in sorted(removed.items())} if rows else {}

@@ -23,14 +23,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from enum import Enum
-from typing import Any
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any
 
 from patterns.core.commit import Commit
 from patterns.core.errors import ConfigurationError
 from patterns.core.partitions import Grain, start_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 MOST = 0.5
 JUDGED_ROWS = 1000
@@ -232,6 +232,8 @@ def late(
     Returns:
         The late rows with watermark TIMESTAMP and lateness_seconds DOUBLE (how far behind it).
     """
+    from pyspark.sql import functions as F
+
     known = sorted((key, mark) for key, mark in marks.items() if mark is not None)
     table = frame.sparkSession.createDataFrame(known, "_partition string, watermark timestamp")
     time, mark = F.col(event_time), F.col("watermark")
@@ -258,6 +260,8 @@ def believable(
         grain: Length of a partition.
         tolerance: How far after the partition's end, and after that moment, a time is still believed.
     """
+    from pyspark.sql import functions as F
+
     start = F.unix_micros(F.concat(partition, F.lit(_START[grain])).cast("timestamp"))
     latest = F.least(start + F.lit(_micros(grain.length)), F.unix_micros(F.lit(taken_in)))
     return F.unix_micros(time) <= latest + F.lit(_micros(tolerance))
@@ -283,6 +287,8 @@ def readings_of(
     Returns:
         Source and time, for :meth:`StreamProgress.advance`; None for a source without a believable row.
     """
+    from pyspark.sql import functions as F
+
     time = F.col(event_time)
     greatest = F.max(F.when(believable(time, F.col(partition), taken_in=taken_in), F.unix_micros(time)))
     found = frame.groupBy(source.alias("source")).agg(greatest.alias("micros")).collect()
@@ -291,6 +297,8 @@ def readings_of(
 
 def is_late(time: Column, watermark: datetime | None) -> Column:
     """Tell whether a row is behind the watermark; nothing is while there is none."""
+    from pyspark.sql import functions as F
+
     return F.lit(False) if watermark is None else F.coalesce(time < F.lit(watermark), F.lit(False))
 
 

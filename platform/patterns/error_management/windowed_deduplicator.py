@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from patterns.core.errors import PlatformError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 
 class MissingKeyColumn(PlatformError):
@@ -46,6 +47,9 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     Raises:
         MissingKeyColumn: A column of the key or order is not in the frame.
     """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
     _require(frame, [*key, *order])
     together = Window.partitionBy(*key)
     in_order = together.orderBy(*order)
@@ -74,6 +78,9 @@ def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     Raises:
         MissingKeyColumn: A column of the key or order is not in the frame.
     """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
     _require(frame, [*key, *order])
     in_order = Window.partitionBy(*key).orderBy(*order)
     judged = frame.withColumn("_winner", F.first(payload).over(in_order))
@@ -107,6 +114,9 @@ def first_come(
     Raises:
         MissingKeyColumn: A column of the key or order is not in the frame.
     """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
     _require(batch, [*key, *order])
     _require(published, key)
     known = published.select(*key, payload.alias("_payload"), F.lit(True).alias("_known"))

@@ -186,7 +186,7 @@ def _refuse_frozen(seen: Members, keys: Sequence[str], dataset: str) -> None:
     frozen = [(key, name) for key, name in found if key in keys]
     if frozen:
         key, name = frozen[0]
-        raise FrozenPeriod(
+        fault = FrozenPeriod(
             what=f"{key} is frozen, it is part of the immutable member {name}"
             + (f"; and so are {len(frozen) - 1} more" if len(frozen) > 1 else ""),
             where=dataset,
@@ -194,6 +194,8 @@ def _refuse_frozen(seen: Members, keys: Sequence[str], dataset: str) -> None:
             f"--from {key} --to <end> --select {dataset} --accept {FROZEN} (in the UI: the run's tag "
             f"blogdata/accept={FROZEN})",
         )
+        fault.partitions = frozenset(key for key, _ in frozen)
+        raise fault
 
 
 def _split(frame: DataFrame, column: str, keys: Sequence[str]) -> list[DataFrame]:

@@ -28,9 +28,6 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, Window
-from pyspark.sql import functions as F
-
 from patterns.core.commit import Commit
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
@@ -40,7 +37,7 @@ from patterns.quality.changes import Rewrite, Upsert
 from patterns.quality.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 DELETED = "is_deleted"
 """Column of the changes that marks a row as removed."""
@@ -111,6 +108,9 @@ def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
     Returns:
         The same changes. What a key with a null in it stands for is for the audits to say.
     """
+    from pyspark.sql import Column, Window
+    from pyspark.sql import functions as F
+
     several = F.count(F.lit(1)).over(Window.partitionBy(*contract.key)) > 1
     known = reduce(Column.__and__, [F.col(name).isNotNull() for name in contract.key])
     refusal = F.raise_error(F.lit(f"[{AMBIGUOUS_CHANGE}] several changes have the key of one row")).cast("boolean")
@@ -128,6 +128,8 @@ def all_marked(changes: DataFrame, deleted: str) -> DataFrame:
     Returns:
         The same changes.
     """
+    from pyspark.sql import functions as F
+
     refusal = F.raise_error(F.lit(f"[{UNMARKED_CHANGE}] a change is not marked")).cast("boolean")
     return changes.where(F.when(F.col(deleted).isNull(), refusal).otherwise(F.lit(True)))
 
@@ -144,6 +146,9 @@ def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, del
     Returns:
         New rows, rows that differ from those of their key, and removals of rows that are there.
     """
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
     there = F.col("t._there").isNotNull()
     values = [column.name for column in contract.columns if column.name not in contract.key]
     differs = reduce(
@@ -156,24 +161,25 @@ def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, del
     return joined.where(wanted).select("s.*")
 
 
-def removed(delivered: DataFrame, current: DataFrame, contract: Contract, *, deleted: str = DELETED) -> DataFrame:
+def removed(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Give the removals that a full delivery implies: the rows of the table it does not have any more.
 
     Args:
         delivered: All rows there are now, with the contract's columns.
         current: The table.
         contract: Of the table.
-        deleted: Name of the added mark.
 
     Returns:
-        The delivered rows, not marked, and the rows that are gone, marked.
+        The delivered rows, not marked, and the rows that are gone, marked, by :data:`DELETED`.
     """
+    from pyspark.sql import functions as F
+
     gone = current.join(delivered, on=list(contract.key), how="left_anti")
     columns = [column.name for column in contract.columns]
     return (
         delivered.select(*columns)
-        .withColumn(deleted, F.lit(False))
-        .unionByName(gone.select(*columns).withColumn(deleted, F.lit(True)))
+        .withColumn(DELETED, F.lit(False))
+        .unionByName(gone.select(*columns).withColumn(DELETED, F.lit(True)))
     )
 
 
@@ -189,6 +195,8 @@ def applied(changes: DataFrame, current: DataFrame, contract: Contract, *, delet
     Returns:
         All rows of the table.
     """
+    from pyspark.sql import functions as F
+
     columns = [column.name for column in contract.columns]
     alive: Column = F.lit(True) if deleted is None else ~F.col(deleted)
     arrived = changes.where(alive).select(*columns)
@@ -207,4 +215,7 @@ def _made(spark: SparkSession, target: Target) -> int:
 
 
 def _same(contract: Contract) -> Column:
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
     return reduce(Column.__and__, [F.col(f"t.{name}") == F.col(f"s.{name}") for name in contract.key])

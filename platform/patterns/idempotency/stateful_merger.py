@@ -8,11 +8,11 @@ execution time -> table version, the pattern's state table, is derived from thes
 (:mod:`patterns.core.executions`). An execution that comes after all that the table consists of is merged, no more. Any
 other one begins by a restoration to the version before the first merge that must not be seen: its own earlier one, or
 that of the next later execution. It is a commit of its own, audited: the table must have the rows again that it had.
-Then the execution is merged, and after it the later ones, in their order (:func:`due`); a crash at any moment leaves
-them known as not contained, and the next run goes on. A merge that fails for good, by its audit, a constraint, a lost
-file of its input or something that nobody foresaw, is not the end of what was there: the table is taken back to what it
-was before the restoration, whichever attempt, run or earlier day has made that one; what was merged since is known as
-not contained.
+Then the execution is merged, and after it the later ones, in their order (`executions.due`); a crash at any moment
+leaves them known as not contained, and the next run goes on. A merge that fails for good, by its audit, a constraint, a
+lost file of its input or something that nobody foresaw, is not the end of what was there: the table is taken back to
+what it was before the restoration, whichever attempt, run or earlier day has made that one; what was merged since is
+known as not contained.
 
 The trap: to restore the version that the previous execution has made. What was done in between, a compaction for
 instance, is lost then; the version to restore is that of the execution's own merge, less one. And a
@@ -27,19 +27,17 @@ Source: Data Engineering Design Patterns, ch. 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-
-from pyspark.errors import PySparkException
 
 from patterns.core.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EventLog
-from patterns.core.executions import EMPTY, applied, history, state
+from patterns.core.executions import EMPTY, applied, history
 from patterns.core.lake import Lake
-from patterns.idempotency.merger import DELETED, merge
+from patterns.idempotency.merger import merge
 from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish, restate
 from patterns.quality.changes import Rewrite
@@ -53,42 +51,6 @@ class VersionVacuumed(PlatformError):
     """The version to restore has lost files, or its place in the log; nothing was touched."""
 
 
-class ReplayTooLong(PlatformError):
-    """More executions of a dataset would follow from one that runs again than its contract allows; none was touched."""
-
-
-def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
-    """Give what has to be executed, in order: what is asked for, and what the table has, or had, later than that.
-
-    Args:
-        contract: Of a table that is executed by period.
-        marks: Its executions and restorations.
-        asked: Executions somebody asks for.
-
-    Returns:
-        These and every later execution; executions that a restoration took from the table are among those asked for.
-
-    Raises:
-        ReplayTooLong: More later executions than the contract's limit would follow.
-    """
-    wanted = {*asked, *undone(marks)}
-    follow = sorted(key for key in state(marks) if wanted and key > min(wanted) and key not in wanted)
-    if contract.replay_limit is not None and len(follow) > contract.replay_limit:
-        first = min(wanted)
-        raise ReplayTooLong(
-            what=f"{len(follow)} later executions would run again after {first}, the limit is {contract.replay_limit}",
-            where=contract.dataset,
-            next_step="nothing of it runs until somebody names them, too: "
-            f"blogdata plan --replay {contract.dataset} --partitions {first}..{follow[-1]}",
-        )
-    return sorted({*wanted, *follow})
-
-
-def undone(marks: Sequence[Entry]) -> list[str]:
-    """Give the executions that a restoration has taken from the table, and that have to be merged again, in order."""
-    return [line.execution for line in state(marks).values() if not line.applied]
-
-
 def execute(
     spark: SparkSession,
     target: Target,
@@ -97,7 +59,6 @@ def execute(
     changes: Callable[[DataFrame], DataFrame],
     provenance: Provenance,
     *,
-    deleted: str | None = DELETED,
     lost: Callable[[Exception], bool] = lambda _: False,
 ) -> Commit:
     """Merge the changes of one execution into the table as the executions before it have left it.
@@ -109,12 +70,11 @@ def execute(
         period: Key of the execution's period.
         changes: From the table as it is before the execution to the changes, as for `merge`.
         provenance: Inputs and accounts; they are about the table as the execution leaves it.
-        deleted: As for `merge`.
         lost: Tells of an error without a type of ours whether the server went away, so that a retry can help.
 
     Returns:
         The commit of the merge; ``repeated`` when this run has made it before and the table still contains it.
-        Executions later than this one are not contained afterwards: :func:`due` tells them.
+        Executions later than this one are not contained afterwards: `executions.due` tells them.
 
     Raises:
         ConfigurationError: The contract says nothing of executions.
@@ -147,7 +107,7 @@ def execute(
         onto = _version_with(contained, target, events, period)
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))
-        return merge(changes(before), target, said, deleted=deleted, at=onto)
+        return merge(changes(before), target, said, at=onto)
     except Exception as error:
         passing = error.transient if isinstance(error, PlatformError) else lost(error)
         if not passing:
@@ -176,6 +136,8 @@ def _version_with(contained: Sequence[Entry], target: Target, events: EventLog, 
 
 def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[Entry], onto: int) -> Commit | None:
     """Take the table, if it is at that version, back to before the first execution that must not be in it."""
+    from pyspark.errors import PySparkException
+
     contract, lake = target.contract, target.lake
     kept = [entry for entry in there if entry.partition < period]
     version = there[len(kept)].version - 1 if kept else EMPTY

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import sql
 
-from patterns.core.contract import Contract
+from patterns.core.contract import Column, Contract
 from patterns.core.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: Delivery) -> 
 
     Raises:
         RowsRefused: The database refused a row, or has not as many as the ledger says; nothing was served.
-        SinkDrift: A table there has other columns than the contract.
+        SinkDrift: A table there has other columns than the contract, save ones it lacks and that may be null.
         Overtaken: Newer versions are served already; transient.
         psycopg.OperationalError: The database went away, has no room or is busy; a retry finds out whether the delivery
             was committed.
@@ -191,15 +191,28 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
         connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN table_id text").format(publications))
     for contract in contracts:
         there = _columns(connection, schema, contract.name)
+        absent = [column for column in contract.columns if column.name not in there]
         if not there:
             _create(connection, schema, contract)
-        elif there != {column.name for column in contract.columns}:
+        elif there - {column.name for column in contract.columns} or not all(column.nullable for column in absent):
             raise SinkDrift(
                 what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
                 where=f"{schema}.{contract.name}",
                 next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: all is then served anew",
             )
+        else:
+            _add(connection, schema, contract, absent)
         _enforce_key(connection, schema, contract)
+
+
+def _add(connection: psycopg.Connection, schema: str, contract: Contract, columns: Iterable[Column]) -> None:
+    """Add columns that the contract has got since the table was made; rows that are there have nothing in them."""
+    for column in columns:
+        connection.execute(
+            sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(
+                sql.Identifier(schema, contract.name), sql.Identifier(column.name), _TYPES[column.type]
+            )
+        )
 
 
 def _columns(connection: psycopg.Connection, schema: str, table: str) -> set[str]:
@@ -286,8 +299,13 @@ def _replace(connection: psycopg.Connection, schema: str, delivery: Delivery, pa
         cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(table, columns)) as copy,
     ):
         for batch in part.batches:
-            for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+            for row in zip(*(_values(batch, name) for name in names), strict=True):
                 copy.write_row([value.translate(_TEXT) if isinstance(value, str) else value for value in row])
+
+
+def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
+    # The dataset's table takes up a new column when it is published next: until then its rows have nothing in it.
+    return batch.column(name).to_pylist() if name in batch.schema.names else [None] * batch.num_rows
 
 
 def _audit(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:

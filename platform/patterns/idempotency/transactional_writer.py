@@ -87,7 +87,7 @@ def overwrite_together(
             raise ConfigurationError(
                 what=f"{contract.dataset} does not appear with {main.dataset}",
                 where=f"contract of {contract.dataset}",
-                next_step=f"declare appears_with='{main.dataset}' and the same partitioning",
+                next_step=f"declare write=AppearsWith(main='{main.dataset}') and the same partitioning",
             )
     commit = overwrite_partitions(frame, target, partitions, provenance, companions=companions)
     keys = sorted(set(partitions))

@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patterns.core.store_faults import landed_unreadable, landed_vanished
+from patterns.ingestion.landed_links import require_within
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 REPLAY_PREFIX = "replay-"
 """Files of corrected dead letters begin with this."""
+WITHIN = "within"
+"""Option of the engine's `lines` format: a file that a link leads to from out of this folder has no lines."""
 CHUNK = 1 << 20
 
 
@@ -67,12 +70,18 @@ def _measured(file: Path) -> LandedSize:
     return LandedSize(lines=lines + unfinished, bytes=total + unfinished)
 
 
-def measure_all(files: Sequence[Path]) -> list[LandedSize]:
+def measure_all(files: Sequence[Path], root: Path) -> list[LandedSize]:
     """Measure many files side by side.
 
+    Args:
+        files: The files.
+        root: The landing zone.
+
     Raises:
+        LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
         PlatformError: As `measure`.
     """
+    require_within(files, root)
     with ThreadPoolExecutor(max_workers=4) as pool:
         return list(pool.map(measure, files))
 
@@ -82,22 +91,27 @@ def read(spark: SparkSession, root: Path, files: Sequence[Path], *, engine: bool
 
     Args:
         spark: The session.
-        root: Folder the recorded file names are relative to.
+        root: The landing zone, which the recorded file names are relative to.
         files: The files; none gives an empty frame.
         engine: Use the engine's `lines` format; otherwise Spark's text source and a window per file.
 
     Returns:
         `raw` BINARY, `source_offset` BIGINT, `source_file` STRING.
+
+    Raises:
+        LinkRefused: A file lies behind a link that leads out of the landing zone.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     if not files:
         return spark.createDataFrame([], "raw BINARY, source_offset BIGINT, source_file STRING")
+    require_within(files, root)
     paths = [str(file) for file in files]
     source = relative_to(root)
     if engine:
-        return spark.read.format("lines").load(paths).select("raw", "source_offset", source.alias("source_file"))
+        lines = spark.read.format("lines").option(WITHIN, str(root)).load(paths)
+        return lines.select("raw", "source_offset", source.alias("source_file"))
     text = (
         spark.read.option("lineSep", "\n")
         .text(paths)

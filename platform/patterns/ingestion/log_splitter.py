@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,12 +20,14 @@ from typing import IO
 from patterns.core.errors import PlatformError
 from patterns.core.partitions import Grain, between, following, key_of
 from patterns.idempotency.keyed_idempotency import STAMP, stamp
+from patterns.ingestion.landed_links import StrayLink, leading_out, require_within, stray
 from patterns.ingestion.readiness_marker import FLAG, mark
 from patterns.ingestion.whole_files import BLOCK, content, hidden, same_bytes, write_whole
 
 LOGS = "access_logs"
 PROGRESS = ".replicated"
 LONGEST_SILENCE_HOURS = 31 * 24
+"""Most hours without a line that count as empty; a longer gap has no folders."""
 PART = rf"([^/]+)-({STAMP})-(\d{{12}})\.log$"
 """A part's name: its log, when it was taken, and the byte at which it begins there; older ones have no time."""
 HourOf = Callable[[bytes], str | None]
@@ -60,14 +63,12 @@ class SplitReport:
     """What one call took from a log.
 
     Args:
-        log: The landed log.
         parts: The parts written, in the log's order.
         empty_hours: Hours between the log's lines in which nothing was logged; flagged, without a file.
         lines: Lines in the parts.
         unreadable: Of those, lines whose time could not be read or lies in the future.
     """
 
-    log: Path
     parts: tuple[Part, ...]
     empty_hours: tuple[str, ...]
     lines: int
@@ -87,12 +88,25 @@ class Taken:
 
 
 def pending(landing: Path) -> list[Path]:
-    """Landed logs that are new or have changed since they were split, by name."""
-    folder = landing / LOGS
+    """Landed logs that are new or have changed since they were split, by name; none behind a refused link."""
+    logs = [log for log in _logs(landing) if not isinstance(log, StrayLink)]
+    return [log for log in logs if log.is_file() and not _is_done(log, _taken(_progress_file(log)))]
+
+
+def refused_logs(landing: Path) -> list[StrayLink]:
+    """Links among the landed logs that lead out of the landing zone, by name: they are not split."""
+    return [log for log in _logs(landing) if isinstance(log, StrayLink)]
+
+
+def _logs(landing: Path) -> list[Path | StrayLink]:
+    folder, zone = landing / LOGS, os.path.realpath(landing)
+    for place in (folder, folder / PROGRESS):
+        if place.is_symlink() and (link := stray(place, zone)):
+            return [link]
     if not folder.is_dir():
         return []
-    logs = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name[0] not in "_."]
-    return [path for path in logs if not _is_done(path, _taken(_progress_file(path)))]
+    logs = [path for path in sorted(folder.iterdir()) if path.name[0] not in "_."]
+    return [(stray(path, zone) if path.is_symlink() else None) or path for path in logs]
 
 
 def split_by_hour(
@@ -101,8 +115,6 @@ def split_by_hour(
     hour_of: HourOf,
     *,
     now: datetime,
-    fallback_hour: str | None = None,
-    longest_silence: int = LONGEST_SILENCE_HOURS,
 ) -> SplitReport:
     """Splits a landed log into landing/visits/date=/hour=, or only what it has grown by since the last call.
 
@@ -114,18 +126,18 @@ def split_by_hour(
         log_file: The log in landing/access_logs, plain or gzip.
         landing: The landing zone.
         hour_of: Reads the hour of a line as `2026-01-31T05`, None if it cannot be read.
-        now: The present, aware.
-        fallback_hour: Hour of a log without a readable time; the hour of `now` if not given.
-        longest_silence: Most hours without a line that count as empty; a longer gap has no folders.
+        now: The present, aware; its hour is that of a log without a readable time.
 
     Returns:
         What was taken by this call.
 
     Raises:
+        LinkRefused: The log, or the hour of one of its lines, lies behind a link that leads out of the landing zone.
         LogRewritten: The log no longer begins with what was taken from it.
         LogUnreadable: The log is compressed and damaged; nothing was taken.
     """
     progress = _progress_file(log_file)
+    require_within([log_file, progress], landing)
     newest = key_of(now, Grain.HOUR)
     taken = _taken(progress)
     try:
@@ -145,12 +157,12 @@ def split_by_hour(
         landing=landing,
         hour_of=hour_of,
         newest=newest,
-        hour=hour or fallback_hour or newest,
+        hour=hour or newest,
         stamp=stamp(now),
     )
     run.split(survey)
     _remove_stale(landing, run, taken, survey.start if interrupted else None)
-    empty = _flag(landing, run, longest_silence)
+    empty = _flag(landing, run)
     state = Taken(
         covered=survey.complete,
         sha256=run.digest.hexdigest(),
@@ -162,7 +174,6 @@ def split_by_hour(
     write_whole(progress, json.dumps(asdict(state)).encode())
     started.unlink()
     return SplitReport(
-        log=log_file,
         parts=tuple(run.parts),
         empty_hours=empty,
         lines=run.lines,
@@ -292,6 +303,7 @@ class _Run:
 
     def _target(self, position: int) -> Path:
         folder = _folder(self.landing, self.hour)
+        require_within([folder], self.landing)
         # Whatever took it before, a call that died or one whose progress was lost: it is the same part.
         taken = sorted(folder.glob(f"{self.prefix}-*{position:012d}.log"))
         return taken[0] if taken else folder / f"{self.prefix}-{self.stamp}-{position:012d}.log"
@@ -306,12 +318,12 @@ class _Run:
         self.parts.append(Part(path=target, hour=f"{day}T{hour}", offset=begun, bytes=end - begun))
 
 
-def _flag(landing: Path, run: _Run, longest_silence: int) -> tuple[str, ...]:
+def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
     """Flags the hours written and the silent ones between them, which have no file of anybody."""
     silent: list[str] = []
     for before, after in run.passed:
         hours = between(following(before, Grain.HOUR), after, Grain.HOUR)[:-1]
-        silent += [hour for hour in hours if len(hours) <= longest_silence and _is_bare(_folder(landing, hour))]
+        silent += [hour for hour in hours if len(hours) <= LONGEST_SILENCE_HOURS and _is_bare(landing, hour)]
     for hour in silent:
         mark(_folder(landing, hour), allow_empty=True)
     for hour in dict.fromkeys(part.hour for part in run.parts):
@@ -326,10 +338,14 @@ def _remove_stale(landing: Path, run: _Run, taken: Taken | None, redone_from: in
         found = landing.glob(f"visits/date=*/hour=*/{run.prefix}-*.log")
         stale |= {path for path in found if int(path.stem.rpartition("-")[2]) >= redone_from}
     for path in stale - {part.path for part in run.parts}:
-        path.unlink(missing_ok=True)
+        if leading_out(path.parent, landing) is None:
+            path.unlink(missing_ok=True)
 
 
-def _is_bare(folder: Path) -> bool:
+def _is_bare(landing: Path, hour: str) -> bool:
+    folder = _folder(landing, hour)
+    if leading_out(folder, landing) is not None:
+        return False
     return not folder.exists() or not any(path.name != FLAG for path in folder.iterdir())
 
 

@@ -4,7 +4,7 @@ Problem: the same data is needed elsewhere, exactly as it is. A copy that parses
 it: `1.0` becomes `1`, keys change their order, one of two equal keys is lost.
 
 How it works: bytes are copied under a hidden name while they are hashed, the copy is read back and
-compared, and only then gets its name. :func:`split_by_hour` replicates an access log into the hours in
+compared, and only then gets its name. `log_splitter` replicates an access log into the hours in
 which it was logged: each part is a run of the log's own bytes, and the parts in the order of their offsets
 are the log again.
 
@@ -29,10 +29,8 @@ from pathlib import Path
 from typing import Literal
 
 from patterns.core.errors import PlatformError
-from patterns.ingestion.log_splitter import SplitReport, pending, split_by_hour
+from patterns.ingestion.landed_links import leading_out, require_within
 from patterns.ingestion.whole_files import BLOCK, checksum, hidden, opened, same_bytes, starts_with
-
-__all__ = ["CorruptCopy", "Landed", "Replica", "SplitReport", "land", "pending", "replicate", "split_by_hour"]
 
 Outcome = Literal["new", "same", "grown", "renamed"]
 
@@ -108,17 +106,20 @@ def land(source: Path, folder: Path) -> Landed:
     """Replicates a file into a folder under its own name, without ever losing what is there.
 
     Args:
-        source: The file, compressed or not.
-        folder: Where it goes; created if absent.
+        source: The file, compressed or not; a link is followed, since a person has named it.
+        folder: Where it goes, in the landing zone; created if absent. A link there that leads out of the landing
+            zone is no copy: it is replaced.
 
     Raises:
         SourceMissing: The source cannot be read.
         CorruptCopy: The copy does not read back as what was copied.
+        LinkRefused: The folder is a link that leads out of the landing zone.
     """
+    require_within([folder], folder.parent)
     target = folder / source.name
     outcome: Outcome = "new"
     with opened(source):
-        present = target.exists()
+        present = _is_there(target)
     if present:
         if same_bytes(source, target) or starts_with(target, source):
             return Landed(path=target, outcome="same", replica=None)
@@ -127,6 +128,10 @@ def land(source: Path, folder: Path) -> Landed:
             stem, dot, rest = source.name.partition(".")
             target = folder / f"{stem}-{checksum(source)[:8]}{dot}{rest}"
             outcome = "renamed"
-            if same_bytes(source, target):
+            if _is_there(target) and same_bytes(source, target):
                 return Landed(path=target, outcome="same", replica=None)
     return Landed(path=target, outcome=outcome, replica=replicate(source, target))
+
+
+def _is_there(target: Path) -> bool:
+    return target.exists() and leading_out(target, target.parent.parent) is None

@@ -5,7 +5,7 @@ Another source, such as a topic of a broker, is another class with the same meth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,9 @@ from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.partitions import Grain, start_of
 from patterns.core.store_faults import LandedFileVanished
 from patterns.error_management.checkpointer import Checkpoint
-from patterns.ingestion.landed_lines import REPLAY_PREFIX, LandedSize, measure_all, relative_to
+from patterns.ingestion.landed_lines import REPLAY_PREFIX, WITHIN, LandedSize, measure_all, relative_to
+from patterns.ingestion.landed_links import StrayLink, leading_out
+from patterns.ingestion.readiness_marker import scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
 SCHEMA = "raw BINARY, source_offset BIGINT"
 MISNAMED = "misnamed"
 """Note of a batch's commit: its files whose folder's name is no hour."""
+LINKS = "links"
+"""Note of a batch's commit: its links that lead out of the landing zone, each with where it leads."""
 _FOR_EVER = "36500d"
 _NAMED = 5
+_NOTHING = LandedSize(lines=0, bytes=0)
 
 
 class LandedFileGone(PlatformError):
@@ -37,13 +42,15 @@ class LandedFile:
 
     Args:
         name: Relative to the landing zone.
-        hour: Hour of arrival, from its folder; None when the folder's name is no hour.
+        hour: Hour of arrival, from its folder; None when the folder's name is no hour, or nothing is read of it.
         size: What it holds, counted without Spark.
+        link: The link on its path that leads out of the landing zone, so that nothing is read of it; None without one.
     """
 
     name: str
     hour: str | None
     size: LandedSize
+    link: StrayLink | None = None
 
     @property
     def is_replay(self) -> bool:
@@ -86,6 +93,7 @@ class StreamedFiles:
             .option("maxFilesPerTrigger", str(self.files_per_batch))
             # By default Spark leaves out, in silence, what is a week older than the newest file it has seen.
             .option("maxFileAge", _FOR_EVER)
+            .option(WITHIN, str(landing))
         )
         # A pattern may match nothing yet; a folder would have to be there.
         frame = reader.load(str(landing / self.table / "date=*" / "hour=*"))
@@ -107,21 +115,26 @@ class StreamedFiles:
         if checkpoint is not None and (unfinished := checkpoint.unfinished()):
             return [f"{path} {_state(Path(path))}" for path in unfinished]
         seen = checkpoint.every_file() if checkpoint is not None else frozenset()
-        there = {str(file) for file in (landing / self.table).glob("date=*/hour=*/*") if self._is_input(file)}
+        there = {str(file) for file in self._files(landing)}
         return sorted(there - seen)
 
-    def misnamed(self, landing: Path) -> list[str]:
-        """Give the landed files whose folder's name is no hour, relative to the landing zone: no batch has their lines.
+    def left_out(self, landing: Path) -> dict[str, list[str]]:
+        """List what has landed and no batch has the lines of.
 
         Args:
             landing: The landing zone.
-        """
-        folders = (landing / self.table).glob("date=*/hour=*")
-        strange = [file for folder in folders if _hour(folder) is None for file in folder.iterdir()]
-        return sorted(str(file.relative_to(landing)) for file in strange if self._is_input(file))
 
-    def _is_input(self, file: Path) -> bool:
-        return file.name.endswith(self.suffixes) and file.name[0] not in "._"
+        Returns:
+            The files whose folder's name is no hour, relative to the landing zone (:data:`MISNAMED`), and the links
+            that lead out of it, each with where it leads (:data:`LINKS`).
+        """
+        misnamed = [str(file.relative_to(landing)) for file in self._files(landing) if _hour(file.parent) is None]
+        links = [str(link) for hour in scan(landing / self.table, Grain.HOUR) for link in hour.links]
+        return {MISNAMED: sorted(misnamed), LINKS: sorted(links)}
+
+    def _files(self, landing: Path) -> Iterator[Path]:
+        for hour in scan(landing / self.table, Grain.HOUR):
+            yield from (hour.folder / file.name for file in hour.files if file.name.endswith(self.suffixes))
 
     def taken(self, checkpoint: Checkpoint, batch: int, landing: Path) -> Sequence[LandedFile]:
         """Give the files a batch is made of, by the checkpoint, and count what is in them.
@@ -137,8 +150,10 @@ class StreamedFiles:
             LandedFileUnreadable: A file is torn or garbled, or may not be read.
         """
         paths = [Path(path) for path in checkpoint.files(batch)]
+        links = {path: link for path in paths if (link := leading_out(path, landing))}
+        read = [path for path in paths if path not in links]
         try:
-            sizes = measure_all(paths)
+            sizes = dict(zip(read, measure_all(read, landing), strict=True))
         except LandedFileVanished as error:
             raise LandedFileGone(
                 what="a landed file that belongs to a batch is gone",
@@ -147,8 +162,13 @@ class StreamedFiles:
                 f"{checkpoint.stream} --new-checkpoint",
             ) from error
         return [
-            LandedFile(name=str(path.relative_to(landing)), hour=_hour(path.parent), size=size)
-            for path, size in zip(paths, sizes, strict=True)
+            LandedFile(
+                name=str(path.relative_to(landing)),
+                hour=None if path in links else _hour(path.parent),
+                size=sizes.get(path, _NOTHING),
+                link=links.get(path),
+            )
+            for path in paths
         ]
 
 
@@ -159,18 +179,39 @@ def without(lines: DataFrame, names: Collection[str]) -> DataFrame:
     return lines.where(~F.col("source_file").isin(*sorted(names))) if names else lines
 
 
-def misnamed_in(commits: Iterable[Commit]) -> list[str]:
-    """Give the files whose lines some batches have left out, because their folder's name is no hour."""
-    return sorted({file for commit in commits for file in commit.info["appended"]["notes"].get(MISNAMED, ())})
+def left_out_notes(files: Sequence[LandedFile]) -> dict[str, list[str]]:
+    """Build the notes of a batch's commit on what is left out of it."""
+    return {
+        MISNAMED: sorted(file.name for file in files if file.hour is None and file.link is None),
+        LINKS: sorted({str(file.link) for file in files if file.link is not None}),
+    }
 
 
-def told_misnamed(files: Sequence[str]) -> str:
-    """Say that files are not taken in, and what to do about it."""
-    more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
-    return (
-        f"{len(files)} files lie in folders whose names are no hour, and are not taken in: "
-        f"{', '.join(files[:_NAMED])}{more}; move them into date=YYYY-MM-DD/hour=HH"
-    )
+def left_out_in(commits: Iterable[Commit]) -> dict[str, list[str]]:
+    """Collect from the notes of some batches what was left out of them: :data:`MISNAMED` files and :data:`LINKS`."""
+    notes = [commit.info["appended"]["notes"] for commit in commits]
+    found = {kind: sorted({one for note in notes for one in note.get(kind, ())}) for kind in (MISNAMED, LINKS)}
+    return {kind: names for kind, names in found.items() if names}
+
+
+def told_left_out(left_out: Mapping[str, Sequence[str]]) -> list[str]:
+    """Say that files and links are not taken in, and what to do about each."""
+    told = []
+    if files := left_out.get(MISNAMED):
+        told.append(
+            f"{len(files)} files lie in folders whose names are no hour, and are not taken in: {_first(files)}; "
+            "move them into date=YYYY-MM-DD/hour=HH"
+        )
+    if links := left_out.get(LINKS):
+        told.append(
+            f"{len(links)} links are not followed, and nothing is taken in through them: {_first(links)}; "
+            "land the data themselves, under another name"
+        )
+    return told
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def by_hour(files: Sequence[LandedFile]) -> dict[str, LandedSize]:
@@ -178,7 +219,7 @@ def by_hour(files: Sequence[LandedFile]) -> dict[str, LandedSize]:
     sums: dict[str, LandedSize] = {}
     for file in files:
         if file.hour is not None:
-            held = sums.get(file.hour, LandedSize(lines=0, bytes=0))
+            held = sums.get(file.hour, _NOTHING)
             sums[file.hour] = LandedSize(lines=held.lines + file.size.lines, bytes=held.bytes + file.size.bytes)
     return sums
 

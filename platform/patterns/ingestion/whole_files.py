@@ -55,7 +55,11 @@ def content(path: Path) -> IO[bytes]:
 def hidden(target: Path) -> Path:
     """The hidden name under which a file is written until it is whole; its folder is created."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    return target.with_name(f".{target.name}.partial")
+    partial = target.with_name(f".{target.name}.partial")
+    # Somebody else's link in this place would be written through.
+    if partial.is_symlink():
+        partial.unlink()
+    return partial
 
 
 def same_bytes(one: Path, other: Path) -> bool:

@@ -4,8 +4,8 @@ Problem: a column disappears upstream. Nobody can say which reports break, nor w
 
 How it works: every publication records the inputs it really read, with their versions; :func:`track` turns
 these records and the owners of the contracts into a graph. What comes from outside the lake is known from
-the files in a commit's column lineage, or declared by whoever knows it. :func:`export_openlineage` writes
-each publication as OpenLineage run events, for catalogs that collect the lineage of a whole company.
+the files in a commit's column lineage. :func:`export_openlineage` writes each publication as OpenLineage run
+events, for catalogs that collect the lineage of a whole company.
 
 The trap: lineage that is drawn by hand is wrong after the first change. Here an edge exists because a run
 read the dataset; it goes away when the newest publications no longer do.
@@ -28,6 +28,9 @@ from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.observability import openlineage
 from patterns.observability.fine_grained_tracker import sources
+
+NAMESPACE = "blogdata"
+"""Namespace of the jobs and datasets in a catalog."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -95,7 +98,6 @@ def track(
     contracts: Mapping[str, Contract],
     *,
     landing: str,
-    declared: Iterable[Edge] = (),
 ) -> Lineage:
     """Build the graph of what the newest publications really read.
 
@@ -104,13 +106,11 @@ def track(
         events: The event log.
         contracts: The datasets, by name.
         landing: Path of the landing zone, to name what lies outside the lake.
-        declared: Further edges, of topics, databases and whatever writes outside the platform.
 
     Returns:
         All datasets with their owners, and the edges between them, sorted.
     """
     newest: dict[tuple[str, str], int | None] = {}
-    newest.update({(edge.source, edge.target): edge.version for edge in declared})
     published = set()
     for dataset in contracts:
         entries = events.publications(dataset).values()
@@ -153,9 +153,7 @@ def publications(lake: Lake, dataset: str) -> Iterator[Published]:
             )
 
 
-def export_openlineage(
-    lake: Lake, contracts: Mapping[str, Contract], *, landing: str, folder: Path, namespace: str = "blogdata"
-) -> int:
+def export_openlineage(lake: Lake, contracts: Mapping[str, Contract], *, landing: str, folder: Path) -> int:
     """Write every publication that is not exported yet as OpenLineage run events.
 
     Args:
@@ -164,7 +162,6 @@ def export_openlineage(
         landing: Path of the landing zone.
         folder: Gets one file per publication, `<dataset>/<version>.json`, with a START and a
             COMPLETE event, one a line.
-        namespace: Namespace of the jobs and datasets in the catalog.
 
     Returns:
         How many publications were written; those written before are left alone.
@@ -176,7 +173,7 @@ def export_openlineage(
             if file.exists():
                 continue
             lineage = sources(lake, landing, found.commit)
-            lines = openlineage.run_events(found.commit, found.committed_at, contracts, lineage, namespace)
+            lines = openlineage.run_events(found.commit, found.committed_at, contracts, lineage, NAMESPACE)
             file.parent.mkdir(parents=True, exist_ok=True)
             partial = file.with_name(f".{file.name}.partial")
             partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

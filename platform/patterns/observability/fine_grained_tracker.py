@@ -1,12 +1,11 @@
-"""Fine-Grained Tracker: which columns a column is computed from, and which run a row comes from.
+"""Fine-Grained Tracker: which columns of which datasets and landed files a column is computed from.
 
 Problem: a figure is doubted, and nobody can say which fields of which source went into it.
 
 How it works: while a write's transaction is open, the engine walks Spark's analysed plan and follows every
-output column
-through projections, aggregates, joins, unions and generators down to the columns of the tables and files
-that were read. What was computed is what is recorded: nothing is typed by hand, so nothing goes stale.
-For rows: a partition is published whole by one commit, so partition and dataset lead to the run and its code.
+output column through projections, aggregates, joins, unions and generators down to the columns of the tables and
+files that were read. What was computed is what is recorded: nothing is typed by hand, so nothing goes stale. Which
+run a row comes from is known by its partition, see Metadata Decorator.
 
 The trap: a column that only filters, joins or orders is no input of the others; listing it would make everything
 depend on everything.
@@ -22,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from patterns.core.commit import Commit
-from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 
 
@@ -32,16 +30,6 @@ class ColumnSource:
 
     dataset: str
     column: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowOrigin:
-    """The run that published a row, and the code it ran."""
-
-    dataset: str
-    partition: str
-    table_version: int
-    run_id: str
 
 
 def sources(lake: Lake, landing: str, commit: Commit) -> Mapping[str, Sequence[ColumnSource]]:
@@ -63,14 +51,6 @@ def sources(lake: Lake, landing: str, commit: Commit) -> Mapping[str, Sequence[C
         ]
         for column, found in commit.info["column_lineage"].items()
     }
-
-
-def origin(events: EventLog, dataset: str, partition: str) -> RowOrigin | None:
-    """Give the run that published the rows of a partition; None when nothing is published there."""
-    entry = events.publications(dataset, [partition]).get(partition)
-    if entry is None:
-        return None
-    return RowOrigin(dataset=dataset, partition=partition, table_version=entry.version, run_id=entry.run_id)
 
 
 def _source(lake: Lake, landing: str, text: str) -> ColumnSource | None:

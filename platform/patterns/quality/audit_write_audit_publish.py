@@ -43,6 +43,7 @@ from patterns.quality import companion_files, constraints_enforcer, unmoved
 from patterns.quality.changes import Append, Change, Overwrite, Rewrite, Statement, Upsert
 from patterns.quality.companion_files import Beside
 from patterns.quality.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
+from patterns.storage import horizontal_partitioner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -140,9 +141,11 @@ def publish(
         ConstraintViolated: Delta refused a row that no audit covers; nothing was published.
         ConcurrentWrite: Another run published the same partitions meanwhile, or the table does not have the rows any
             more that a rewrite was computed from; transient.
+        PartitionKeyRefused: The batch has more partitions than a table bears; nothing was published.
         SchemaMismatch: The frame's columns are not the contract's.
     """
     contract, lake = target.contract, target.lake
+    horizontal_partitioner.check_key(contract, partitions)
     marks = [f"`{change.deleted}`"] if isinstance(change, Upsert) and change.deleted else []
     with translated(contract.dataset, partitions):
         for each in (contract, *(companion.contract for companion in companions)):
@@ -151,18 +154,17 @@ def publish(
     return _publish(rows, target, change, partitions, provenance, companions)
 
 
-def published(target: Target, partitions: Sequence[str], *, before: int | None = None) -> Commit:
+def published(target: Target, partitions: Sequence[str]) -> Commit:
     """Give what the target's run has published for a batch.
 
     Args:
         target: The table, its contract and the run.
         partitions: Partition keys of the batch.
-        before: Version of the table before this attempt; a commit up to it is a repetition.
 
     Raises:
         PublicationUnknown: It has published nothing for it.
     """
-    return receipt(target.lake, target.contract.dataset, commit_id_of(target, partitions), before)
+    return receipt(target.lake, target.contract.dataset, commit_id_of(target, partitions), None)
 
 
 def restate(

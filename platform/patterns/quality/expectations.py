@@ -5,15 +5,17 @@ promises again in a vocabulary that people outside the platform know, looks at t
 renders the pages they read. A second reader that shares no code with the first also finds what the first
 would overlook.
 
-No value of a row enters a result: the figures are counts, so the pages hold no personal data.
+No value of a row enters a result: the figures are counts, and of an exception the first line is kept without the values
+it quotes. So the pages hold no personal data.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 from patterns.quality import expectations_site
+from patterns.quality.validation import RuleResult, Validation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,43 +68,6 @@ class RowCount:
     most: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RuleResult:
-    """What became of one promise.
-
-    Args:
-        rule: Name of the promise, the same as in the audit of a write.
-        description: What it says.
-        passed: True when it holds.
-        found: Rows, values or groups that break it; None when it is not counted.
-        error: Why it could not be evaluated, or None.
-    """
-
-    rule: str
-    description: str
-    passed: bool
-    found: int | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Validation:
-    """What became of the promises of one dataset."""
-
-    dataset: str
-    results: Sequence[RuleResult]
-
-    @property
-    def passed(self) -> bool:
-        """True when every promise holds."""
-        return all(result.passed for result in self.results)
-
-    @property
-    def failed(self) -> Sequence[RuleResult]:
-        """The promises that do not hold."""
-        return [result for result in self.results if not result.passed]
-
-
 class Project:
     """A Great Expectations project in memory: only rendered pages are kept, nothing is sent anywhere."""
 
@@ -110,8 +76,6 @@ class Project:
         self._context: Any = gx.get_context(mode="ephemeral")
         self._context.enable_analytics(False)
         self._context.variables.progress_bars = {"globally": False}
-        # Not persisted: what is cached on a shared server stays there for everybody.
-        self._lake = self._context.data_sources.add_spark("lake", persist=False)
         self._validations: list[Validation] = []
 
     def validate(self, frame: DataFrame, contract: Contract, rows: RowCount | None = None) -> Validation:
@@ -127,19 +91,32 @@ class Project:
 
         Raises:
             UnknownType: The contract has a type without an expectation.
-            ExpectationBroken: The suite could not be evaluated.
+            ExpectationBroken: The suite could not be evaluated at all.
         """
         gx = _library()
         wanted = suite(contract, rows)
         names = [str(expectation.meta["rule"]) for expectation in wanted.expectations]
-        asset = self._lake.add_dataframe_asset(contract.dataset)
-        batch = asset.add_batch_definition_whole_dataframe("published")
-        definition = self._context.validation_definitions.add(
-            gx.ValidationDefinition(name=contract.dataset, data=batch, suite=self._context.suites.add(wanted))
-        )
-        with _quiet():
+        with _quiet(), _in_session_of(frame):
+            # A source of its own, because a source keeps the session it began with. Not persisted: what is cached on a
+            # shared server stays there for everybody.
+            source = self._context.data_sources.add_spark(contract.dataset, persist=False)
+            if source.get_execution_engine().spark is not frame.sparkSession:
+                raise ExpectationBroken(
+                    what="Great Expectations has found another Spark session than that of the rows",
+                    where=contract.dataset,
+                    next_step="validate in a process that has no other Spark; if it has none, compare the installed"
+                    " great-expectations and pyspark with the pinned versions",
+                )
+            batch = source.add_dataframe_asset("published").add_batch_definition_whole_dataframe("whole")
+            definition = self._context.validation_definitions.add(
+                gx.ValidationDefinition(name=contract.dataset, data=batch, suite=self._context.suites.add(wanted))
+            )
             outcome = definition.run(batch_parameters={"dataframe": frame}, result_format=RESULT_FORMAT)
         found = {result.rule: result for result in map(_result, outcome.results)}
+        if any(result.error is not None for result in found.values()):
+            # Raises when the server is gone, which is a fault of the run and says nothing about the promises.
+            frame.sparkSession.sql("SELECT 1").collect()
+            self._keep_without_values(contract.dataset, outcome)
         if set(found) != set(names):
             raise ExpectationBroken(
                 what=f"{len(names)} expectations were stated but {len(found)} were answered",
@@ -149,6 +126,18 @@ class Project:
         validation = Validation(dataset=contract.dataset, results=[found[name] for name in names])
         self._validations.append(validation)
         return validation
+
+    def _keep_without_values(self, dataset: str, outcome: Any) -> None:
+        """Have the pages show of each exception what its result has of it: its text and its stack may quote rows."""
+        for result in outcome.results:
+            error = _error(result.exception_info or {})
+            if error is not None:
+                told = {"exception_message": error, "exception_traceback": error}
+                result.exception_info = {"raised_exception": True, **told}
+        store = self._context.validation_results_store
+        for key in store.list_keys():
+            if key.expectation_suite_identifier.name == dataset:
+                store.set(key, outcome)
 
     def render(self, folder: Path) -> Path:
         """Render the pages of what was validated so far; old pages stay until the new ones are complete.
@@ -301,23 +290,27 @@ def _spark_type(contract: Contract, ddl: str) -> str:
 
 def _result(outcome: Any) -> RuleResult:
     configuration, result = outcome.expectation_config, outcome.result or {}
+    error = _error(outcome.exception_info or {})
     found = result.get("unexpected_count")
     if found is None and configuration.type == "unexpected_rows_expectation":
         found = result.get("observed_value")
     return RuleResult(
         rule=configuration.meta["rule"],
         description=configuration.description.split(": ", 1)[1],
-        passed=bool(outcome.success),
-        found=None if found is None else int(found),
-        error=_error(outcome.exception_info or {}),
+        passed=bool(outcome.success) and error is None,
+        found=None if found is None or error is not None else int(found),
+        error=error,
     )
 
 
 def _error(info: dict[str, Any]) -> str | None:
-    if info.get("raised_exception"):
-        return str(info["exception_message"])
-    nested = [item for item in info.values() if isinstance(item, dict) and item.get("raised_exception")]
-    return str(nested[0]["exception_message"]) if nested else None
+    # One exception, or one for each metric that the expectation needs.
+    raised = [item for item in (info, *info.values()) if isinstance(item, dict) and item.get("raised_exception")]
+    if not raised:
+        return None
+    # Spark's messages go on with the query's plan and the server's stack, and quote values in single quotes.
+    lines = str(raised[0]["exception_message"]).strip().splitlines() or ["an exception without a message"]
+    return re.sub(r"'[^']*'", "'\N{HORIZONTAL ELLIPSIS}'", lines[0])
 
 
 def _site(folder: Path) -> dict[str, Any]:
@@ -327,6 +320,35 @@ def _site(folder: Path) -> dict[str, Any]:
         "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
         "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)},
     }
+
+
+@contextmanager
+def _in_session_of(frame: DataFrame) -> Iterator[None]:
+    """Have Great Expectations use the session of a frame, whatever other sessions the process has or lacks.
+
+    It takes the Connect session that is active in the thread, then the process's default one. Without either it starts
+    a classic Spark in this process, which knows nothing of the frame's views.
+    """
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    session = frame.sparkSession
+    if not isinstance(session, ConnectSession):
+        # A process has one classic Spark, and the frame proves that it is there.
+        yield
+        return
+    active = ConnectSession._active_session
+    before = getattr(active, "session", None)
+    active.session = session
+    try:
+        if ConnectSession.getActiveSession() is not session:
+            raise ExpectationBroken(
+                what="the Spark session of the rows is closed",
+                where=session.session_id,
+                next_step="read the rows in a session that is open, and validate them while it is",
+            )
+        yield
+    finally:
+        active.session = before
 
 
 @contextmanager

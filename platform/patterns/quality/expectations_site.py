@@ -11,10 +11,8 @@ import html
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from patterns.quality.expectations import Validation
+from patterns.quality.validation import Validation
 
 _FOREIGN = (
     re.compile(r"<script\b.*?</script>", re.DOTALL | re.IGNORECASE),
@@ -32,7 +30,7 @@ td, th { border-bottom: 1px solid #ddd; padding: .35rem .6rem; text-align: left;
 code, pre { font-size: 13px; white-space: pre-wrap; }
 .alert, .card { background: #f6f7f8; border-radius: 4px; padding: .5rem 1rem; margin: .5rem 0; }
 .passed, .text-success { color: #17692f; }
-.failed, .text-danger { color: #a11722; }
+.failed, .error, .text-danger { color: #a11722; }
 a { color: #0b57a4; }
 """
 
@@ -64,7 +62,8 @@ def _index(folder: Path, validations: Sequence[Validation]) -> str:
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>Data Docs</title>"
         f"<style>{STYLE}</style></head><body><h1>Data Docs</h1>"
         "<p>What every dataset promises, and whether its published rows keep it.</p>"
-        "<table><thead><tr><th>Dataset</th><th>Result</th><th>Promises kept</th><th>Broken</th></tr></thead>"
+        "<table><thead><tr><th>Dataset</th><th>Result</th><th>Promises kept</th><th>Broken</th>"
+        "<th>Could not be evaluated</th></tr></thead>"
         f"<tbody>{rows}</tbody></table></body></html>"
     )
 
@@ -74,11 +73,11 @@ def _row(folder: Path, validation: Validation) -> str:
     pages = sorted(folder.joinpath("validations", *parts).rglob("*.html"))
     name = html.escape(validation.dataset)
     suite = "/".join(("expectations", *parts)) + ".html"
-    result = "passed" if validation.passed else "failed"
+    result = "error" if validation.errors else "passed" if validation.passed else "failed"
     link = f"<a href='{html.escape(pages[-1].relative_to(folder).as_posix())}'>{result}</a>" if pages else result
-    kept = len(validation.results) - len(validation.failed)
-    broken = "<br>".join(html.escape(f"{item.rule} ({item.found})") for item in validation.failed)
+    broken = "<br>".join(html.escape(str(item)) for item in validation.broken)
+    errors = "<br>".join(html.escape(f"{item.rule}: {item.error}") for item in validation.errors)
     return (
         f"<tr><td><a href='{suite}'>{name}</a></td><td class='{result}'>{link}</td>"
-        f"<td>{kept} of {len(validation.results)}</td><td>{broken}</td></tr>"
+        f"<td>{validation.kept} of {len(validation.results)}</td><td>{broken}</td><td>{errors}</td></tr>"
     )

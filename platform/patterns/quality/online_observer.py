@@ -5,7 +5,8 @@ midnight.
 
 How it works: :func:`observe` turns a contract into SQL aggregates (share of nulls, distinct values). They
 join the audits' one pass over the files just written and travel in the commit; :func:`series` reads them
-back as a line over the partitions, for a plot or a detector, without touching the data.
+back as a line over the partitions, without touching the data, and the dataset's check `measures` compares each
+partition with those before it.
 
 The trap: a measure is not a promise. A null share that doubles must be seen, not stop the job; what must
 stop it is an audit. And an empty partition has no null share: it is absent from the series, not zero.
@@ -19,22 +20,15 @@ Source: Data Engineering Design Patterns, ch. 9.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from patterns.core.commit import Entry
 from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
+from patterns.quality.jumps import Point
 
 NULL_SHARE = "null_share"
 DISTINCT = "approx_distinct"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """One measure of one partition as its newest publication took it; None when it had no rows to measure."""
-
-    partition: str
-    value: float | None
 
 
 def observe(contract: Contract, *, distinct: Sequence[str] = ()) -> Mapping[str, str]:
@@ -71,44 +65,51 @@ def observed(contract: Contract, *, distinct: Sequence[str] = ()) -> Contract:
     return replace(contract, measures={**observe(contract, distinct=distinct), **contract.measures})
 
 
-def series(events: EventLog, dataset: str, measure: str) -> Sequence[Point]:
-    """Read a measure back as a series over the partitions.
+def observed_measures(contract: Contract) -> Sequence[str]:
+    """List the observer's measures of a contract: `null_share.<column>` and `approx_distinct.<column>`."""
+    return [name for name in contract.measures if name.startswith((f"{NULL_SHARE}.", f"{DISTINCT}."))]
+
+
+def series(published: Mapping[str, Entry], measure: str) -> Sequence[Point]:
+    """Read an observer's measure back as a series over the partitions.
 
     Args:
-        events: The event log.
-        dataset: Name as `layer.table`.
-        measure: Name of a measure of its contract.
+        published: Newest publication of each partition.
+        measure: `null_share.<column>`, or `approx_distinct.<column>`, which is given by row.
 
     Returns:
-        One point per published partition that was measured, in the order of time.
+        One point per partition that was measured, 0 to 1, in the order of time; its rows are those of the partition.
     """
-    entries = sorted(events.publications(dataset).items())
     return [
-        Point(partition=partition, value=_number(entry.measures[measure]))
-        for partition, entry in entries
+        Point(partition=partition, value=_share(measure, entry), rows=entry.rows_out)
+        for partition, entry in sorted(published.items())
         if measure in entry.measures
     ]
 
 
-def rates(events: EventLog, dataset: str, reason: str) -> Sequence[Point]:
+def rates(published: Mapping[str, Entry], reason: str) -> Sequence[Point]:
     """Read the share of rows left out for a reason (duplicates, a filter) as a series over the partitions.
 
     Args:
-        events: The event log.
-        dataset: Name as `layer.table`.
-        reason: Reason as in the ledger.
+        published: Newest publication of each partition.
+        reason: Reason as in the ledger; one that a partition does not have left out nothing there.
 
     Returns:
-        One point per published partition: rows left out for the reason by rows in; None without rows in.
+        One point per partition: rows left out for the reason by rows in, in the order of time; its rows are those in.
     """
     return [
         Point(
             partition=partition,
             value=entry.reasons.get(reason, 0) / entry.rows_in if entry.rows_in else None,
+            rows=entry.rows_in,
         )
-        for partition, entry in sorted(events.publications(dataset).items())
+        for partition, entry in sorted(published.items())
     ]
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
+def _share(measure: str, entry: Entry) -> float | None:
+    value = entry.measures[measure]
+    if not isinstance(value, (int, float)) or not entry.rows_out:
+        return None
+    # An approximate count may exceed the rows.
+    return min(1.0, value / entry.rows_out) if measure.startswith(f"{DISTINCT}.") else float(value)

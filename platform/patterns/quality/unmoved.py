@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from patterns.quality.write_faults import ROWS_MOVED
 
 if TYPE_CHECKING:
@@ -30,6 +28,8 @@ def onto(rows: DataFrame, path: str, at: int) -> DataFrame:
         The same rows. Writing them fails unless each row of the table is where it was: in the same file, at the same
         position. A commit in between that left every row there is no matter.
     """
+    from pyspark.sql import functions as F
+
     spark = rows.sparkSession
     # Without a version: one that is named is read as it is, not as the transaction has it.
     now = spark.read.format("delta").load(path)
@@ -45,5 +45,7 @@ def onto(rows: DataFrame, path: str, at: int) -> DataFrame:
 
 def _places(table: DataFrame, place: Sequence[str]) -> DataFrame:
     """Give one row that tells where the rows of a table are, without any of their values."""
+    from pyspark.sql import functions as F
+
     each = F.xxhash64(*[F.col(f"_metadata.{name}") for name in place])
     return table.agg(F.struct(F.count(F.lit(1)), F.coalesce(F.bit_xor(each), F.lit(0))).alias("places"))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
-
-from pyspark.errors import PySparkException
+from typing import TYPE_CHECKING, ClassVar
 
 from patterns.core import store_faults
 from patterns.core.audit import Violation
 from patterns.core.errors import PlatformError
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
 
 ROWS_MOVED = "BLOGDATA_ROWS_MOVED"
 """What rows raise when the table they are written into does not have those any more that they were computed from."""
@@ -29,6 +30,7 @@ class AuditFailed(PlatformError):
     def __init__(self, dataset: str, violations: Sequence[Violation]) -> None:
         self.dataset = dataset
         self.violations = tuple(violations)
+        self.partitions = frozenset(item.partition for item in self.violations)
         lines = "".join(
             f"\n    - {item.rule} in partition '{item.partition}': found {item.found} ({item.detail})"
             for item in self.violations
@@ -86,6 +88,8 @@ def translated(dataset: str, partitions: Sequence[str]) -> Iterator[None]:
     Raises:
         PlatformError: The typed error; the original one is its cause. Errors nobody foresaw pass unchanged.
     """
+    from pyspark.errors import PySparkException
+
     try:
         yield
     except PySparkException as error:

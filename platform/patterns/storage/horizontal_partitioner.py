@@ -3,10 +3,10 @@
 Problem: a report on one day reads two years of files, and a job that rewrites one hour competes with all
 the others.
 
-How it works: a table has one partition column of low cardinality, a time or a business key; a predicate on
-it prunes whole folders before a file is opened, and two writers of different partitions never conflict.
-:func:`partition_column` and, for a business key, :func:`check_key` refuse a key before the table is made of it;
-:func:`pruned_partitions` reads from Spark's plan whether a query is pruned at all.
+How it works: a table has one partition column of low cardinality; a predicate on it prunes whole folders before a
+file is opened, and two writers of different partitions never conflict. A key of many values is refused before a table
+is made of it: by what the contract promises (:func:`partition_column`), and by what a batch really has
+(:func:`check_key`).
 
 The trap: a key with many values (a user, a second) makes one small file per value: planning takes longer
 than reading. And a predicate on an expression of the column (`substr(day, 1, 7)`) may read right and prune
@@ -20,46 +20,18 @@ Source: Data Engineering Design Patterns, ch. 8.
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Mapping
-from contextlib import redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-MAX_VALUES = 10_000
-"""Values a partition key may have by default."""
 MAX_KEPT = 30_000
 """Partitions a table bears within its retention: three years by the hour are 26,280."""
 
-_FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilters|ReadSchema|DataFilters))")
-_ATTRIBUTE = re.compile(r"(?<=\w)#\d+L?")
-
 
 class PartitionKeyRefused(PlatformError):
-    """A column would make too many, or too small, partitions."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeyReading:
-    """What a partition key would make of some rows.
-
-    Args:
-        values: Distinct values; one partition each, null included.
-        rows: Rows in all.
-        largest: Rows of the largest partition.
-    """
-
-    values: int
-    rows: int
-    largest: int
+    """A column would make too many partitions."""
 
 
 def partition_column(contract: Contract) -> str | None:
@@ -87,57 +59,20 @@ def partition_column(contract: Contract) -> str | None:
     return contract.partitioning.column
 
 
-def check_key(
-    rows: DataFrame | Mapping[str, int], column: str, max_values: int = MAX_VALUES, *, min_rows: int = 1
-) -> KeyReading:
-    """Look at a partition key before a table is made of it.
+def check_key(contract: Contract, keys: Sequence[str]) -> None:
+    """Refuse to write a batch that has more partitions than a table bears.
 
     Args:
-        rows: A representative frame, or rows by value of the column.
-        column: The column.
-        max_values: Partitions the table may have.
-        min_rows: Rows a partition must have on average, so that files are worth opening.
-
-    Returns:
-        The reading.
+        contract: What is promised.
+        keys: Partition keys of the batch; none for a table that is written whole.
 
     Raises:
-        PartitionKeyRefused: Too many values, or too few rows per value.
+        PartitionKeyRefused: There are more than :data:`MAX_KEPT` of them.
     """
-    counts = list(rows.values()) if isinstance(rows, Mapping) else _counts(rows, column, max_values)
-    reading = KeyReading(values=len(counts), rows=sum(counts), largest=max(counts, default=0))
-    if reading.values > max_values:
+    if len(keys) > MAX_KEPT:
         raise PartitionKeyRefused(
-            what=f"more than {max_values} partitions: '{column}' has too many values to partition by",
-            where=column,
-            next_step="partition by a coarser value (a day, not a second), or bucket or sort by this column",
+            what=f"one batch has {len(keys):,} partitions, from '{keys[0]}' to '{keys[-1]}'; "
+            f"a table bears {MAX_KEPT:,}",
+            where=f"{contract.dataset}, column {contract.partition_column}",
+            next_step="partition by a coarser value (a day, not a second), or sort by this column instead",
         )
-    if reading.values and reading.rows / reading.values < min_rows:
-        raise PartitionKeyRefused(
-            what=f"{reading.rows} rows in {reading.values} partitions are fewer than {min_rows} rows each",
-            where=column,
-            next_step="partition by a coarser value, so that a partition is worth a file",
-        )
-    return reading
-
-
-def pruned_partitions(frame: DataFrame) -> tuple[str, ...]:
-    """Give the partition filters Spark applies when it reads, from the physical plan.
-
-    Args:
-        frame: A query that was not run yet.
-
-    Returns:
-        One text per scan that prunes, without Spark's attribute numbers; empty when all partitions are read.
-    """
-    shown = io.StringIO()
-    # The plan is only shown, not returned, by every kind of session.
-    with redirect_stdout(shown):
-        frame.explain()
-    found = (match["filters"].strip() for match in _FILTERS.finditer(shown.getvalue()))
-    return tuple(_ATTRIBUTE.sub("", text) for text in found if text)
-
-
-def _counts(frame: DataFrame, column: str, max_values: int) -> list[int]:
-    # One more than allowed is enough to refuse: a key of a million values is not brought here.
-    return [int(row["count"]) for row in frame.groupBy(column).count().limit(max_values + 1).collect()]

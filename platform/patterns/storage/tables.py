@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from patterns.core import members
 from patterns.core.companions import APPEARS_WITH
-from patterns.core.contract import Contract
+from patterns.core.contract import Column, Contract
 from patterns.core.errors import PlatformError
 from patterns.core.lake import Lake
 from patterns.storage import metadata_enhancer
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CONTRACT = "blogdata.contract"
 """Table property with the fingerprint of the contract the table was last brought up to."""
+_CONSTRAINT = "delta.constraints."
 
 
 class SchemaDrift(PlatformError):
@@ -48,17 +49,19 @@ def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool 
         return
     members.refuse_direct(table, contract.dataset)
     known: dict[str, str | None] = dict(table.metadata().configuration) if table else {}
-    if known.get(CONTRACT) == contract.fingerprint:
+    absent = {
+        name: expression
+        for name, expression in constraints(contract).items()
+        if known.get(f"{_CONSTRAINT}{name}") != expression
+    }
+    if known.get(CONTRACT) == contract.fingerprint and not absent:
         return
     if table is None:
         spark.sql(_create_statement(path, contract))
     else:
         _add_columns(spark, lake, contract)
-    for name, expression in constraints(contract).items():
-        present = known.get(f"delta.constraints.{name}")
-        if present == expression:
-            continue
-        if present is not None:
+    for name, expression in absent.items():
+        if f"{_CONSTRAINT}{name}" in known:
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
         spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT `{name}` CHECK ({expression})")
     # Last, so that a crash in between leaves a table that is brought up to date again.
@@ -78,7 +81,7 @@ def _properties(contract: Contract) -> dict[str, str]:
         "delta.setTransactionRetentionDuration": "interval 7 days",
         **_togetherness(contract),
         **_retention(contract),
-        **({"delta.enableDeletionVectors": "true"} if contract.merged else {}),
+        **({"delta.enableDeletionVectors": "true"} if contract.marks_rows else {}),
         **metadata_enhancer.properties(contract),
     }
 
@@ -100,13 +103,13 @@ def _create(spark: SparkSession, path: str, contract: Contract) -> None:
 
     schema = StructType(
         [
-            StructField(column.name, DataType.fromDDL(column.type), column.nullable, {"comment": column.description})
+            StructField(column.name, DataType.fromDDL(column.type), column.nullable, _described(column))
             for column in contract.columns
         ]
     )
     configuration = {
         **_properties(contract),
-        **{f"delta.constraints.{name}": expression for name, expression in constraints(contract).items()},
+        **{f"{_CONSTRAINT}{name}": expression for name, expression in constraints(contract).items()},
         CONTRACT: contract.fingerprint,
     }
     writer = spark.range(0).write.format("contract-table").mode("append").option("schema", schema.json())
@@ -115,9 +118,16 @@ def _create(spark: SparkSession, path: str, contract: Contract) -> None:
     writer.option("description", contract.description).option("configuration", json.dumps(configuration)).save(path)
 
 
+def _described(column: Column) -> dict[str, str]:
+    generated = {} if column.generated is None else {"delta.generationExpression": column.generated}
+    return {"comment": column.description, **generated}
+
+
 def _create_statement(path: str, contract: Contract) -> str:
     columns = ", ".join(
-        f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'} COMMENT {_literal(column.description)}"
+        f"`{column.name}` {column.type}"
+        + ("" if column.generated is None else f" GENERATED ALWAYS AS ({column.generated})")
+        + f"{'' if column.nullable else ' NOT NULL'} COMMENT {_literal(column.description)}"
         for column in contract.columns
     )
     partition = partition_column(contract)

@@ -3,7 +3,9 @@ package io.blogdata.engine;
 import java.io.IOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.io.LongWritable;
@@ -32,8 +34,10 @@ import scala.Function1;
 import scala.Option;
 import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
+import scala.collection.Iterator$;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
@@ -42,6 +46,9 @@ import scala.runtime.AbstractFunction1;
  *
  * <p>Spark's text source has no position and decodes lines; a row that must be found again needs both. Only a line feed
  * ends a line, so carriage returns and any other byte survive.
+ *
+ * <p>With the option {@code within} a file that, once links are resolved, lies outside of that folder has no lines and is
+ * not opened: a stream's source lists links like files, and nobody can look at them before it does.
  */
 public final class LinesFormat extends TextBasedFileFormat implements DataSourceRegister {
   private static final StructType SCHEMA =
@@ -73,22 +80,40 @@ public final class LinesFormat extends TextBasedFileFormat implements DataSource
       Seq<Filter> filters,
       Map<String, String> options,
       Configuration hadoop) {
-    return new OpenFile(requiredSchema.fieldNames(), new SerializableConfiguration(hadoop));
+    String within = CollectionConverters.asJava(options).get("within");
+    return new OpenFile(requiredSchema.fieldNames(), within, new SerializableConfiguration(hadoop));
   }
 
   private static final class OpenFile extends AbstractFunction1<PartitionedFile, Iterator<InternalRow>>
       implements Serializable {
     private final String[] columns;
+    private final String within;
     private final SerializableConfiguration hadoop;
 
-    OpenFile(String[] columns, SerializableConfiguration hadoop) {
+    OpenFile(String[] columns, String within, SerializableConfiguration hadoop) {
       this.columns = columns;
+      this.within = within;
       this.hadoop = hadoop;
     }
 
     @Override
     public Iterator<InternalRow> apply(PartitionedFile file) {
-      return new Lines(file, columns, hadoop.value());
+      return leadsOut(file.toPath().toUri())
+          ? Iterator$.MODULE$.empty()
+          : new Lines(file, columns, hadoop.value());
+    }
+
+    private boolean leadsOut(URI file) {
+      if (within == null || !"file".equals(file.getScheme())) {
+        return false;
+      }
+      Path path = Path.of(file.getPath());
+      try {
+        return !path.toRealPath().startsWith(Path.of(within).toRealPath());
+      } catch (IOException gone) {
+        // What is not there any more is an error of whoever opens it, which then names the file.
+        return path.toFile().exists();
+      }
     }
   }
 

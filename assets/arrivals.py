@@ -1,0 +1,241 @@
+"""What lies in the landing zone and is not taken in, and what should lie there and does not.
+
+The commands, the sensors and the checks of the landing zone ask and word it here, so they never disagree. Everything is
+read from the landing zone and the event log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from patterns.core.events import EventLog
+from patterns.core.lineage import Look
+from patterns.core.partitions import Grain, contiguous
+from patterns.ingestion.landed_links import LinkRefused, StrayLink
+from patterns.ingestion.log_splitter import refused_logs
+from patterns.ingestion.readiness_marker import (
+    FLAG,
+    Lack,
+    LandedPartition,
+    LandingZone,
+    begins,
+    gaps,
+    late_files,
+    overdue,
+)
+from planning.look import EARLIEST, is_possible
+from planning.reach import Landed
+from quality.contracts import CONTRACTS
+
+LANDED = {
+    name: (read.reach.table, read.reach.grain)
+    for name, contract in CONTRACTS.items()
+    for read in contract.reads
+    if isinstance(read.reach, Landed)
+}
+"""Dataset to the folder in the landing zone it is made from, and the length of that one's partitions."""
+WATCHED = tuple(LANDED)
+"""Datasets whose landed input is promised for a time: `freshness_hours` of their contracts."""
+ABSENT = "absent"
+_NAMED = 5
+_WHY = {
+    Lack.FLAG.value: f"data without {FLAG}",
+    Lack.SUCCESSOR.value: f"data without {FLAG}, and none that is later",
+    Lack.LINK.value: "a link is not followed",
+    ABSENT: "not there, though a later one is",
+}
+_ASK = f"ask the producer, or write {FLAG} into the folder once its files are whole"
+_REMEDY = {Lack.LINK.value: "put the data in the place of the link"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overdue:
+    """The partitions of a landed table whose time is up.
+
+    Args:
+        table: Folder in the landing zone.
+        grain: Length of its partitions.
+        deadline: How long after its end a partition is due.
+        without: What is missing (a :class:`Lack`, or :data:`ABSENT`) to the partitions it is missing from.
+    """
+
+    table: str
+    grain: Grain
+    deadline: timedelta
+    without: Mapping[str, Sequence[str]]
+
+    @property
+    def keys(self) -> list[str]:
+        """The partitions, in order."""
+        return sorted(key for keys in self.without.values() for key in keys)
+
+    @property
+    def told(self) -> str | None:
+        """What is overdue and what to do about it; None when nothing is."""
+        if not self.keys:
+            return None
+        spans = [f"{span} ({_WHY[why]})" for why in self.without for span in self._spans(why)]
+        hours = self.deadline.total_seconds() / 3600
+        return (
+            f"{self.table}: {_counted(self.keys, self.grain.value)} overdue, due {hours:g} h after the end: "
+            f"{_first(spans)}; {'; '.join(dict.fromkeys(_REMEDY.get(why, _ASK) for why in self.without))}"
+        )
+
+    def _spans(self, why: str) -> list[str]:
+        if why == Lack.LINK.value:
+            # A link may lie in the place of a whole day of hours.
+            return [key or "everything" for key in self.without[why]]
+        spans = contiguous(self.without[why], self.grain)
+        return [span.first if span.first == span.last else f"{span.first}..{span.last}" for span in spans]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrivals:
+    """One look at a landed table.
+
+    Args:
+        dataset: What is made from it.
+        table: Folder in the landing zone.
+        grain: Length of its partitions.
+        zone: The landing zone.
+        partitions: All that exist, in order.
+    """
+
+    dataset: str
+    table: str
+    grain: Grain
+    zone: LandingZone
+    partitions: Sequence[LandedPartition]
+
+    @classmethod
+    def of(cls, dataset: str, landing: Path | LandingZone) -> Arrivals:
+        """Look at what has landed for a dataset, one of :data:`WATCHED`."""
+        (table, grain), zone = LANDED[dataset], LandingZone.of(landing)
+        return cls(dataset=dataset, table=table, grain=grain, zone=zone, partitions=zone.scan(table, grain))
+
+    @property
+    def ready(self) -> list[LandedPartition]:
+        """The complete partitions."""
+        return [
+            partition for partition in self.partitions if partition.ready and is_possible(partition.key, self.grain)
+        ]
+
+    @property
+    def misnamed(self) -> list[LandedPartition]:
+        """What is complete under a time that is none, lies in the future, or before the blog's history."""
+        # Without flags nothing follows on the future: data are all that can be asked for.
+        return [
+            partition
+            for partition in self.partitions
+            if not is_possible(partition.key, self.grain)
+            and (partition.ready or (self.zone.convention != "flag" and partition.files))
+        ]
+
+    @property
+    def refused(self) -> list[LandedPartition]:
+        """What is not read because of links that lead out of the landing zone."""
+        return [partition for partition in self.partitions if partition.links]
+
+    def told_changed(self, look: Look) -> Iterator[tuple[str, str]]:
+        """Say of complete partitions what is strange about them: they changed after that, or there is nothing in them.
+
+        Args:
+            look: What is published.
+
+        Returns:
+            Partition and what to say of it.
+        """
+        published = look.published(self.dataset)
+        for partition in self.ready:
+            late = ", ".join(file.name for file in late_files(partition))
+            if late or partition.key in published:
+                yield partition.key, f"{partition.key} changed after it was complete: {late or 'its files changed'}"
+            if partition.empty:
+                yield partition.key, f"{partition.key} is complete and has no data"
+
+    def told_misnamed(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
+        """Say that some of the misnamed partitions are not taken in, and what to do about them."""
+        named = [f"{partition.key} ({self._why_misnamed(partition.key, now)})" for partition in partitions]
+        return (
+            f"{self.table}: {_counted(named, 'folder')} complete and not taken in: {_first(named)}; "
+            f"give each the name of the {self.grain.value} in which its data arrived"
+        )
+
+    def overdue(self, events: EventLog, now: datetime) -> Overdue:
+        """Find what is past the deadline that the contract of the dataset promises.
+
+        Args:
+            events: The event log.
+            now: The present, aware.
+        """
+        contract = CONTRACTS[self.dataset]
+        assert contract.freshness_hours is not None
+        deadline = timedelta(hours=contract.freshness_hours)
+        without: dict[str, list[str]] = {}
+        for partition in overdue(self.partitions, self.grain, now=now, deadline=deadline):
+            assert partition.lacks is not None
+            without.setdefault(partition.lacks.value, []).append(partition.key)
+        if wide := [partition.key for partition in self.refused if begins(partition.key, self.grain) is None]:
+            without.setdefault(Lack.LINK.value, []).extend(wide)
+        # A table that is written whole is delivered when there is something new.
+        if contract.partitioning is not None:
+            absent = gaps(self.partitions, self.grain, now=now, deadline=deadline)
+            # What was published may have been tidied away since.
+            published = events.publications(self.dataset, absent) if absent else {}
+            without[ABSENT] = [key for key in absent if key not in published]
+        found = {why: keys for why, keys in without.items() if keys}
+        return Overdue(table=self.table, grain=self.grain, deadline=deadline, without=found)
+
+    def _why_misnamed(self, key: str, now: datetime) -> str:
+        start = begins(key, self.grain)
+        if start is None:
+            return f"no {self.grain.value}"
+        return "in the future, and taken in when its time has come" if start > now else f"before {EARLIEST}"
+
+
+def warnings(landing: Path | LandingZone, events: EventLog, now: datetime) -> list[str]:
+    """Say what is complete under an impossible name, and what is overdue; one line for each landed table.
+
+    Args:
+        landing: The landing zone.
+        events: The event log.
+        now: The present, aware.
+    """
+    told = []
+    for dataset in WATCHED:
+        arrivals = Arrivals.of(dataset, landing)
+        if misnamed := arrivals.misnamed:
+            told.append(arrivals.told_misnamed(misnamed, now))
+        if overdue_now := arrivals.overdue(events, now).told:
+            told.append(overdue_now)
+    return told
+
+
+def refusals(landing: Path | LandingZone) -> list[LinkRefused]:
+    """List the links of the landing zone that keep something from being published, access logs included.
+
+    Args:
+        landing: The landing zone.
+    """
+    refused = [partition for dataset in WATCHED for partition in Arrivals.of(dataset, landing).refused]
+    links = [
+        *(link for partition in refused for link in partition.links),
+        *refused_logs(LandingZone.of(landing).folder),
+    ]
+    return [link.refusal() for link in links]
+
+
+def told_links(links: Iterable[StrayLink]) -> list[str]:
+    """Say of links that they are not followed, and what to do about each."""
+    return [f"{error.where}: {error.what}; {error.next_step}" for error in (link.refusal() for link in links)]
+
+
+def _counted(names: Sequence[str], noun: str) -> str:
+    return f"1 {noun} is" if len(names) == 1 else f"{len(names)} {noun}s are"
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

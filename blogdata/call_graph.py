@@ -1,0 +1,183 @@
+"""What code runs what: the project's definitions, and which of them run when some of them do.
+
+Read from the syntax, without running anything. A definition is a function, a class, a method, or a constant at the
+top of a module. It uses what its names stand for, through imports and attributes of modules. A method runs when its
+class is used and something that runs calls a method of its name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+Name = tuple[str, str]
+"""A module, as `assets.silver.visits`, and a definition in it, as `visits` or `Class.method`; empty: the module."""
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+CALLED_BY_PYTHON = frozenset({"__init__", "__post_init__", "__call__", "__enter__"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """One definition.
+
+    Args:
+        function: It is a function at the top of a module.
+        uses: Definitions it names.
+        attributes: Names of the attributes it looks up; the methods it calls are among them.
+        texts: All texts in it.
+        declares: Texts that its decorators are given by position, or that a constant which a call makes is given.
+        tags: All texts in its decorators, or in that call.
+    """
+
+    function: bool
+    uses: set[Name] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    declares: set[str] = field(default_factory=set)
+    tags: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Code:
+    """The definitions of some of the project's folders.
+
+    Args:
+        root: The project's root.
+        sources: Folders and files to read, relative to it.
+    """
+
+    root: Path
+    sources: tuple[str, ...]
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """Module to its file, relative to the root."""
+        paths = [self.root / source for source in self.sources]
+        files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))]
+        names = [str(file.relative_to(self.root)) for file in files]
+        return {_module(name): name for name in names}
+
+    @cached_property
+    def definitions(self) -> dict[Name, Definition]:
+        """Every definition."""
+        return {
+            (module, name): self._read(module, name, nodes)
+            for module, tree in self._trees.items()
+            for name, nodes in _top(tree)
+        }
+
+    def runs(self, roots: Iterable[Name], *, without: Collection[Name] = ()) -> frozenset[Name]:
+        """Find the definitions that run when some do, directly or through others; they themselves are among them.
+
+        Args:
+            roots: Where to begin.
+            without: Definitions that are not followed.
+        """
+        methods = [(module, *name.split(".")) for module, name in self.definitions if "." in name]
+        seen, called, waiting = set[Name](), set(CALLED_BY_PYTHON), set(roots)
+        while waiting := (waiting & self.definitions.keys()) - seen - set(without):
+            seen |= waiting
+            called.update(*(self.definitions[name].attributes for name in waiting))
+            waiting = set[Name]().union(*(self.definitions[name].uses for name in waiting))
+            waiting |= {
+                (module, f"{of}.{name}") for module, of, name in methods if (module, of) in seen and name in called
+            }
+        return frozenset(seen)
+
+    def imported(self, module: str) -> set[str]:
+        """List the modules that a module imports, or something of."""
+        return {owner for owner, _ in self._imports[module].values()}
+
+    def docstring(self, module: str) -> str:
+        """Read what a module says of itself."""
+        return ast.get_docstring(self._trees[module]) or ""
+
+    @cached_property
+    def _trees(self) -> dict[str, ast.Module]:
+        return {
+            module: ast.parse((self.root / file).read_text(encoding="utf-8")) for module, file in self.files.items()
+        }
+
+    @cached_property
+    def _imports(self) -> dict[str, dict[str, Name]]:
+        return {module: dict(self._imported(tree)) for module, tree in self._trees.items()}
+
+    @cached_property
+    def _constants(self) -> dict[Name, str]:
+        return {
+            (module, name): node.value
+            for module, tree in self._trees.items()
+            for name, nodes in _top(tree)
+            for node in nodes[:1]
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+
+    def _imported(self, tree: ast.Module) -> Iterator[tuple[str, Name]]:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                yield from ((alias.asname or alias.name, (alias.name, "")) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    yield alias.asname or alias.name, (whole, "") if whole in self.files else (node.module, alias.name)
+
+    def _read(self, module: str, name: str, nodes: list[ast.AST]) -> Definition:
+        decorated = any(isinstance(node, FUNCTIONS) for node in nodes)
+        found = Definition(function=decorated and "." not in name)
+        for part in [part for node in nodes for part in ast.walk(node)]:
+            if isinstance(part, ast.Attribute):
+                found.attributes.add(part.attr)
+            if isinstance(part, ast.Attribute | ast.Name) and (used := self._meant(module, part)):
+                found.uses.add(used)
+        found.texts.update(self._texts(module, nodes))
+        for call in [call for node in nodes for call in _made_by(node)]:
+            found.tags.update(self._texts(module, [call]))
+            found.declares.update(self._texts(module, call.args if decorated else [call]))
+        return found
+
+    def _texts(self, module: str, nodes: Iterable[ast.AST]) -> Iterator[str]:
+        for part in [part for node in nodes for part in ast.walk(node)]:
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                yield part.value
+            elif isinstance(part, ast.Name) and (meant := self._meant(module, part)) in self._constants:
+                yield self._constants[meant]
+
+    def _meant(self, module: str, node: ast.expr) -> Name | None:
+        """Find what a name, or an attribute of a module, stands for."""
+        if isinstance(node, ast.Name):
+            return self._defined(self._imports[module].get(node.id, (module, node.id)))
+        owner = self._meant(module, node.value) if isinstance(node, ast.Attribute) else None
+        if owner is None or owner[1]:
+            return None
+        whole = f"{owner[0]}.{node.attr}"
+        return (whole, "") if whole in self.files else self._defined((owner[0], node.attr))
+
+    def _defined(self, name: Name) -> Name:
+        """Follow a name through the packages that pass it on to where it is defined."""
+        passed = self._imports.get(name[0], {}).get(name[1])
+        return name if passed is None or passed == name else self._defined(passed)
+
+
+def _module(file: str) -> str:
+    return file.removeprefix("platform/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _top(tree: ast.Module) -> Iterator[tuple[str, list[ast.AST]]]:
+    for node in tree.body:
+        if isinstance(node, FUNCTIONS):
+            yield node.name, [node]
+        elif isinstance(node, ast.ClassDef):
+            methods = [one for one in node.body if isinstance(one, FUNCTIONS)]
+            yield node.name, [*node.bases, *(one for one in node.body if one not in methods)]
+            yield from ((f"{node.name}.{one.name}", [one]) for one in methods)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((one.id, [node.value]) for one in targets if isinstance(one, ast.Name))
+
+
+def _made_by(node: ast.AST) -> list[ast.Call]:
+    decorators = node.decorator_list if isinstance(node, FUNCTIONS) else [node]
+    return [one for one in decorators if isinstance(one, ast.Call)]

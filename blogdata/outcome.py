@@ -1,0 +1,35 @@
+"""What a command ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """What a command ran."""
+
+    runs: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing failed."""
+        return not self.problems
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the outcome as plain values."""
+        return {
+            "ok": self.ok,
+            "runs": self.runs,
+            "rows": self.rows,
+            "seconds": round(self.seconds, 1),
+            "steps": self.steps,
+            "problems": self.problems,
+            "warnings": self.warnings,
+        }

@@ -1,0 +1,35 @@
+"""Tells whether a deployment's database lacks something that is published."""
+
+from __future__ import annotations
+
+from patterns.core.errors import PlatformError
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from services import postgres
+from services.config import Settings
+
+
+def is_behind(settings: Settings, events: EventLog) -> bool:
+    """Look; a database that does not answer is the run's matter, which tells why.
+
+    Args:
+        settings: Of the deployment, which has a database.
+        events: The event log.
+    """
+    from assets.serving import SINKS
+    from orchestration import sinks
+    from patterns.idempotency import transactional_sink
+
+    try:
+        with postgres.connected(postgres.ensure(settings)) as connection:
+            return any(
+                sinks.stale(
+                    Lake(root=str(settings.lake)),
+                    events,
+                    [contract.dataset for contract in sink.served],
+                    transactional_sink.served(connection, sink.schema),
+                )
+                for sink in SINKS
+            )
+    except PlatformError:
+        return True

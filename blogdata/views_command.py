@@ -1,0 +1,20 @@
+"""`blogdata views`: the lake's views as SQL for other Sparks, and for DuckDB."""
+
+from __future__ import annotations
+
+from blogdata.output import console
+from patterns.core.errors import ConfigurationError
+from patterns.core.events import EVENTS
+from patterns.core.lake import Lake
+from patterns.data_value import lake_views
+from quality.contracts import EVERY
+from services.config import load
+
+
+def views() -> None:
+    """Write the views for consumers, and of what is several tables, as SQL into the lake."""
+    lake = Lake(root=str(load().lake))
+    if lake.table(EVENTS) is None:
+        raise ConfigurationError(what="nothing is published yet", where=lake.root, next_step="run: blogdata run")
+    for file in lake_views.write(lake, list(EVERY.values())):
+        console.print(str(file), markup=False)

@@ -1,0 +1,148 @@
+"""The check `complete` of an Aligned Fan-In: periods that have ended and were computed without some of their hours.
+
+Dagster shows the newest evaluation of a check only. So each evaluation covers all published periods, not only those
+that were just written: a run of another day does not hide that an earlier one lacks hours. No warning are periods that
+have not ended, those that are final, and those before the first delivery, of which only late rows have come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from patterns.core.commit import Entry
+from patterns.core.contract import Contract
+from patterns.core.events import EventLog
+from patterns.core.partitions import Grain, finer
+from planning.finality import deciding, lookback_of
+
+COMPLETE = "complete"
+PARTS = "parts"
+"""The measure that says how many hours a period was computed from; null for a period without a row."""
+_TOLD = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partial:
+    """Published periods that lack hours, each with how many it has, as `23 of 24`.
+
+    Args:
+        ended: Those that should have all of them.
+        running: Those that have not ended.
+        uncounted: How many periods were published before hours were counted.
+    """
+
+    ended: Mapping[str, str]
+    running: Mapping[str, str]
+    uncounted: int
+
+
+def complete_specs(key: dg.AssetKey, contracts: Sequence[Contract]) -> list[dg.AssetCheckSpec]:
+    """Give the check of an asset whose periods are gathered from hours; none when they are not.
+
+    Args:
+        key: Of the asset.
+        contracts: Of the datasets it publishes or serves, which have the same partitions.
+    """
+    if all(contract.parts is None for contract in contracts):
+        return []
+    return [
+        dg.AssetCheckSpec(
+            COMPLETE,
+            asset=key,
+            description="Every published period that has ended, and is not final, has all of its hours (warning)",
+        )
+    ]
+
+
+def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: EventLog) -> list[dg.AssetCheckResult]:
+    """Look at all periods that are published, and name those that have ended and lack hours.
+
+    Args:
+        key: Of the asset.
+        contracts: As for :func:`complete_specs`; of several, only the periods that all of them have count.
+        events: The event log.
+    """
+    gathered = [contract for contract in contracts if contract.parts is not None]
+    if not gathered:
+        return []
+    published = [events.publications(contract.dataset) for contract in gathered]
+    common = set.intersection(*(set(entries) for entries in published))
+    found = [
+        partial(events, contract, {period: entries[period] for period in sorted(common)})
+        for contract, entries in zip(gathered, published, strict=True)
+    ]
+    ended = {period: told for one in found for period, told in one.ended.items()}
+    running = {period: told for one in found for period, told in one.running.items()}
+    uncounted = max(one.uncounted for one in found)
+    return [
+        dg.AssetCheckResult(
+            check_name=COMPLETE,
+            asset_key=key,
+            passed=not ended,
+            severity=dg.AssetCheckSeverity.WARN,
+            description="; ".join([*_lacking(ended), *_so_far(running)]) or None,
+            metadata={
+                "periods_lacking_hours": len(ended),
+                **({"by_period": ended} if ended else {}),
+                **({"published_before_hours_were_counted": uncounted} if uncounted else {}),
+            },
+        )
+    ]
+
+
+def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> Partial:
+    """Find the periods that lack hours.
+
+    Args:
+        events: The event log; looked at again only for periods without a row, on which no hours are counted.
+        contract: Of the dataset; it is partitioned, and its periods are gathered from hours.
+        published: Period to its newest publication.
+    """
+    assert contract.parts is not None
+    assert contract.partitioning is not None
+    grain = contract.partitioning.grain
+    counted = {period: entry for period, entry in published.items() if PARTS in entry.measures}
+    empty = {period: entry for period, entry in counted.items() if entry.measures[PARTS] is None}
+    present = {period: int(entry.measures[PARTS]) for period, entry in counted.items() if period not in empty}
+    present.update(_without_rows(events, empty, grain))
+    told = {period: f"{hours} of {contract.parts}" for period, hours in present.items() if hours < contract.parts}
+    last, lookback = deciding(max(published, default=""), grain), lookback_of(contract)
+    first = min((period for period, hours in present.items() if hours), default="")
+    return Partial(
+        ended={
+            period: hours
+            for period, hours in told.items()
+            if first <= period <= last and not (lookback and lookback.is_final(period, last))
+        },
+        running={period: hours for period, hours in told.items() if period > last},
+        uncounted=len(published) - len(counted),
+    )
+
+
+def _without_rows(events: EventLog, empty: Mapping[str, Entry], grain: Grain) -> dict[str, int]:
+    """Count the hours above that periods without a row were computed from."""
+    hours = {period: finer(period, grain, Grain.HOUR) for period in empty}
+    wanted = [hour for within in hours.values() for hour in within]
+    above = {
+        name: events.publications(name, wanted) for name in {name for one in empty.values() for name in one.inputs}
+    }
+    return {
+        period: sum(
+            all(hour in above[name] and above[name][hour].version <= version for name, version in entry.inputs.items())
+            for hour in hours[period]
+        )
+        for period, entry in empty.items()
+    }
+
+
+def _lacking(ended: Mapping[str, str]) -> list[str]:
+    newest = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
+    more = len(newest) - _TOLD
+    return [*newest[:_TOLD], *([f"{more} more lack hours"] if more > 0 else [])]
+
+
+def _so_far(running: Mapping[str, str]) -> list[str]:
+    return [f"{period} is running: {hours} hours so far" for period, hours in sorted(running.items())]

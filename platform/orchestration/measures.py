@@ -1,0 +1,58 @@
+"""The check on what an Online Observer has measured: a null share or a count of values that jumps is pointed out."""
+
+from __future__ import annotations
+
+import math
+
+import dagster as dg
+
+from orchestration.shares import grain_of, jump_result, with_history
+from orchestration.step import Step
+from patterns.core.commit import Commit
+from patterns.core.contract import Contract
+from patterns.quality.jumps import jumps
+from patterns.quality.online_observer import DISTINCT, observed_measures, series
+
+MEASURES = "measures"
+ALIKE = 2.0
+"""Distinct values grow slower than rows, so that they are compared between partitions of about as many rows."""
+
+
+def measure_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
+    """Give the check of a dataset that is measured by an observer; none when it is not."""
+    if not observed_measures(contract):
+        return []
+    return [
+        dg.AssetCheckSpec(
+            MEASURES,
+            asset=key,
+            description="Shares of nulls, and distinct values by row, are about what they were before (warning)",
+        )
+    ]
+
+
+def measure_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+    """Compare the measures of a publication with those of the partitions before."""
+    names = observed_measures(contract)
+    if not names:
+        return []
+    published = with_history(contract, step, commit)
+    found = [
+        jump
+        for name in names
+        for jump in jumps(
+            name,
+            series(published, name),
+            commit.entries,
+            grain=grain_of(contract),
+            alike=ALIKE if name.startswith(f"{DISTINCT}.") else math.inf,
+        )
+    ]
+    return [
+        jump_result(
+            MEASURES,
+            key,
+            found,
+            lambda jump: f"{jump.name} is {jump.found:.1%} of the rows, usual is {jump.usual:.1%}",
+        )
+    ]

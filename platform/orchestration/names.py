@@ -1,0 +1,23 @@
+"""The names by which datasets, pools and tags are known to Dagster."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+ACCEPT = "blogdata/accept"
+"""Tag of a run: the guards, separated by commas, that a person has lifted for it."""
+
+
+def key_of(dataset: str) -> dg.AssetKey:
+    """Give the asset key of a dataset: `silver.visits` is `silver/visits`."""
+    return dg.AssetKey(dataset.split(".", 1))
+
+
+def op_of(dataset: str) -> str:
+    """Give the name of the step that computes a dataset in a run over the lineage."""
+    return dataset.replace(".", "__")
+
+
+def slug(pattern: str) -> str:
+    """Give a pattern's name as it appears in tags: `Late Data Detector` is `late-data-detector`."""
+    return pattern.lower().replace(" ", "-").replace("(", "").replace(")", "")

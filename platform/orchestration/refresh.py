@@ -1,0 +1,312 @@
+"""The job `refresh`: one run brings the whole lineage up to date, scattered partitions of all datasets included.
+
+Each task is a step of its own, in the order of the lineage. A step asks what is stale when its turn comes, after the
+steps before it have published, and computes all of it in one commit a dataset. A step with a fault fails after it has
+handed on: its good partitions go on their way, and nobody reads what was not published.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+from pydantic import Field, PrivateAttr
+
+from orchestration import concurrent_runner, dead_runs, owners
+from orchestration.checks import LEDGER
+from orchestration.computation import (
+    MAX_RETRIES,
+    RESOURCES,
+    Code,
+    Done,
+    accepted,
+    access_of,
+    compute,
+    evaluation,
+    failed,
+    failure,
+    refused_checks,
+    report,
+)
+from orchestration.names import op_of
+from orchestration.waiting import judged, note_faults
+from patterns.core.claims import Claims
+from patterns.core.commit import WHOLE_TABLE
+from patterns.core.contract import Contract
+from patterns.core.errors import PlatformError
+from patterns.core.lake import Lake
+from patterns.core.writes import InOrder
+from planning.graph import Task
+from planning.look import Snapshot
+from planning.plan import Planner, Scope
+from planning.window import Window
+
+JOB = "refresh"
+MOST_ROWS = 20_000_000
+"""Rows that one commit computes at most; more are cut into several commits, by rows and not by gaps."""
+_LOOK_AGAIN_SECONDS = 1.0
+_PRIORITY = "dagster/priority"
+Work = Callable[[dg.OpExecutionContext], None]
+
+
+class Request(dg.ConfigurableResource["Request"]):
+    """What a run of `refresh` is asked for; as it is, everything that is stale.
+
+    Args:
+        datasets: Only these; empty: all.
+        scope: Which stale partitions count: `all`, `ready` (those that run by themselves) or `ended`.
+        again: Dataset to partitions that run again whether they are stale or not.
+        span: Everything there is in a span of time runs again, `2026-01-05T00..2026-01-07T00`; an end may be left out.
+        only_again: Leave alone what is stale and was not asked for.
+        retry_waiting: Try partitions again that failed for good, though their inputs are the same.
+    """
+
+    datasets: list[str] = Field(default_factory=list)
+    scope: str = Scope.ALL.value
+    again: dict[str, list[str]] = Field(default_factory=dict)
+    span: str = ""
+    only_again: bool = False
+    retry_waiting: bool = True
+    _refused: set[str] = PrivateAttr(default_factory=set)
+
+    def refuse(self, datasets: Sequence[str]) -> None:
+        """Have nothing be made of some datasets in this run."""
+        self._refused.update(datasets)
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """The datasets of which nothing is made in this run."""
+        return frozenset(self._refused)
+
+
+class NotReady(PlatformError):
+    """An input of a dataset failed a blocking check in the same run."""
+
+
+def claims(lake: Lake, dataset: str) -> Claims:
+    """Give the claims of runs on a dataset's partitions."""
+    return Claims(lake, dataset, alive=owners.alive)
+
+
+def refresh_job(
+    code: Code, *, first: dg.OpDefinition, served: Sequence[tuple[Contract, dg.OpDefinition]] = ()
+) -> dg.JobDefinition:
+    """Make the job.
+
+    Args:
+        code: The computations and the lineage.
+        first: The step that prepares the landing zone.
+        served: What is no table of the lake, each with its step.
+    """
+
+    @dg.graph(name=JOB)
+    def refresh() -> None:
+        landing = first()
+        done: dict[str, Any] = {}
+        for task in code.graph.tasks:
+            above = sorted({edge.above for edge, _ in code.graph.edges(task)} & done.keys())
+            # Of the steps that may run, the executor takes that of the highest priority: the order of the lineage.
+            step = _step(code, task).tag({_PRIORITY: str(-len(done))})
+            done.update(dict.fromkeys(task.datasets, step([done[name] for name in above] or [landing])))
+        for contract, serve in served:
+            serve([done[read.dataset] for read in contract.reads])
+
+    return refresh.to_job(
+        name=JOB,
+        description="Compute whatever is stale, from the landing zone to what is served: every dataset, any partitions",
+        executor_def=dead_runs.past_faults,
+        tags=concurrent_runner.ARRIVING,
+    )
+
+
+def handing_on(name: str, description: str, resources: Collection[str], work: Work) -> dg.OpDefinition:
+    """Make a step that fails after it has handed on, so that the steps after it run all the same.
+
+    Args:
+        name: Of the step.
+        description: For people.
+        resources: What it needs.
+        work: What it does; returns what went wrong for good, and raises what is to be tried again.
+    """
+
+    @dg.op(
+        name=name,
+        description=description,
+        required_resource_keys=set(resources),
+        ins={"above": dg.In(dg.Nothing)},
+        out=dg.Out(dg.Nothing),
+    )
+    def step(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
+        fault: Exception | None = None
+        try:
+            work(context)
+        except dg.RetryRequested:
+            raise
+        except Exception as error:  # noqa: BLE001 - raised again below
+            fault = error
+        yield dg.Output(None)
+        if fault is not None:
+            raise fault
+
+    return step
+
+
+def _step(code: Code, task: Task) -> dg.OpDefinition:
+    return handing_on(
+        op_of(task.main),
+        f"Publish what is stale of {', '.join(task.datasets)}",
+        {*RESOURCES, "request"},
+        lambda context: Refresh(context, code).task(task),
+    )
+
+
+class Refresh:
+    """One step of a run over the lineage."""
+
+    def __init__(self, context: dg.OpExecutionContext, code: Code) -> None:
+        self._context = context
+        self._code = code
+        self._access = access_of(context)
+        self._request: Request = context.resources.request
+        self._accepted = accepted(context)
+
+    def task(self, task: Task) -> None:
+        """Compute what is stale of a task, and what was asked for, each partition once.
+
+        Raises:
+            Failure: Partitions could not be computed; the others are published.
+        """
+        request = self._request
+        if request.datasets and not set(task.datasets) & set(request.datasets):
+            return
+        if set(task.datasets) & self._code.graph.downstream(request.refused):
+            raise failed(_not_ready(task, request.refused))
+        faults: dict[str, PlatformError] = {}
+        asked = self._again(task)
+        seen: set[str] = set()
+        done: set[str] = set()
+        # Partitions may outdate others of their own dataset: it is asked until nothing new is behind.
+        while todo := (self._stale(task) | asked) - done:
+            with self._claimed(task, todo) as mine:
+                # Whoever held one of these a moment ago may have done it.
+                left = (self._stale(task) | asked) & mine
+                for batch in self._batches(task, sorted(left)):
+                    faults.update(self._batch(task, batch))
+                done |= mine
+            seen |= mine
+        if seen:
+            self._judge_waiting(task, faults)
+        if faults:
+            raise failed(_all_of(task, faults))
+
+    def _again(self, task: Task) -> set[str]:
+        keys = {key for dataset in task.datasets for key in self._request.again.get(dataset, ())}
+        if self._request.span:
+            window = Window.parsed(self._request.span)
+            keys |= {key for key in self._planner().known(task) if window.holds(key, task.grain)}
+        published = self._access.events.publications(task.main)
+        # A run that was cut off goes on: what it has published itself is done.
+        return {key for key in keys if key not in published or published[key].run_id != self._context.run_id}
+
+    def _stale(self, task: Task) -> set[str]:
+        if self._request.only_again:
+            return set()
+        planner = self._planner()
+        stale = planner.stale(task)
+        if self._request.retry_waiting:
+            return set(stale)
+        return set(stale) - planner.waiting(task).keys()
+
+    def _planner(self) -> Planner:
+        return Planner(
+            graph=self._code.graph,
+            look=Snapshot(self._access.landing_zone, self._access.events),
+            accepted=self._accepted,
+            scope=Scope(self._request.scope),
+        )
+
+    @contextmanager
+    def _claimed(self, task: Task, todo: Collection[str]) -> Iterator[set[str]]:
+        """Claim partitions, and wait for those that others are computing: of several runs, one computes each."""
+        held, owner, waiting = claims(self._access.lake, task.main), owners.this_run(), False
+        while not (mine := held.take(todo, owner)):
+            if not waiting:
+                self._context.log.info(f"waiting for another run, which computes {len(todo)} partitions of {task.main}")
+            waiting = True
+            time.sleep(_LOOK_AGAIN_SECONDS)
+        try:
+            yield set(mine)
+        finally:
+            held.release(mine, owner)
+
+    def _batches(self, task: Task, keys: Sequence[str]) -> list[list[str]]:
+        if not keys:
+            return []
+        if task.grain is None or isinstance(task.contracts[0].write, InOrder):
+            return [list(keys)]
+        published = self._access.events.publications(task.main)
+        batches, rows = [list[str]()], 0
+        for key in keys:
+            own = published[key].rows_in if key in published else MOST_ROWS // 1000
+            if batches[-1] and rows + own > MOST_ROWS:
+                batches, rows = [*batches, []], 0
+            batches[-1].append(key)
+            rows += own
+        return batches
+
+    def _batch(self, task: Task, keys: Sequence[str]) -> Mapping[str, PlatformError]:
+        done = self._computed(task, [] if task.grain is None else keys)
+        for publication in done.publications:
+            for event in publication.materializations():
+                report(self._context, event)
+            for result in publication.checks():
+                report(self._context, evaluation(result))
+                if result.check_name == LEDGER and not result.passed:
+                    self._request.refuse([publication.contract.dataset])
+        for error in dict.fromkeys(done.faults.values()):
+            for result in refused_checks(task, error):
+                report(self._context, evaluation(result))
+        return done.faults
+
+    def _computed(self, task: Task, keys: Sequence[str]) -> Done:
+        attempt = self._context.retry_number + 1
+        try:
+            return compute(self._context, self._code, task, keys, attempt=attempt)
+        except PlatformError as error:
+            if attempt <= MAX_RETRIES:
+                raise failure(self._context, error) from error
+            return Done(faults=dict.fromkeys(keys or [WHOLE_TABLE], error))
+
+    def _judge_waiting(self, task: Task, faults: Mapping[str, PlatformError]) -> None:
+        lasting = {key: error for key, error in faults.items() if not error.transient}
+        note_faults(self._access, self._code.graph, task, lasting)
+        waiting = self._planner().waiting(task)
+        for contract in task.contracts:
+            report(self._context, evaluation(judged(contract, waiting)))
+
+
+def _not_ready(task: Task, refused: Collection[str]) -> NotReady:
+    return NotReady(
+        what=f"the ledger of {', '.join(sorted(refused))} does not add up, and nothing is made of it in this run",
+        where=task.main,
+        next_step="look at it: blogdata ledger; mend what is missing: blogdata repair",
+    )
+
+
+class PartitionsFailed(PlatformError):
+    """Several partitions could not be computed, for different reasons."""
+
+
+def _all_of(task: Task, faults: Mapping[str, PlatformError]) -> PlatformError:
+    by_text: dict[str, list[str]] = {}
+    for key, error in faults.items():
+        by_text.setdefault(str(error), []).append(key)
+    if len(by_text) == 1:
+        return next(iter(faults.values()))
+    lines = "".join(f"\n    - {', '.join(keys)}: {text}" for text, keys in by_text.items())
+    return PartitionsFailed(
+        what=f"{len(faults)} partitions were not published, the others are:{lines}",
+        where=task.main,
+        next_step="mend each of them as it says, and run it again",
+    )

@@ -1,0 +1,115 @@
+"""Errors of streams, and how they come back from the process beside the server as what they were raised as there.
+
+Spark hands on the text of an error only, so the fault travels in it as JSON behind a marker.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+
+from patterns.core.audit import Violation
+from patterns.core.errors import PlatformError
+from patterns.quality.write_faults import AuditFailed
+
+_FAULT = "[BLOGDATA_FAULT]"
+_WORKER_LATE = "Python worker failed to connect back"
+
+
+class StreamFailed(PlatformError):
+    """A stream ended by an error that nobody foresaw."""
+
+
+class StreamWorkerLate(PlatformError):
+    """The Python process that works on a stream's batches did not connect to the Spark server in time."""
+
+    transient = True
+
+
+def packed(error: PlatformError) -> str:
+    """Write a fault as the text of an error that Spark hands on."""
+    violations = [vars(item) for item in error.violations] if isinstance(error, AuditFailed) else []
+    fields = {
+        "type": type(error).__qualname__,
+        "what": error.what,
+        "where": error.where,
+        "next_step": error.next_step,
+        "violations": violations,
+    }
+    return f"{_FAULT} {json.dumps(fields, default=str)}"
+
+
+@contextmanager
+def unpacked(name: str) -> Iterator[None]:
+    """Raise what a stream's batch has raised as what it was there.
+
+    Args:
+        name: Of the stream.
+
+    Raises:
+        StreamWorkerLate: The process for the batches was not there in time; transient.
+        StreamFailed: The stream ended by an error that nobody foresaw.
+        PlatformError: What a batch has raised.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        fault = _found(text)
+        if fault is not None:
+            raise fault from error
+        if _WORKER_LATE in text:
+            raise _late(name) from error
+        if "STREAM_FAILED" not in text:
+            raise
+        raise unforeseen(name, text) from error
+
+
+def unforeseen(name: str, text: str) -> StreamFailed:
+    """Build the error of a stream that ended by something nobody foresaw.
+
+    Args:
+        name: Of the stream.
+        text: Of the error; the stack of the server is left out.
+    """
+    message = " ".join(line.strip() for line in text.split("JVM stacktrace:")[0].splitlines() if line.strip())
+    return StreamFailed(
+        what=f"the stream '{name}' ended: {message[:500]}",
+        where=name,
+        next_step="run it again: a batch that was cut off is done again and published once; when it repeats, the "
+        "server's log, in services/spark of the deployment's folder, has more",
+    )
+
+
+def _late(name: str) -> StreamWorkerLate:
+    return StreamWorkerLate(
+        what=f"the Python process of the stream '{name}' did not connect to the Spark server within ten seconds",
+        where=name,
+        next_step="run it again: no batch was begun; when it repeats, the machine has more to do than it can, or the "
+        "server's log, in services/spark of the deployment's folder, says why the process ended",
+    )
+
+
+def _found(text: str) -> PlatformError | None:
+    _, _, after = text.partition(_FAULT)
+    try:
+        fields, _ = json.JSONDecoder().raw_decode(after.lstrip())
+    except json.JSONDecodeError:
+        # No marker, or a message so long that it was cut on its way.
+        return None
+    kinds = {kind.__qualname__: kind for kind in _subclasses(PlatformError)}
+    kind = kinds.get(fields["type"], StreamFailed)
+    if kind is AuditFailed:
+        return AuditFailed(fields["where"], [Violation(**item) for item in fields["violations"]])
+    error = kind.__new__(kind)
+    PlatformError.__init__(error, what=fields["what"], where=fields["where"], next_step=fields["next_step"])
+    return error
+
+
+def _subclasses(kind: type[PlatformError]) -> Iterator[type[PlatformError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _subclasses(below)

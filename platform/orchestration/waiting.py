@@ -1,0 +1,63 @@
+"""The check `waiting`: which partitions of a dataset a person has to look at; red until they are mended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+from orchestration.names import key_of
+from orchestration.step import LakeAccess
+from patterns.core.contract import Contract
+from patterns.core.errors import PlatformError
+from planning import faults
+from planning.graph import Graph, Task
+from planning.look import Snapshot
+from planning.plan import Planner
+
+WAITING = "waiting"
+_NAMED = 5
+
+
+def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
+    """Declare the check of a dataset."""
+    return dg.AssetCheckSpec(
+        WAITING,
+        asset=key,
+        description="No partition waits for a person: each one that failed, or is held back, was mended since",
+    )
+
+
+def waiting_result(access: LakeAccess, graph: Graph, contract: Contract) -> dg.AssetCheckResult:
+    """Judge a dataset as it is now."""
+    planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
+    return judged(contract, planner.waiting(graph.task_of(contract.dataset)))
+
+
+def judged(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckResult:
+    """Say which partitions wait.
+
+    Args:
+        contract: Of the dataset.
+        waiting: Partition to what is wrong with it.
+    """
+    named = ", ".join(key or "the table" for key in list(waiting)[:_NAMED])
+    more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
+    reasons = dict.fromkeys(str(error) for error in waiting.values())
+    return dg.AssetCheckResult(
+        check_name=WAITING,
+        asset_key=key_of(contract.dataset),
+        passed=not waiting,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=f"{named}{more} wait for a person" if waiting else None,
+        metadata={
+            "partitions": len(waiting),
+            **({"reasons": dg.MetadataValue.md("\n\n".join(reasons))} if waiting else {}),
+        },
+    )
+
+
+def note_faults(access: LakeAccess, graph: Graph, task: Task, failed: Mapping[str, PlatformError]) -> None:
+    """Keep which partitions of a task failed for good, so that everybody knows until their inputs are others."""
+    planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
+    faults.note(access.events, task.main, failed, planner.stale(task))

@@ -1,0 +1,43 @@
+"""Rows of a table as Python values, read without pyarrow.
+
+To compare a column with a Python value, or to give a timestamp as one, pyarrow imports pandas where it is installed.
+That takes longer than to read the log of every table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deltalake import DeltaTable, QueryBuilder
+
+if TYPE_CHECKING:
+    from arro3.core import Table
+
+
+def rows_of(table: Table, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Convert a table of deltalake's to one dictionary a row.
+
+    Args:
+        table: The table.
+        names: Only these columns; empty: all.
+    """
+    # Without files, a table of files has no column for what it would say of them.
+    chosen = list(names or table.column_names) if table.num_rows else []
+    cells = [table.column(name).to_pylist() for name in chosen]
+    return [dict(zip(chosen, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def select(table: DeltaTable, query: str) -> list[dict[str, Any]]:
+    """Run a query on a Delta table.
+
+    Args:
+        table: Opened at the version to read.
+        query: SQL; the table is called `t`.
+    """
+    return rows_of(QueryBuilder().register("t", table).execute(query).read_all())
+
+
+def text(value: str) -> str:
+    """Write a string as SQL does."""
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,148 @@
+"""The lake's views as SQL that Spark or DuckDB runs without the platform.
+
+There is a view for the consumers of each published dataset, one of the context table, and one for each dataset that
+lives in several tables. The latter names tables and versions of them, so it is written anew when others have become
+visible; all other views show the newest rows whenever they are asked.
+
+Why not tables: a Delta table that lists the files of another one with fewer columns, as Spark's shallow clone does,
+needs paths outside of its folder. Spark follows these; DuckDB and delta-rs's reader for pyarrow do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from patterns.core import members
+from patterns.core.contract import Contract
+from patterns.core.events import EVENTS
+from patterns.core.lake import Lake
+from patterns.core.members import Member
+from patterns.data_value.metadata_decorator import CONSUMERS, CONTEXT, IS_PUBLICATION, PUBLICATIONS, visible
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How an engine writes what is not the same in all of them.
+
+    Args:
+        file: Name of the file with its statements.
+        quote: What encloses a name.
+        path_quote: What encloses a path; where it is part of the path, it is doubled.
+        table: A Delta table, by its quoted `{path}`.
+        at_version: The same at a `{version}`.
+        first: Statements that come before the views.
+    """
+
+    file: str
+    quote: str
+    path_quote: str
+    table: str
+    at_version: str
+    first: tuple[str, ...] = ()
+
+
+SPARK = Dialect(
+    file="views.sql", quote="`", path_quote="`", table="delta.{path}", at_version="delta.{path} VERSION AS OF {version}"
+)
+DUCKDB = Dialect(
+    file="views.duckdb.sql",
+    quote='"',
+    path_quote="'",
+    table="delta_scan({path})",
+    at_version="delta_scan({path}, version => {version})",
+    first=("CREATE OR REPLACE MACRO get_json_object(document, place) AS json_extract_string(document, place)",),
+)
+
+
+def statements(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> list[str]:
+    """Write the views of everything that is published, for one engine.
+
+    Args:
+        lake: The tables' root.
+        contracts: Of the datasets; those that were never published are left out.
+        dialect: Of the engine.
+
+    Returns:
+        SQL statements, to be run in their order, as often as one likes.
+    """
+    views = dict(_views(lake, contracts, dialect))
+    schemas = sorted({name.split(".", 1)[0] for name in views})
+    return [
+        *dialect.first,
+        *(f"CREATE SCHEMA IF NOT EXISTS {name}" for name in schemas),
+        *(f"CREATE OR REPLACE VIEW {name} AS {query}" for name, query in views.items()),
+    ]
+
+
+def write(lake: Lake, contracts: Sequence[Contract]) -> list[Path]:
+    """Write the views of everything that is published into files at the lake's root, one for each engine.
+
+    Args:
+        lake: The tables' root.
+        contracts: Of the datasets.
+
+    Returns:
+        The files; none when the lake is in an object store.
+    """
+    files: list[Path] = []
+    if "://" in lake.root:
+        return files
+    Path(lake.root).mkdir(parents=True, exist_ok=True)
+    for dialect in (SPARK, DUCKDB):
+        file = Path(lake.root) / dialect.file
+        hidden = file.with_name(f".{file.name}")
+        hidden.write_text("".join(f"{line};\n" for line in statements(lake, contracts, dialect)), encoding="utf-8")
+        hidden.replace(file)
+        files.append(file)
+    return files
+
+
+def _views(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> Iterator[tuple[str, str]]:
+    if lake.table(EVENTS) is not None:
+        columns = ", ".join(f"{expression} AS {name}" for name, expression in CONTEXT.items())
+        yield PUBLICATIONS, f"SELECT {columns} FROM {_table(lake, EVENTS, dialect)} WHERE {IS_PUBLICATION}"
+    for contract in contracts:
+        dataset, table = contract.dataset, lake.table(contract.dataset)
+        if table is None:
+            continue
+        there, source = [field.name for field in table.schema().fields], _table(lake, dataset, dialect)
+        if members.is_pointer(table):
+            seen = members.members_of(table).visible
+            there, source = list(members.columns_of(seen)), dataset
+            if seen:
+                yield dataset, _union([_member(lake, dataset, one, there, dialect) for one in seen])
+        if shown := [name for name in visible(contract) if name in there]:
+            yield f"{dataset}{CONSUMERS}", f"SELECT {_listed(shown, dialect)} FROM {source}"
+
+
+def _member(lake: Lake, dataset: str, member: Member, columns: Iterable[str], dialect: Dialect) -> str:
+    selected = [
+        _listed([name], dialect) if name in member.columns else f"NULL AS {_listed([name], dialect)}"
+        for name in columns
+    ]
+    table = _table(lake, members.table_of(dataset, member.location), dialect, member.version)
+    query = f"SELECT {', '.join(selected)} FROM {table}"
+    if not member.frozen:
+        return query
+    keys = ", ".join(f"'{key}'" for key in member.partitions)
+    return f"{query} WHERE {_listed([str(member.partition_column)], dialect)} IN ({keys})"
+
+
+def _table(lake: Lake, name: str, dialect: Dialect, version: int | None = None) -> str:
+    quote = dialect.path_quote
+    path = quote + lake.path(name).replace(quote, quote * 2) + quote
+    return dialect.table.format(path=path) if version is None else dialect.at_version.format(path=path, version=version)
+
+
+def _listed(names: Iterable[str], dialect: Dialect) -> str:
+    return ", ".join(f"{dialect.quote}{name}{dialect.quote}" for name in names)
+
+
+def _union(queries: Sequence[str]) -> str:
+    # As a balanced tree: a plan that is as deep as there are queries is refused when there are many.
+    if len(queries) == 1:
+        return queries[0]
+    half = len(queries) // 2
+    return f"({_union(queries[:half])}) UNION ALL ({_union(queries[half:])})"

@@ -1,0 +1,43 @@
+"""What a run will probably write and take, from what the same datasets have cost so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from statistics import median
+
+from patterns.core.commit import WHOLE_TABLE
+from patterns.core.lineage import Look
+from planning.plan import Planned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Rows and seconds of a computation; None where there is no past."""
+
+    rows: int | None
+    seconds: float | None
+
+
+def estimate(look: Look, run: Planned) -> Estimate:
+    """Estimate a computation; unknown when one of its datasets has never been published."""
+    estimates = [_of_one(look, dataset, run.keys or (WHOLE_TABLE,)) for dataset in run.datasets]
+    rows = [each.rows for each in estimates if each.rows is not None]
+    seconds = [each.seconds for each in estimates if each.seconds is not None]
+    known = len(rows) == len(seconds) == len(estimates)
+    return Estimate(rows=sum(rows) if known else None, seconds=sum(seconds) if known else None)
+
+
+def _of_one(look: Look, dataset: str, keys: Collection[str]) -> Estimate:
+    history = look.history(dataset)
+    if not history:
+        return Estimate(rows=None, seconds=None)
+    newest = {entry.partition: entry.rows_out for entry in history}
+    usual = int(median(newest.values()))
+    rows = sum(newest.get(key, usual) for key in keys)
+    seconds = {entry.version: entry.seconds for entry in history}
+    # A commit costs something whatever is in it, and something for each row.
+    least = min(seconds.values())
+    written = sum(entry.rows_out for entry in history)
+    per_row = sum(each - least for each in seconds.values()) / written if written else 0.0
+    return Estimate(rows=rows, seconds=least + per_row * rows)

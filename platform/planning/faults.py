@@ -1,0 +1,71 @@
+"""Partitions that failed for good: kept in the event log until their inputs are others, or a run succeeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from patterns.core.errors import PlatformError
+
+if TYPE_CHECKING:
+    from patterns.core.events import EventLog
+
+FAULT = "fault"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A partition that could not be computed.
+
+    Args:
+        state: What its inputs were, as the planner names it.
+        error: Why.
+    """
+
+    state: str
+    error: PlatformError
+
+
+def note(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], states: Mapping[str, str]) -> None:
+    """Keep which partitions failed, and from which inputs.
+
+    Args:
+        events: The event log.
+        dataset: The main dataset of the task.
+        failed: Partition to what went wrong.
+        states: Partition to what it lacked when it was computed; one that was not behind is not kept.
+    """
+    from patterns.core.events import Event
+
+    events.append(
+        [
+            Event(
+                kind=FAULT,
+                dataset=dataset,
+                partition=key,
+                payload={
+                    "state": states[key],
+                    "what": error.what,
+                    "where": error.where,
+                    "next_step": error.next_step,
+                },
+            )
+            for key, error in failed.items()
+            if key in states
+        ]
+    )
+
+
+def noted(events: EventLog, dataset: str) -> dict[str, Fault]:
+    """Find the newest fault of each partition that ever failed."""
+    return {
+        event.partition: Fault(
+            state=event.payload["state"],
+            error=PlatformError(
+                what=event.payload["what"], where=event.payload["where"], next_step=event.payload["next_step"]
+            ),
+        )
+        for event in events.notes(FAULT, dataset=dataset)
+        if event.partition is not None and event.payload is not None
+    }

@@ -1,0 +1,131 @@
+"""The lineage as the contracts declare it: who reads whom, and in which order datasets run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+
+from patterns.core.contract import Contract
+from patterns.core.errors import ConfigurationError
+from patterns.core.lineage import Edge, Read
+from patterns.core.partitions import Grain
+
+LANDING = "landing."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Datasets that one computation publishes: a main one and those that appear with it.
+
+    Args:
+        contracts: Their contracts, the main one first.
+    """
+
+    contracts: tuple[Contract, ...]
+
+    @property
+    def main(self) -> str:
+        """The dataset whose commits publish all of them."""
+        return self.contracts[0].dataset
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Their names, the main one first."""
+        return tuple(contract.dataset for contract in self.contracts)
+
+    @property
+    def grain(self) -> Grain | None:
+        """Length of what is computed at once; None: the whole table."""
+        return self.contracts[0].grain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """The datasets of a deployment and their inputs.
+
+    Args:
+        contracts: By name.
+    """
+
+    contracts: Mapping[str, Contract]
+
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """What is computed, in an order in which every input comes before its readers.
+
+        Raises:
+            ConfigurationError: A dataset reads one that does not exist, or itself through others.
+        """
+        sorter: TopologicalSorter[str] = TopologicalSorter()
+        for name, contract in self.contracts.items():
+            sorter.add(contract.main)
+            for read in contract.reads:
+                above = self._main(read.dataset, of=name)
+                if above is not None and above != contract.main:
+                    sorter.add(contract.main, above)
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            raise ConfigurationError(
+                what=f"datasets read each other in a circle: {' <- '.join(error.args[1])}",
+                where="contracts",
+                next_step="take one of the reads away",
+            ) from error
+        waves: list[list[str]] = []
+        while sorter.is_active():
+            ready = sorted(sorter.get_ready(), key=list(self.contracts).index)
+            waves.append(ready)
+            sorter.done(*ready)
+        inner = [main for wave in waves for main in wave if self._is_read(main)]
+        # What others wait for comes first, then what people wait for: the ends of the longest ways.
+        ends = [main for wave in reversed(waves) for main in wave if not self._is_read(main)]
+        return tuple(self._task(main) for main in (*inner, *ends))
+
+    def task_of(self, dataset: str) -> Task:
+        """Find the task that publishes a dataset."""
+        return next(task for task in self.tasks if dataset in task.datasets)
+
+    def edges(self, task: Task) -> Iterator[tuple[Edge, Read]]:
+        """List what the datasets of a task read."""
+        for contract in task.contracts:
+            for read in contract.reads:
+                yield Edge(above=read.dataset, below=contract), read
+
+    def sources(self) -> Sequence[str]:
+        """List what is read and comes in from outside, in order."""
+        found = {read.dataset for contract in self.contracts.values() for read in contract.reads}
+        return sorted(found - self.contracts.keys())
+
+    def downstream(self, datasets: Iterable[str]) -> frozenset[str]:
+        """Find everything that reads some datasets, directly or not."""
+        found = set(datasets)
+        for task in self.tasks:
+            if any(edge.above in found for edge, _ in self.edges(task)):
+                found.update(task.datasets)
+        return frozenset(found - set(datasets))
+
+    def _task(self, main: str) -> Task:
+        others = [each for each in self.contracts.values() if each.appears_with == main]
+        return Task(contracts=(self.contracts[main], *others))
+
+    def _is_read(self, main: str) -> bool:
+        """Tell whether another task reads a dataset of this one."""
+        return any(
+            self.contracts[read.dataset].main == main != contract.main
+            for contract in self.contracts.values()
+            for read in contract.reads
+            if read.dataset in self.contracts
+        )
+
+    def _main(self, dataset: str, *, of: str) -> str | None:
+        if dataset in self.contracts:
+            return self.contracts[dataset].main
+        if dataset.startswith(LANDING):
+            return None
+        raise ConfigurationError(
+            what=f"{of} reads {dataset}, which no contract declares",
+            where=f"contract of {of}",
+            next_step="mend the name in `reads`, or declare that dataset",
+        )

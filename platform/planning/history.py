@@ -1,0 +1,25 @@
+"""Where a deployment's history begins: no partition before it is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from patterns.core.events import EventLog
+from patterns.core.partitions import Grain, key_of
+from planning.look import is_possible, now
+
+_FOLDER = "date="
+
+
+def begins(landing: Path, events: EventLog, *, earlier: str | None = None) -> str:
+    """Find the first day of a deployment: that of its oldest delivery or oldest published partition; else today.
+
+    Args:
+        landing: The landing zone.
+        events: The event log.
+        earlier: A day that a person names; it counts when it is earlier.
+    """
+    landed = (folder.name.removeprefix(_FOLDER) for folder in landing.glob(f"*/{_FOLDER}*"))
+    published = (key[: len("2026-01-05")] for key in events.earliest())
+    days = [day for day in (*landed, *published) if is_possible(day, Grain.DAY)]
+    return min([*days, *([earlier] if earlier else [])], default=key_of(now(), Grain.DAY))

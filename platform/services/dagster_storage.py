@@ -1,0 +1,223 @@
+"""Dagster's storage on SQLite, with connections that stay open.
+
+Dagster opens a connection for every statement and closes it again. Each time SQLAlchemy compiles the statement, SQLite
+reads the schema, and closing moves the write-ahead log into the file, for which it waits for the disk three times. Here
+connections are kept. The files are those of Dagster's own storage: either of the two goes on with what the other left.
+
+What is known of assets, checks and runs, and the cursors of sensors, is on the disk when a statement returns, as with
+Dagster's own storage. The log of a run is not waited for: a power cut may take its last lines, a killed process none.
+
+Dagster has no public base class for a storage. What is used here is what its PostgreSQL storage is made of, too.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from dagster import DagsterInstance, EventLogEntry, StringSource
+from dagster._core.storage.base_storage import DagsterStorage
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
+from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
+from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
+from dagster._serdes import ConfigurableClass, ConfigurableClassData
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import QueuePool
+
+_BUSY_SECONDS = 30
+_MOST_FILES = 8
+"""So many files are kept open; every run has one."""
+
+
+class _Kept:
+    """Connections to the SQLite files used last: one to each file while nobody uses it."""
+
+    def __init__(self) -> None:
+        self._engines: OrderedDict[str, Engine] = OrderedDict()
+        self._lock = threading.Lock()
+        # Dagster does not say of each storage that it is not used any more.
+        weakref.finalize(self, _close, self._engines)
+
+    @contextmanager
+    def begin(self, url: str, *, waits: bool = True) -> Iterator[Connection]:
+        """Begin a transaction.
+
+        Args:
+            url: The file, as SQLAlchemy writes it.
+            waits: Whether a commit waits until it is on the disk; the same for all uses of a file.
+        """
+        with self._engine(url, waits).begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close what nobody uses."""
+        with self._lock:
+            _close(self._engines)
+
+    def _engine(self, url: str, waits: bool) -> Engine:
+        with self._lock:
+            engine = self._engines.pop(url, None) or _engine(url, waits)
+            self._engines[url] = engine
+            while len(self._engines) > _MOST_FILES:
+                self._engines.popitem(last=False)[1].dispose()
+            return engine
+
+
+def _engine(url: str, waits: bool) -> Engine:
+    engine = create_engine(
+        url, poolclass=QueuePool, pool_size=1, max_overflow=-1, connect_args={"timeout": _BUSY_SECONDS}
+    )
+    if not waits:
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = NORMAL"))
+    return engine
+
+
+def _close(engines: OrderedDict[str, Engine]) -> None:
+    while engines:
+        engines.popitem()[1].dispose()
+
+
+class KeptEventLog(SqliteEventLogStorage):
+    """Dagster's event log: a file for each run, and the index, which has what concerns assets, checks and runs."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._kept = _Kept()
+        self._made: set[str] = set()
+        self._there: set[str] = set()
+        self._turn = threading.RLock()
+        super().__init__(base_dir, inst_data)
+
+    def run_connection(self, run_id: str | None = None) -> AbstractContextManager[Connection]:
+        """Begin a transaction in the file of a run."""
+        return self._transaction(run_id or "")
+
+    def index_connection(self) -> AbstractContextManager[Connection]:
+        """Begin a transaction in the index."""
+        return self._transaction(INDEX_SHARD_NAME)
+
+    @contextmanager
+    def _transaction(self, shard: str) -> Iterator[Connection]:
+        # Threads take turns, as in Dagster's own storage.
+        with self._turn:
+            if shard not in self._made:
+                # Dagster makes the file and its tables.
+                with super().run_connection(shard):
+                    self._made.add(shard)
+            url = self.conn_string_for_shard(shard)
+            with self._kept.begin(url, waits=shard == INDEX_SHARD_NAME) as connection:
+                yield connection
+
+    def store_event(self, event: EventLogEntry) -> None:
+        """Store an event."""
+        super().store_event(event)
+        # The web server waits for the file of a run to change; what is kept open changes the log beside it.
+        os.utime(self.path_for_shard(event.run_id))
+
+    def has_table(self, table_name: str) -> bool:
+        """Return whether the index has a table; it is asked of each event, and no table ever goes."""
+        if table_name not in self._there and super().has_table(table_name):
+            self._there.add(table_name)
+        return table_name in self._there
+
+    def wipe(self) -> None:
+        """Remove all events, and the files of the runs."""
+        with self._turn:
+            self._kept.close()
+            self._made.clear()
+            super().wipe()
+
+    def dispose(self) -> None:
+        """Close the files."""
+        super().dispose()
+        self._kept.close()
+
+
+class KeptRuns(SqliteRunStorage):
+    """Dagster's runs."""
+
+    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._kept, self._url = _Kept(), conn_string
+        super().__init__(conn_string, inst_data)
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """Begin a transaction."""
+        with self._kept.begin(self._url) as connection:
+            yield connection
+
+    def dispose(self) -> None:
+        """Close the file."""
+        super().dispose()
+        self._kept.close()
+
+
+class KeptSchedules(SqliteScheduleStorage):
+    """Dagster's sensors and schedules: their states, ticks and cursors."""
+
+    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._kept, self._url = _Kept(), conn_string
+        super().__init__(conn_string, inst_data)
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """Begin a transaction."""
+        with self._kept.begin(self._url) as connection:
+            yield connection
+
+
+class KeptSqliteStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
+    """All three; the class that `dagster.yaml` names."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._inst_data = inst_data
+        base = Path(base_dir)
+        self._runs = KeptRuns.from_local(str(base / "history"))
+        self._events = KeptEventLog(str(base / "history" / "runs"))
+        self._schedules = KeptSchedules.from_local(str(base / "schedules"))
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    @property
+    def inst_data(self) -> ConfigurableClassData | None:
+        """What `dagster.yaml` says of it."""
+        return self._inst_data
+
+    @classmethod
+    def config_type(cls) -> Mapping[str, Any]:
+        """Return what can be configured."""
+        return {"base_dir": StringSource}
+
+    @classmethod
+    def from_config_value(
+        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
+    ) -> KeptSqliteStorage:
+        """Open the storage as it is configured."""
+        return cls(inst_data=inst_data, **config_value)
+
+    @property
+    def event_log_storage(self) -> KeptEventLog:
+        """The event log."""
+        return self._events
+
+    @property
+    def run_storage(self) -> KeptRuns:
+        """The runs."""
+        return self._runs
+
+    @property
+    def schedule_storage(self) -> SqliteScheduleStorage:
+        """The schedules and sensors."""
+        return self._schedules
+
+    def register_instance(self, instance: DagsterInstance) -> None:
+        """Tell all three whose storage they are."""
+        super().register_instance(instance)
+        for storage in (self._runs, self._events, self._schedules):
+            if not storage.has_instance:
+                storage.register_instance(instance)

@@ -1,0 +1,18 @@
+"""Serving: what the blog itself reads, in PostgreSQL; there only when the deployment has one."""
+
+from patterns.core.contract import Contract
+from patterns.core.lineage import Read
+from patterns.core.writes import Serve
+from planning.reach import SAME
+from quality.contracts import gold
+
+DAILY_STATS = Contract(
+    dataset="serving.daily_stats",
+    description="The page and referral statistics of a day in PostgreSQL: of both datasets, or of neither",
+    owner="team:analytics",
+    columns=(),
+    partitioning=gold.DAY,
+    reads=(Read(dataset="gold.page_stats", reach=SAME), Read(dataset="gold.referral_stats", reach=SAME)),
+    write=Serve(schema="serving"),
+    patterns=("Transactional Writer",),
+)

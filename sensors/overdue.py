@@ -1,0 +1,64 @@
+"""Says when what is due has not landed, which no run would ever notice: none starts for a flag that never comes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime, timezone
+
+import dagster as dg
+
+from assets.arrivals import WATCHED, Arrivals
+from assets.landing_checks import evaluation
+from resources.lake import LakeResource
+from sensors.asked import EVERYTHING
+
+
+def overdue_arrivals(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
+    """Make the sensor.
+
+    Args:
+        status: Whether it is on from the start.
+    """
+    return dg.sensor(
+        name="overdue",
+        minimum_interval_seconds=60,
+        default_status=status,
+        description="Warns, in its log and by the checks of the landing zone, of hours and deliveries that are overdue",
+        tags={"pattern/readiness-marker": "", **EVERYTHING},
+    )(_tick)
+
+
+def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Warn once for each set of what is overdue, and say once that it is over; the checks follow."""
+    before = json.loads(context.cursor) if context.cursor else {}
+    now, cursor, events, standing = _now(), {}, list[dg.AssetCheckEvaluation](), list[str]()
+    for dataset in WATCHED:
+        found = Arrivals.of(dataset, lake.landing_zone).overdue(lake.events, now)
+        cursor[dataset] = _digest(found.told) if found.told else ""
+        changed = before.get(dataset, "") != cursor[dataset]
+        if found.told:
+            standing.append(f"{len(found.keys)} of {found.table}")
+            if changed:
+                context.log.warning(found.told)
+        elif changed:
+            context.log.info(f"{found.table}: nothing is overdue any more")
+        result = evaluation(dataset, found)
+        if changed or _shows_another(context.instance, result):
+            events.append(result)
+    told = f"overdue: {', '.join(standing)}" if standing else "nothing is overdue"
+    return dg.SensorResult(asset_events=events, skip_reason=told, cursor=json.dumps(cursor))
+
+
+def _shows_another(instance: dg.DagsterInstance, result: dg.AssetCheckEvaluation) -> bool:
+    """Tell whether nobody has evaluated the check yet, or a person has, at another moment."""
+    record = instance.get_latest_asset_check_evaluation_record(result.asset_check_key)
+    return record is None or record.evaluation is None or record.evaluation.passed != result.passed
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

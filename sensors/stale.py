@@ -1,0 +1,136 @@
+"""Whatever is stale is asked for by one sensor: what has landed, late rows, and what follows from both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+from assets import arrivals
+from orchestration.computation import evaluation
+from orchestration.refresh import JOB, Request
+from orchestration.waiting import judged
+from patterns.core.errors import PlatformError
+from patterns.ingestion.log_splitter import pending, refused_logs
+from planning import look as clock
+from planning.look import Snapshot
+from planning.plan import Planner, Scope
+from quality.contracts import GRAPH
+from resources.lake import LakeResource
+from sensors import asked, asking
+from sensors.asked import EVERYTHING
+
+_PAUSE_SECONDS = 60.0
+
+
+def whatever_is_stale(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
+    """Make the sensor.
+
+    Args:
+        status: Whether it is on from the start.
+    """
+    return dg.sensor(
+        name="whatever_is_stale",
+        job_name=JOB,
+        minimum_interval_seconds=10,
+        default_status=status,
+        description="Computes what has landed completely, the event hours that late rows touched, and the days and "
+        "weeks whose hours are all there: all of it in one run, when no such run is under way",
+        tags={"pattern/readiness-marker": "", "pattern/dynamic-late-data-integrator": "", **EVERYTHING},
+    )(_tick)
+
+
+def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Compare what every dataset has read with what there is; all is in the landing zone and the event log."""
+    planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events), scope=Scope.READY)
+    stale = planner.all_stale()
+    waiting = {task.main: planner.waiting(task) for task in GRAPH.tasks}
+    fresh = {main: {key: why for key, why in keys.items() if key not in waiting[main]} for main, keys in stale.items()}
+    fresh = {main: keys for main, keys in fresh.items() if keys}
+    seen = json.loads(context.cursor) if context.cursor else {}
+    events, judged_now = _judged(waiting, seen.get("waiting", {}))
+    told = _tell(context, planner.look, stale, seen.get("told", []))
+    cursor = json.dumps({"waiting": judged_now, "told": told}, sort_keys=True)
+    result = _asked(context, lake, fresh, stale)
+    return dg.SensorResult(
+        run_requests=result.run_requests, skip_reason=result.skip_reason, cursor=cursor, asset_events=events
+    )
+
+
+def _asked(
+    context: dg.SensorEvaluationContext,
+    lake: LakeResource,
+    fresh: Mapping[str, Mapping[str, str]],
+    stale: Mapping[str, Mapping[str, str]],
+) -> dg.SensorResult:
+    logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in pending(lake.landing_path)]
+    if not stale and not logs:
+        return dg.SensorResult(skip_reason="everything that has landed is published, and all that follows from it")
+    if asked.is_under_way(context.instance):
+        return dg.SensorResult(
+            skip_reason="a run over the lineage is under way; what is stale after it is asked for then"
+        )
+    if fresh or logs:
+        request = asked.refresh(
+            _digest([fresh, logs]), Request(scope=Scope.READY.value, retry_waiting=False), about=_about(fresh)
+        )
+        return asking.ask(context.instance, [request], quiet="")
+    left = _since_last_run(context.instance)
+    if left < _PAUSE_SECONDS:
+        return dg.SensorResult(skip_reason=f"what is stale waits for a person: {_about(stale)}")
+    request = asked.refresh(_digest([stale]), Request(scope=Scope.READY.value), about=f"again: {_about(stale)}")
+    return asking.ask(context.instance, [request], quiet="")
+
+
+def _tell(
+    context: dg.SensorEvaluationContext, look: Snapshot, stale: Mapping[str, Mapping[str, str]], told: Sequence[str]
+) -> list[str]:
+    """Warn once of what is strange in the landing zone: changed after it was complete, empty, misnamed or refused."""
+    lines = []
+    for dataset in arrivals.WATCHED:
+        found = arrivals.Arrivals.of(dataset, look.zone)
+        lines += [
+            f"{line} ({stale[dataset][key]})" for key, line in found.told_changed(look) if key in stale.get(dataset, {})
+        ]
+        lines += [found.told_misnamed([partition], clock.now()) for partition in found.misnamed]
+        lines += arrivals.told_links(link for partition in found.refused for link in partition.links)
+    lines += arrivals.told_links(refused_logs(look.zone.folder))
+    digests = {_digest(line): line for line in lines}
+    for digest, line in digests.items():
+        if digest not in told:
+            context.log.warning(line)
+    return sorted(digests)
+
+
+def _judged(
+    waiting: Mapping[str, Mapping[str, PlatformError]], seen: Mapping[str, str]
+) -> tuple[list[dg.AssetCheckEvaluation], dict[str, str]]:
+    """Evaluate the checks `waiting` of the datasets for which something has changed since the last tick."""
+    now = {main: _digest(sorted(found)) for main, found in waiting.items() if found}
+    events = [
+        evaluation(judged(contract, waiting[task.main]))
+        for task in GRAPH.tasks
+        if seen.get(task.main) != now.get(task.main)
+        for contract in task.contracts
+    ]
+    return events, now
+
+
+def _about(stale: Mapping[str, Mapping[str, str]]) -> str:
+    return "; ".join(
+        f"{main} {next(iter(keys)) or 'whole'}" + (f" and {len(keys) - 1} more" if len(keys) > 1 else "")
+        for main, keys in stale.items()
+    )
+
+
+def _since_last_run(instance: dg.DagsterInstance) -> float:
+    for record in instance.get_run_records(dg.RunsFilter(job_name=JOB), limit=1):
+        return time.time() - record.update_timestamp.timestamp()
+    return _PAUSE_SECONDS
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

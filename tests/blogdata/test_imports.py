@@ -1,0 +1,112 @@
+"""A command imports what it needs, and the list of commands none of them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import published
+from blogdata.main import COMMANDS, app
+from blogdata.output import FIRST_STEPS
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+
+HEAVY = {"dagster", "pyspark", "great_expectations", "pandas", "sqlalchemy", "psycopg", "grpc"}
+OF_TABLES = {"deltalake", "pyarrow"}
+DECLARE = (
+    "blogdata.outcome",
+    "quality.contracts",
+)
+PLAN = (
+    "orchestration.owners",
+    "planning.finality",
+    "planning.plan",
+    "patterns.idempotency.fast_metadata_cleaner",
+    "patterns.idempotency.stateful_merger",
+    "patterns.ingestion.full_loader",
+    "services.postgres",
+    "services.spark_attached",
+)
+RUN = """
+import sys
+from blogdata.main import main
+try:
+    main()
+finally:
+    print(sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+def imported(program: str, home: Path, *arguments: str) -> tuple[str, set[str]]:
+    """Run a program; returns what it printed, and the packages it had imported in the end."""
+    environment = {**os.environ, "BLOGDATA_HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stderr, done.stdout
+    return done.stdout, set(ast.literal_eval(done.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("run", "--help"), ("land", "simulate", "--help")])
+def test_help_imports_nothing_that_reads_a_table(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    said, found = imported(RUN, tmp_path, *arguments)
+    assert "Usage: " in said
+    assert not found & (HEAVY | OF_TABLES)
+
+
+@pytest.mark.parametrize("arguments", [("ledger",), ("versions", "bronze.devices"), ("lineage",)])
+def test_what_looks_at_an_empty_home_is_light_and_says_what_to_type(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    said, found = imported(RUN, tmp_path, *arguments)
+    assert said == f"nothing is published yet; try: {FIRST_STEPS}\n"
+    assert not found & HEAVY
+
+
+def test_a_query_of_an_empty_home_is_refused_before_spark_is_started(tmp_path: Path) -> None:
+    _, found = imported(RUN.replace("finally:", "except SystemExit:"), tmp_path, "sql", "SELECT * FROM gold.page_stats")
+    assert not found & HEAVY
+    assert not (tmp_path / "services" / "spark").exists()
+
+
+def test_the_ledger_of_published_tables_is_light(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path / "lake"))
+    published.bronze(lake, {"2026-01-05T10": {"2026-01-05T10": 3}})
+    EventLog(lake).reconcile(["bronze.visits"])
+    said, found = imported(RUN, tmp_path, "ledger", "--json")
+    (line,) = json.loads(said)
+    assert (line["dataset"], line["rows_out"]) == ("bronze.visits", 3)
+    assert not found & HEAVY
+
+
+@pytest.mark.parametrize(("modules", "without"), [(DECLARE, HEAVY | OF_TABLES), (PLAN, HEAVY)])
+def test_what_declares_and_plans_is_light(tmp_path: Path, modules: tuple[str, ...], without: set[str]) -> None:
+    program = RUN.replace("from blogdata.main import main", f"import {', '.join(modules)}").replace("main()", "pass")
+    _, found = imported(program, tmp_path)
+    assert not found & without
+
+
+def test_the_list_says_of_each_command_what_its_own_help_begins_with() -> None:
+    listed = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert list(listed) == list(COMMANDS)
+    for name, declared in COMMANDS.items():
+        own = declared.load(name)
+        assert listed[name].help == declared.help == own.help.partition("\n\n")[0].replace("\n", " ")
+
+
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "ledgr"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 2
+    assert "Did you mean 'ledger'?" in done.stderr

@@ -1,0 +1,208 @@
+"""Readiness Marker, Passthrough Replicator and Dead-Letter: no link leads the platform out of the landing zone."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from patterns.core.partitions import Grain
+from patterns.error_management import dead_letter_replay
+from patterns.error_management.dead_letter_replay import Correction
+from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.landed_lines import measure_all
+from patterns.ingestion.landed_links import LinkRefused, leading_out
+from patterns.ingestion.log_splitter import PROGRESS, SplitReport, pending, refused_logs, split_by_hour
+from patterns.ingestion.passthrough_replicator import land
+from patterns.ingestion.readiness_marker import FLAG, LandedPartition, mark, scan
+from patterns.ingestion.whole_files import write_whole
+
+HOURS = ("2026-01-05T03", "2026-01-05T04", "2026-01-06T03")
+LINE = b'203.0.113.9 - - [05/Jan/2026:03:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Firefox/145.0"\n'
+NOW = datetime(2026, 1, 7, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder of somebody else, with something to be read."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    for name in ("passwd", "visits.json", FLAG):
+        (folder / name).write_bytes(b"root:x:0:0\n")
+    return folder
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    """A landing zone, itself behind a link, with three complete hours."""
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "landing"
+    link.symlink_to(tmp_path / "disk")
+    for key in HOURS:
+        hour = link / "visits" / f"date={key[:10]}" / f"hour={key[11:]}"
+        hour.mkdir(parents=True)
+        (hour / "visits.json").write_text("{}\n")
+        mark(hour)
+    return link
+
+
+def hours(landing: Path) -> dict[str, LandedPartition]:
+    return {hour.key: hour for hour in scan(landing / "visits", Grain.HOUR)}
+
+
+def replaced(landing: Path, place: str, target: Path | str) -> Path:
+    """Put a link into the place of a landed file or folder."""
+    path = landing / "visits" / place
+    if path.exists():
+        path.rename(landing.parent / "moved")
+    path.symlink_to(target)
+    return path
+
+
+def test_the_landing_zone_itself_may_be_a_link(landing: Path) -> None:
+    assert all(hour.ready for hour in hours(landing).values())
+    assert leading_out(landing / "visits" / "date=2026-01-05" / "hour=03" / "visits.json", landing) is None
+
+
+@pytest.mark.parametrize("name", ["more.json", "visits.json", FLAG])
+def test_a_file_that_leads_out_keeps_its_hour_waiting(landing: Path, outside: Path, name: str) -> None:
+    link = replaced(landing, f"date=2026-01-05/hour=03/{name}", outside / "passwd")
+    found = hours(landing)
+    assert {key for key, hour in found.items() if hour.ready} == set(HOURS[1:])
+    assert name not in {file.name for file in found[HOURS[0]].files}
+    (refused,) = found[HOURS[0]].links
+    assert str(refused.refusal()).splitlines()[:2] == [
+        f"a link leads out of the landing zone, to {outside / 'passwd'}",
+        f"  where: {link}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "left"),
+    [
+        ("date=2026-01-05/hour=03", HOURS[0], HOURS[1:]),
+        ("date=2026-01-05", "2026-01-05", HOURS[2:]),
+        ("", "", ()),
+    ],
+)
+def test_a_folder_that_leads_out_is_not_looked_into(
+    landing: Path, outside: Path, place: str, key: str, left: tuple[str, ...]
+) -> None:
+    (outside / "hour=05").mkdir()
+    replaced(landing, place, outside)
+    found = hours(landing)
+    assert [one for one, hour in found.items() if hour.ready] == list(left)
+    assert ([link.target for link in found[key].links], found[key].files) == ([str(outside)], ())
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("nothing.json", "leads to what does not exist"),
+        ("loop.json", "leads to what does not exist"),
+        ("../../..", "leads to a folder that it lies in"),
+        ("../../../..", "leads out of the landing zone"),
+    ],
+)
+def test_a_link_that_leads_nowhere_or_round_is_refused(landing: Path, target: str, why: str) -> None:
+    replaced(landing, "date=2026-01-05/hour=03/loop.json", target)
+    (refused,) = hours(landing)[HOURS[0]].links
+    assert why in str(refused)
+
+
+def test_a_link_within_the_landing_zone_is_followed(landing: Path) -> None:
+    replaced(landing, "date=2026-01-05/hour=03/more.json", "../hour=04/visits.json")
+    replaced(landing, "date=2026-01-06/hour=04", landing / "visits" / "date=2026-01-05" / "hour=04")
+    found = hours(landing)
+    assert [file.name for file in found[HOURS[0]].files] == ["more.json", "visits.json"]
+    assert found["2026-01-06T04"].ready
+
+
+def test_a_link_put_there_after_the_scan_is_not_opened(landing: Path, outside: Path) -> None:
+    link = replaced(landing, "date=2026-01-05/hour=03/visits.json", outside / "passwd")
+    with pytest.raises(LinkRefused, match="passwd"):
+        measure_all([link], landing)
+
+
+def log(landing: Path, name: str = "a.log") -> Path:
+    path = landing / "access_logs" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(LINE)
+    return path
+
+
+def split(file: Path, landing: Path) -> SplitReport:
+    return split_by_hour(file, landing, hour_of_combined, now=NOW)
+
+
+def test_a_log_that_leads_out_is_refused_and_others_are_split(landing: Path, outside: Path) -> None:
+    log(landing)
+    link = landing / "access_logs" / "b.log"
+    link.symlink_to(outside / "passwd")
+    (landing / "access_logs" / "c.log").symlink_to("a.log")
+    assert [one.name for one in pending(landing)] == ["a.log", "c.log"]
+    assert [str(one) for one in refused_logs(landing)] == [
+        f"{link} leads out of the landing zone, to {outside / 'passwd'}"
+    ]
+    with pytest.raises(LinkRefused, match="passwd"):
+        split(link, landing)
+    assert not any(path.name.startswith("b-") for path in landing.rglob("*"))
+
+
+@pytest.mark.parametrize("place", ["access_logs", f"access_logs/{PROGRESS}"])
+def test_logs_whose_folder_leads_out_are_not_looked_at(landing: Path, outside: Path, place: str) -> None:
+    if place != "access_logs":
+        log(landing)
+    (landing / place).symlink_to(outside)
+    assert pending(landing) == []
+    assert [one.target for one in refused_logs(landing)] == [str(outside)]
+
+
+def test_nothing_is_written_through_an_hour_that_leads_out(landing: Path, outside: Path) -> None:
+    file = log(landing)
+    replaced(landing, "date=2026-01-05/hour=03", outside)
+    before = sorted(outside.iterdir())
+    with pytest.raises(LinkRefused, match="hour=03"):
+        split(file, landing)
+    correction = Correction(
+        source_file="visits/date=2026-01-05/hour=03/visits.json", source_offset=0, payload='{"a": 1}'
+    )
+    with pytest.raises(LinkRefused, match="hour=03"):
+        dead_letter_replay.land([correction], [correction.position], landing)
+    assert sorted(outside.iterdir()) == before
+
+
+def test_an_hour_without_a_line_that_leads_out_gets_no_flag(landing: Path, outside: Path) -> None:
+    (outside / FLAG).unlink()
+    for file in outside.iterdir():
+        file.unlink()
+    later = LINE.replace(b"2026:03", b"2026:06")
+    file = log(landing)
+    file.write_bytes(LINE + later)
+    replaced(landing, "date=2026-01-05/hour=05", outside)
+    assert split(file, landing).empty_hours == ()
+    assert list(outside.iterdir()) == []
+
+
+def test_a_log_may_be_landed_from_a_link_and_replaces_one(landing: Path, outside: Path, tmp_path: Path) -> None:
+    (outside / "access.log").write_bytes(LINE)
+    named = tmp_path / "access.log"
+    named.symlink_to(outside / "access.log")
+    (landing / "access_logs").mkdir()
+    there = landing / "access_logs" / "access.log"
+    there.symlink_to(outside / "access.log")
+    assert land(named, landing / "access_logs").outcome == "new"
+    assert (there.is_symlink(), there.read_bytes()) == (False, LINE)
+    replacement = landing / "elsewhere"
+    replacement.symlink_to(outside)
+    with pytest.raises(LinkRefused):
+        land(named, replacement)
+
+
+def test_a_link_in_the_place_of_a_partial_file_is_not_written_through(landing: Path, outside: Path) -> None:
+    target = landing / "visits" / "a.json"
+    (landing / "visits" / ".a.json.partial").symlink_to(outside / "passwd")
+    write_whole(target, b"new")
+    assert (target.read_bytes(), target.is_symlink()) == (b"new", False)
+    assert (outside / "passwd").read_bytes() == b"root:x:0:0\n"

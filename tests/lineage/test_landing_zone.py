@@ -1,0 +1,81 @@
+"""Readiness Marker: what a landing zone may look like, links and producers without flags included."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, event
+from services import config
+
+HOURS = tuple(f"2026-01-05T{hour:02d}" for hour in (10, 11, 12))
+
+
+def pages(deployment: Deployment) -> list[str]:
+    return sorted(deployment.rows("silver.visits", "page"))
+
+
+def test_a_link_of_one_hour_keeps_only_that_hour_waiting(deploy: Deploy, tmp_path: Path) -> None:
+    made = deploy("links")
+    disk = tmp_path / "disk"
+    (disk / "kept").mkdir(parents=True)
+    made.landing.symlink_to(disk)
+    for at, hour in enumerate(HOURS):
+        made.land(hour, [event(f"{10 + at}:05", f"/{at}")])
+    (disk / "kept" / "visits.json").write_bytes(event("10:06", "/linked") + b"\n")
+    (made.folder(HOURS[0]) / "more.json").symlink_to("../../../kept/visits.json")
+    link = made.folder(HOURS[1]) / "passwd.json"
+    link.symlink_to("/etc/passwd")
+    outcome = made.run()
+    (problem,) = outcome.problems
+    assert problem.startswith(f"a link leads out of the landing zone, to /etc/passwd\n  where: {link}\n")
+    assert pages(made) == ["/0", "/2", "/linked"]
+    assert made.rows("bronze.dead_letters", "raw") == []
+    refused = made.run(hours=(HOURS[0], HOURS[2]), select=["bronze.visits"]).problems
+    assert refused == [], "a span is of what could run"
+    link.unlink()
+    assert made.run().problems == []
+    # A link that comes later takes nothing away.
+    link.symlink_to("/etc/passwd")
+    assert len(made.run().problems) == 1
+    (problem,) = made.run(hours=(HOURS[1], HOURS[1]), select=["bronze.visits"]).problems
+    assert "to /etc/passwd" in problem
+    assert pages(made) == ["/0", "/1", "/2", "/linked"]
+    assert made.problems() == []
+
+
+@pytest.fixture
+def flagless(deploy: Deploy) -> Deployment:
+    """A deployment whose producers write no flags."""
+    made = deploy("flagless")
+    with (made.settings.home / "blogdata.toml").open("a") as file:
+        file.write('[landing]\nready = "next_exists"\n')
+    return Deployment(settings=config.load(overrides={"BLOGDATA_HOME": str(made.settings.home)}))
+
+
+def land(deployment: Deployment, hour: str, *lines: bytes, name: str = "visits.json") -> None:
+    """Put a file into an hour, of long ago, and no flag."""
+    file = deployment.land(hour, lines, name=name)
+    file.with_name("_SUCCESS").unlink()
+    os.utime(file, (0, 0))
+
+
+def test_hours_without_flags_run_when_later_ones_have_come(flagless: Deployment) -> None:
+    for at, hour in enumerate(HOURS):
+        land(flagless, hour, event(f"{10 + at}:05", f"/{at}"))
+    outcome = flagless.run()
+    assert (outcome.problems, pages(flagless)) == ([], ["/0", "/1"])
+    assert [warning.partition(";")[0] for warning in outcome.warnings] == [
+        f"visits: 1 hour is overdue, due 1 h after the end: {HOURS[2]} (data without _SUCCESS, and none that is later)"
+    ]
+    assert flagless.outstanding().runs == []
+    # What comes late changes the content of an hour that is complete.
+    land(flagless, HOURS[0], event("10:15", "/late"), name="late.json")
+    land(flagless, "2026-01-05T13", event("13:05", "/3"))
+    assert flagless.run().problems == []
+    assert pages(flagless) == ["/0", "/1", "/2", "/late"]
+    assert flagless.problems() == []
+    assert flagless.run().runs == 0

@@ -1,0 +1,99 @@
+"""Online Observer: a measure that leaves its own history is pointed out, and nothing stops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+
+from orchestration.checks import check_specs
+from orchestration.measures import measure_results, measure_specs
+from patterns.core.commit import Commit, Entry
+from quality.contracts import CONTRACTS, EVERY
+
+KEY = dg.AssetKey(["silver", "visits"])
+VISITS = CONTRACTS["silver.visits"]
+
+
+def hour(number: int, rows: int = 1600, **measures: float | None) -> Entry:
+    usual = {
+        "null_share.referral": 0.34 + number % 5 / 100,
+        "null_share.ad_id": 0.92 - number % 3 / 100,
+        "approx_distinct.user_id": rows * (20 + number % 4) // 100,
+        "private": rows // 10,
+    }
+    return Entry(
+        dataset="silver.visits",
+        partition=f"2026-01-{5 + number // 24:02d}T{number % 24:02d}",
+        version=number,
+        rows_in=rows,
+        rows_out=rows,
+        reasons={},
+        measures={**usual, **{name.replace("__", "."): value for name, value in measures.items()}},
+    )
+
+
+def judged(past: list[Entry], *now: Entry) -> Any:
+    held = {entry.partition: entry for entry in (*past, *now)}
+    step = SimpleNamespace(
+        events=SimpleNamespace(publications=lambda dataset, since: {key: held[key] for key in held if key >= since})
+    )
+    commit = Commit(dataset="silver.visits", version=99, entries={entry.partition: entry for entry in now}, info={})
+    (result,) = measure_results(KEY, VISITS, step, commit)  # type: ignore[arg-type]
+    return result
+
+
+WEEK = [hour(number) for number in range(168)]
+
+
+def test_measures_as_usual_are_no_news() -> None:
+    result = judged(WEEK, hour(168), hour(169))
+    assert (result.passed, result.description, result.metadata["partitions"].value) == (True, None, 0)
+
+
+def test_a_measure_that_jumps_is_a_warning_with_both_figures() -> None:
+    result = judged(WEEK, hour(168), hour(169, null_share__referral=1.0))
+    assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert result.description == "2026-01-12T01: null_share.referral is 100.0% of the rows, usual is 36.0%"
+    (row,) = result.metadata["jumps"].records
+    assert row.data == {
+        "partition": "2026-01-12T01",
+        "measure": "null_share.referral",
+        "found": "100.0%",
+        "usual": "36.0%",
+    }
+
+
+def test_one_user_for_everybody_is_pointed_out() -> None:
+    result = judged(WEEK, hour(168, approx_distinct__user_id=1))
+    assert result.description == "2026-01-12T00: approx_distinct.user_id is 0.1% of the rows, usual is 21.5%"
+
+
+def test_small_hours_and_hours_without_rows_are_no_news() -> None:
+    few = {"approx_distinct__user_id": 70, "null_share__referral": 0.5}
+    assert judged(WEEK, hour(168, rows=110, **few)).passed
+    nothing = hour(169, rows=0, null_share__referral=None, null_share__ad_id=None, approx_distinct__user_id=0)
+    assert judged(WEEK, nothing).passed
+
+
+def test_a_measure_that_is_new_has_no_history_of_zeros() -> None:
+    without = [
+        replace(entry, measures={name: one for name, one in entry.measures.items() if "referral" not in name})
+        for entry in WEEK
+    ]
+    assert judged(without, hour(168)).passed
+
+
+def test_many_jumps_are_counted_and_three_are_told() -> None:
+    result = judged(WEEK, *[hour(number, null_share__referral=1.0) for number in range(168, 173)])
+    assert result.description.count(";") == 3
+    assert result.description.endswith("\N{HORIZONTAL ELLIPSIS}")
+    assert (result.metadata["partitions"].value, len(result.metadata["jumps"].records)) == (5, 5)
+
+
+def test_every_dataset_that_is_measured_has_the_check() -> None:
+    assert [name for name, contract in EVERY.items() if measure_specs(KEY, contract)] == ["silver.visits"]
+    (spec,) = [spec for spec in check_specs(KEY, VISITS) if spec.name == "measures"]
+    assert not spec.blocking

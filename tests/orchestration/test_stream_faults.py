@@ -1,0 +1,33 @@
+"""Errors of streams are typed, and those that pass by themselves are known as such."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.connect import SparkException
+
+from orchestration import stream_faults
+from orchestration.stream_faults import StreamWorkerLate
+
+LATE = """Python worker failed to connect back.
+
+JVM stacktrace:
+org.apache.spark.SparkException
+\tat org.apache.spark.api.python.PythonWorkerFactory.createSimpleWorker(PythonWorkerFactory.scala:303)
+\tat org.apache.spark.api.python.StreamingPythonRunner.init(StreamingPythonRunner.scala:80)
+\tat org.apache.spark.sql.connect.planner.StreamingForeachBatchHelper$.pythonForeachBatchWrapper(
+"""
+"""As Spark Connect 4.2 gave it on a machine with sixteen busy processes on two cores."""
+
+
+def test_a_worker_that_connects_too_late_is_a_fault_that_passes() -> None:
+    with pytest.raises(StreamWorkerLate, match="'visits' did not connect") as caught, stream_faults.unpacked("visits"):
+        raise SparkException(LATE)
+    assert caught.value.transient
+    assert "no batch was begun" in caught.value.next_step
+
+
+def test_an_error_that_is_no_fault_of_the_stream_stays_what_it_is() -> None:
+    with pytest.raises(PySparkException, match="another") as caught, stream_faults.unpacked("visits"):
+        raise SparkException("another error")
+    assert type(caught.value) is SparkException

@@ -1,0 +1,111 @@
+"""Hours for which mostly dead letters came wait for a person, and no others do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from patterns.core.partitions import Grain
+from planning.look import Snapshot, landed
+from planning.plan import Plan, Planner
+from published import bronze, deployment, land, silver
+from quality.contracts import GRAPH
+
+H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path))
+
+
+def planner(lake: Lake) -> Planner:
+    return Planner(graph=GRAPH, look=Snapshot(Path(lake.root) / "landing", EventLog(lake)))
+
+
+def stale(lake: Lake) -> list[str]:
+    return list(planner(lake).stale(GRAPH.task_of("silver.visits")))
+
+
+def waiting(lake: Lake) -> list[str]:
+    found = sorted(planner(lake).held().get("silver.visits", {}))
+    assert set(stale(lake)).isdisjoint(found), "what waits is not planned"
+    return found
+
+
+def test_an_hour_and_those_that_its_rows_touch_wait_and_the_others_run(lake: Lake) -> None:
+    bronze(lake, {H[1]: {H[1]: 10, H[0]: 2}, H[2]: {H[2]: 10}}, dead={H[1]: 100})
+    assert waiting(lake) == [H[0], H[1]]
+    assert stale(lake) == [H[2]]
+    fault = planner(lake).held()["silver.visits"][H[0]]
+    assert f"bronze.dead_letters {H[1]}" in str(fault)
+    assert "100 of 112 rows (89.3%) are rejected, 75.0% is accepted" in str(fault)
+    assert "blogdata run --accept dead_letters" in str(fault)
+    outstanding = planner(lake).outstanding()
+    assert [run.keys for run in outstanding.runs if "silver.visits" in run.datasets] == [(H[2],)]
+    assert [str(error) for error in outstanding.refused] == [str(fault)]
+
+
+def test_an_hour_in_which_nothing_can_be_used_waits_as_well(lake: Lake) -> None:
+    bronze(lake, {H[1]: {}}, dead={H[1]: 100})
+    assert waiting(lake) == [H[1]]
+
+
+def test_what_was_published_before_it_came_stays_and_is_not_computed_from_it(lake: Lake) -> None:
+    version = bronze(lake, {H[0]: {H[0]: 10}})
+    silver(lake, {H[0]: 10}, read=version)
+    bronze(lake, {H[1]: {H[1]: 5, H[0]: 1}}, dead={H[1]: 200})
+    # A good arrival later does not lift it.
+    bronze(lake, {H[2]: {H[2]: 5, H[1]: 1}})
+    assert waiting(lake) == [H[0], H[1]]
+    assert stale(lake) == [H[2]]
+
+
+def test_an_hour_that_is_landed_again_and_can_be_used_is_planned(lake: Lake) -> None:
+    bronze(lake, {H[1]: {}}, dead={H[1]: 100})
+    bronze(lake, {H[1]: {H[1]: 100}})
+    assert waiting(lake) == []
+    assert stale(lake) == [H[1]]
+
+
+def test_what_a_person_has_accepted_is_not_judged_again_unless_it_gets_worse(lake: Lake) -> None:
+    version = bronze(lake, {H[1]: {H[1]: 10}}, dead={H[1]: 100})
+    silver(lake, {H[1]: 10}, read=version)
+    assert waiting(lake) == []
+    bronze(lake, {H[1]: {H[1]: 11}}, dead={H[1]: 100})
+    assert waiting(lake) == [], "a correction came, or the hour was published again"
+    bronze(lake, {H[1]: {H[1]: 11}}, dead={H[1]: 101})
+    assert waiting(lake) == [H[1]]
+
+
+def test_quiet_hours_are_judged_with_quiet_ones_before_them(lake: Lake) -> None:
+    bronze(lake, {H[0]: {}, H[1]: {}}, dead={H[0]: 40, H[1]: 40})
+    assert waiting(lake) == [], "of eighty lines a share says nothing"
+    bronze(lake, {H[2]: {}, H[3]: {H[3]: 40}}, dead={H[2]: 40})
+    assert waiting(lake) == [H[2]], "and whose own lines are right does not wait for those before"
+
+
+def test_an_hour_that_has_landed_again_waits_for_its_run_and_not_for_a_person(tmp_path: Path) -> None:
+    deployed = deployment(tmp_path / "home")
+    land(deployed, "visits", H[1], {"visits.json": "{"})
+    (before,) = landed(deployed.landing_path, "visits", Grain.HOUR)
+    bronze(deployed.lake, {H[1]: {H[1]: 10, H[0]: 2}}, dead={H[1]: 100}, landed={H[1]: before.fingerprint})
+
+    def outstanding() -> Plan:
+        return Planner(graph=GRAPH, look=Snapshot(deployed.landing_path, deployed.events)).outstanding()
+
+    (fault,) = outstanding().refused
+    assert f"FROM bronze.dead_letters WHERE arrival_hour = '{H[1]}' GROUP BY" in str(fault)
+    folder = land(deployed, "visits", H[1], {"visits.json": "{}"}, flag=False)
+    assert outstanding().refused == ()
+    planned = {name: run.keys for run in outstanding().runs for name in run.datasets}
+    assert planned["bronze.visits"] == (H[1],)
+    assert planned["silver.visits"] == (H[0], H[1])
+    look = Snapshot(deployed.landing_path, deployed.events)
+    alone = Planner(graph=GRAPH, look=look).held()["silver.visits"]
+    assert sorted(alone) == [H[0], H[1]], "silver.visits alone would still be made of the old rows"
+    (folder / "_SUCCESS").unlink()
+    assert outstanding().refused != (), "half a delivery is none"

@@ -1,0 +1,137 @@
+"""Late rows make exactly the event hours stale that they touched, and late users those that they concern."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from patterns.core.events import EventLog
+from patterns.core.lake import Lake
+from planning.look import Snapshot
+from planning.plan import Planner
+from published import bronze, days, enriched, publish, silver, whole
+from quality.contracts import GRAPH
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path / "lake"))
+
+
+def lacking(lake: Lake, dataset: str = "silver.visits") -> dict[str, str]:
+    look = Snapshot(Path(lake.root).parent / "landing", EventLog(lake))
+    return Planner(graph=GRAPH, look=look).stale(GRAPH.task_of(dataset))
+
+
+def hours(lake: Lake, dataset: str = "silver.visits") -> list[str]:
+    return list(lacking(lake, dataset))
+
+
+@pytest.fixture
+def settled(lake: Lake) -> Lake:
+    """Three hours on time, all integrated."""
+    read = bronze(lake, {f"2026-01-05T0{hour}": {f"2026-01-05T0{hour}": 10} for hour in (1, 2, 3)})
+    silver(lake, {f"2026-01-05T0{hour}": 10 for hour in (1, 2, 3)}, read=read)
+    return lake
+
+
+def test_an_empty_lake_asks_for_nothing(lake: Lake) -> None:
+    assert hours(lake) == hours(lake, "silver.late_visits") == []
+
+
+def test_settled_hours_ask_for_nothing(settled: Lake) -> None:
+    assert hours(settled) == []
+
+
+def test_late_rows_ask_for_exactly_the_hours_they_touched(settled: Lake) -> None:
+    read = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1, "2025-12-31T23": 1}})
+    silver(settled, {"2026-01-05T04": 8}, read=read)
+    assert hours(settled) == ["2025-12-31T23", "2026-01-05T02"]
+
+
+def test_an_hour_that_has_seen_its_late_rows_is_not_asked_for_again(settled: Lake) -> None:
+    read = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1, "2026-01-05T03": 1}})
+    silver(settled, {"2026-01-05T04": 8, "2026-01-05T02": 11}, read=read)
+    assert hours(settled) == ["2026-01-05T03"]
+
+
+def test_a_run_that_read_bronze_before_the_late_rows_has_not_seen_them(settled: Lake) -> None:
+    before = settled.version("bronze.visits")
+    assert before is not None
+    bronze(settled, {"2026-01-05T04": {"2026-01-05T02": 1}})
+    # It is published after the late rows, and yet has only what it read: times would not have told.
+    silver(settled, {"2026-01-05T02": 10, "2026-01-05T04": 0}, read=before)
+    assert "2026-01-05T02" in hours(settled)
+
+
+def test_a_late_row_that_was_taken_back_runs_its_hour_again(settled: Lake) -> None:
+    first = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1}})
+    silver(settled, {"2026-01-05T04": 8, "2026-01-05T02": 11}, read=first)
+    second = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8}})
+    silver(settled, {"2026-01-05T04": 8}, read=second)
+    assert hours(settled) == ["2026-01-05T02"]
+
+
+def test_hours_that_a_late_line_outdated_run_again_under_a_key_of_their_own(settled: Lake) -> None:
+    before = settled.version("bronze.visits")
+    assert before is not None
+    read = bronze(settled, {"2026-01-05T04": {"2026-01-05T02": 1}})
+    late = {"2026-01-05T02": 11, "2026-01-05T04": 0}
+    by = silver(settled, late, read=read, outdates={"2026-01-05T02": ["2026-01-05T03"]})
+    assert lacking(settled) == {"2026-01-05T03": f"outdated by version {by}"}
+    # Published later, and computed from what had arrived before.
+    silver(settled, {"2026-01-05T03": 10}, read=before)
+    assert hours(settled) == ["2026-01-05T03"]
+    silver(settled, {"2026-01-05T03": 10}, read=read)
+    assert not hours(settled)
+
+
+def test_the_oldest_event_that_is_not_rejected_has_its_partition(settled: Lake) -> None:
+    bronze(settled, {"2026-01-05T04": {"2000-01-01T00": 1, "2026-01-05T02": 1}})
+    assert hours(settled) == ["2000-01-01T00", "2026-01-05T02", "2026-01-05T04"]
+
+
+def test_hours_that_were_enriched_before_their_users_came_run_again(lake: Lake) -> None:
+    users = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-04")})
+    enriched(lake, ["2026-01-05T01", "2026-01-05T02"], read=users)
+    assert not hours(lake, "silver.visits_enriched")
+    delivered = days(lake, "2026-01-05")
+    assert not hours(lake, "silver.visits_enriched"), "silver.users does not have them yet"
+    newer = whole(lake, "silver.users", inputs={"bronze.users": delivered})
+    assert hours(lake, "silver.visits_enriched") == ["2026-01-05T01", "2026-01-05T02"]
+    enriched(lake, ["2026-01-05T01"], read=newer)
+    assert hours(lake, "silver.visits_enriched") == ["2026-01-05T02"]
+
+
+def test_a_watermark_that_moved_makes_its_hour_stale(lake: Lake) -> None:
+    first, second = "2026-01-05T01", "2026-01-05T02"
+    arrived(lake, first, until="2026-01-05T01:50:00Z")
+    read = arrived(lake, second, until="2026-01-05T02:50:00Z")
+    judged(lake, {first: "no watermark", second: "watermark 2026-01-05T01:35:00+00:00"}, read=read)
+    assert hours(lake, "silver.late_visits") == []
+    read = arrived(lake, first, until="2026-01-05T01:58:00Z")
+    judged(lake, {first: "no watermark"}, read=read)
+    assert lacking(lake, "silver.late_visits") == {second: "watermark 2026-01-05T01:43:00+00:00"}
+    judged(lake, {second: "watermark 2026-01-05T01:43:00+00:00"}, read=read)
+    assert hours(lake, "silver.late_visits") == []
+
+
+def arrived(lake: Lake, hour: str, *, until: str) -> int:
+    """Publish an hour of bronze.visits whose latest event has a time."""
+    return publish(lake, "bronze.visits", "arrival_hour", {hour: 1}, measures={hour: {"max_event_time": until}})
+
+
+def judged(lake: Lake, marks: dict[str, str], *, read: int) -> None:
+    """Publish hours of silver.late_visits that were told by watermarks."""
+    rows = dict.fromkeys(marks, 1)
+    publish(lake, "silver.late_visits", "arrival_hour", rows, landed=marks, inputs={"bronze.visits": read})
+
+
+def test_any_hour_of_a_day_makes_it_stale(lake: Lake) -> None:
+    enriched(lake, ["2026-01-05T01", "2026-01-05T02"], read=0)
+    read = enriched(lake, ["2026-01-05T01"], read=0)
+    publish(lake, "gold.page_stats", "event_date", {"2026-01-05": 1}, inputs={"silver.visits_enriched": read - 1})
+    assert hours(lake, "gold.page_stats") == ["2026-01-05"]
+    publish(lake, "gold.page_stats", "event_date", {"2026-01-05": 1}, inputs={"silver.visits_enriched": read})
+    assert hours(lake, "gold.page_stats") == []

@@ -1,0 +1,311 @@
+"""The smallest plan: everything that has read a replayed partition, once, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
+
+from patterns.core.commit import WHOLE_TABLE
+from patterns.core.errors import ConfigurationError
+from patterns.core.events import EventLog
+from patterns.core.executions import ReplayTooLong
+from patterns.core.lake import Lake
+from patterns.core.lineage import Wanted
+from patterns.core.partitions import Grain, parse_keys
+from planning import plan
+from planning.estimate import estimate
+from planning.look import Snapshot
+from planning.plan import ASKED, Planned, Planner, spanned
+from published import another_version, bronze, days, enriched, publish, silver, whole
+from quality.contracts import CONTRACTS, GRAPH
+
+H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path))
+
+
+DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
+WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
+
+
+def planner(lake: Lake) -> Planner:
+    return Planner(graph=GRAPH, look=Snapshot(Path(lake.root) / "landing", EventLog(lake)))
+
+
+def stale(lake: Lake, dataset: str) -> list[str]:
+    return list(planner(lake).stale(GRAPH.task_of(dataset)))
+
+
+def a_run(dataset: str, *keys: str) -> Planned:
+    return Planned(task=GRAPH.task_of(dataset), keys=keys, reasons={})
+
+
+def planned(asked: Wanted, lake: Lake) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for run in planner(lake).replay(asked).runs:
+        for dataset in run.datasets:
+            keys = found.setdefault(dataset, set())
+            assert keys.isdisjoint(run.keys or (WHOLE_TABLE,)), "a partition is in one run only"
+            keys.update(run.keys or (WHOLE_TABLE,))
+    return found
+
+
+def test_reasons_are_counted_by_partition(lake: Lake) -> None:
+    bronze(lake, {H[0]: {H[0]: 1, H[1]: 1}, H[2]: {H[2]: 1}})
+    arrivals, *_ = planner(lake).replay({"bronze.visits": {H[0]: ASKED, H[2]: ASKED}}).runs
+    assert arrivals.reasons == {ASKED: 2}
+
+
+def test_scattered_partitions_are_one_run_and_named_as_such() -> None:
+    assert spanned((H[1], H[2], H[3]), Grain.HOUR) == f"{H[1]} … {H[3]} (3)"
+    assert spanned((H[1], H[3]), Grain.HOUR) == f"{H[1]} … {H[3]} (2, with gaps)"
+    assert (spanned((H[1],), Grain.HOUR), spanned((), None)) == (H[1], "whole")
+
+
+def test_an_estimate_is_made_of_what_a_commit_and_what_a_row_has_cost(lake: Lake) -> None:
+    publish(lake, "silver.visits", "event_hour", {H[0]: 1000}, seconds=2.0)
+    publish(lake, "silver.visits", "event_hour", {H[1]: 3000, H[2]: 4000}, seconds=10.0)
+    publish(lake, "silver.visit_conflicts", "event_hour", dict.fromkeys(H[:3], 0), seconds=0.0)
+    expected = estimate(planner(lake).look, a_run("silver.visits", H[1], H[2], H[3]))
+    assert expected.rows == 3000 + 4000 + 3000, "an hour without a past is taken as a usual one"
+    assert expected.seconds == pytest.approx(2.0 + 8.0 / 8000 * 10000, abs=1.0)
+
+
+def test_nothing_is_estimated_of_a_dataset_without_a_past(lake: Lake) -> None:
+    publish(lake, "silver.visits", "event_hour", {H[0]: 1000})
+    assert estimate(planner(lake).look, a_run("silver.visits", H[0])).rows is None, "of its conflicts there is none"
+
+
+def test_an_hour_of_arrival_reaches_the_event_hours_in_its_rows_and_what_is_above_them(lake: Lake) -> None:
+    bronze(lake, {"2026-01-11T00": {"2026-01-11T00": 5, "2026-01-09T22": 1}, "2026-01-11T01": {"2026-01-11T01": 3}})
+    assert planned({"bronze.visits": {"2026-01-11T00": ASKED}}, lake) == {
+        "bronze.visits": {"2026-01-11T00"},
+        "bronze.dead_letters": {"2026-01-11T00"},
+        "silver.late_visits": {"2026-01-11T00"},
+        "silver.visits": {"2026-01-09T22", "2026-01-11T00"},
+        "silver.visit_conflicts": {"2026-01-09T22", "2026-01-11T00"},
+        "silver.visits_enriched": {"2026-01-09T22", "2026-01-11T00"},
+        **{dataset: {"2026-01-09", "2026-01-11"} for dataset in DAILY},
+        **{dataset: {"2026-01-05"} for dataset in WEEKLY},
+    }
+
+
+def test_what_appears_with_a_dataset_runs_with_it_whichever_of_the_two_is_asked_for(lake: Lake) -> None:
+    found = planned({"silver.visit_conflicts": {H[0]: ASKED}}, lake)
+    assert found == planned({"silver.visits": {H[0]: ASKED}}, lake)
+    assert found["silver.visits"] == found["silver.visit_conflicts"] == {H[0]}
+
+
+def test_a_delivery_of_users_reaches_the_hours_since_its_day(lake: Lake) -> None:
+    read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05", "2026-01-06")})
+    enriched(lake, ["2026-01-05T23", "2026-01-06T00", "2026-01-06T05"], read=read)
+    found = planned({"bronze.users": {"2026-01-06": ASKED}}, lake)
+    assert found["silver.users"] == {WHOLE_TABLE}
+    assert found["silver.visits_enriched"] == {"2026-01-06T00", "2026-01-06T05"}
+    assert found["gold.page_stats"] == {"2026-01-06"}
+    assert "silver.visits" not in found
+
+
+def test_the_first_delivery_of_users_reaches_the_hours_before_it_and_no_other_does(lake: Lake) -> None:
+    hours = ["2026-01-03T10", "2026-01-05T23", "2026-01-07T00"]
+    days(lake, "2026-01-04", dead=1)
+    read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05", "2026-01-06")})
+    enriched(lake, hours, read=read)
+    assert planned({"bronze.users": {"2026-01-05": ASKED}}, lake)["silver.visits_enriched"] == set(hours)
+    assert planned({"bronze.users": {"2026-01-06": ASKED}}, lake)["silver.visits_enriched"] == {hours[2]}
+
+    def stale_after(day: str) -> list[str]:
+        whole(lake, "silver.users", inputs={"bronze.users": days(lake, day)})
+        return stale(lake, "silver.visits_enriched")
+
+    assert stale_after("2026-01-07") == hours[2:]
+    assert stale_after("2026-01-05") == hours
+    enriched(lake, hours, read=whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-04", dead=1)}))
+    assert stale(lake, "silver.visits_enriched") == []
+    assert stale_after("2026-01-04") == hours
+
+
+def test_hours_that_have_read_a_compacted_version_of_the_users_are_up_to_date(lake: Lake) -> None:
+    hours = ["2026-01-05T23", "2026-01-06T00"]
+    whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05")})
+    enriched(lake, hours, read=another_version(lake, "silver.users"))
+    assert stale(lake, "silver.visits_enriched") == []
+    whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-06")})
+    assert stale(lake, "silver.visits_enriched") == hours[1:]
+
+
+def merged(lake: Lake, *keys: str, read: int) -> None:
+    """Execute days of silver.users_current, one after the other, on one version of bronze."""
+    for key in keys:
+        publish(lake, "silver.users_current", None, {key: 1}, inputs={"bronze.users": read})
+
+
+def test_a_delivery_that_runs_again_takes_all_later_executions_with_it(lake: Lake) -> None:
+    deliveries = [f"2026-01-{day:02d}" for day in range(1, 10)]
+    merged(lake, *deliveries, read=days(lake, *deliveries))
+    (run,) = planner(lake).replay({"silver.users_current": {"2026-01-07": ASKED}}).runs
+    assert run.keys == ("2026-01-07", "2026-01-08", "2026-01-09")
+    assert run.reasons == {ASKED: 1, "reads silver.users_current of 2026-01-07": 2}
+    found = planned({"bronze.users": {"2026-01-08": ASKED}}, lake)
+    assert found["silver.users_current"] == {"2026-01-08", "2026-01-09"}
+
+
+def test_a_newer_delivery_makes_its_day_stale_and_the_plan_takes_the_later_ones_too(lake: Lake) -> None:
+    deliveries = ("2026-01-05", "2026-01-06", "2026-01-07")
+    merged(lake, *deliveries, read=days(lake, *deliveries))
+    assert stale(lake, "silver.users_current") == []
+    days(lake, "2026-01-06")
+    assert stale(lake, "silver.users_current") == ["2026-01-06"]
+    outstanding = {run.task.main: run.keys for run in planner(lake).outstanding().runs}
+    assert outstanding["silver.users_current"] == ("2026-01-06", "2026-01-07")
+    days(lake, "2026-01-09")
+    assert "2026-01-09" in stale(lake, "silver.users_current")
+
+
+def test_a_replay_of_more_days_than_the_limit_is_refused_until_they_are_named(lake: Lake) -> None:
+    keys = parse_keys("2026-01-01..2026-02-28", Grain.DAY)
+    merged(lake, *keys, read=days(lake, *keys))
+    assert CONTRACTS["silver.users_current"].replay_limit == 30
+    assert len(planned({"silver.users_current": {"2026-01-29": ASKED}}, lake)["silver.users_current"]) == 31
+    found = planner(lake).replay({"silver.users_current": {"2026-01-28": ASKED}})
+    (refused,) = found.refused
+    assert isinstance(refused, ReplayTooLong)
+    assert (found.runs, refused.what.startswith("31 later executions")) == ([], True)
+    assert "--partitions 2026-01-28..2026-02-28" in refused.next_step
+    assert planned({"silver.users_current": dict.fromkeys(keys, ASKED)}, lake) == {"silver.users_current": set(keys)}
+
+
+def test_devices_reach_visits_only_when_a_person_asks_for_it(lake: Lake) -> None:
+    enriched(lake, ["2026-01-05T23"], read=0)
+    assert set(planned({"bronze.devices": {WHOLE_TABLE: ASKED}}, lake)) == {"bronze.devices", "silver.devices"}
+    assert "silver.visits_enriched" in planned({"silver.devices": {WHOLE_TABLE: ASKED}}, lake)
+
+
+def test_days_that_are_final_are_left_alone_unless_a_person_names_them(lake: Lake) -> None:
+    bronze(lake, {"2026-01-20T00": {"2026-01-20T00": 1, "2026-01-07T03": 1, "2026-01-05T03": 1}})
+    settle(lake)
+    publish(lake, "silver.visits_enriched", "event_hour", {"2026-01-05T03": 2, "2026-01-07T03": 2})
+    late = {"2026-01-05", "2026-01-07"}
+    assert (set(stale(lake, "gold.page_stats")), stale(lake, "gold.referral_stats")) == (late, ["2026-01-07"])
+    replayed = planned({"silver.visits": dict.fromkeys(["2026-01-05T03", "2026-01-07T03"], ASKED)}, lake)
+    assert (replayed["gold.page_stats"], replayed["gold.referral_stats"]) == (late, {"2026-01-07"})
+    assert planned({"gold.referral_stats": {"2026-01-05": ASKED}}, lake) == {"gold.referral_stats": {"2026-01-05"}}
+
+
+def test_every_input_comes_before_its_readers() -> None:
+    position = {name: number for number, task in enumerate(GRAPH.tasks) for name in task.datasets}
+    assert set(position) == set(CONTRACTS)
+    for task in GRAPH.tasks:
+        for edge, _ in GRAPH.edges(task):
+            if edge.above in position and edge.above not in task.datasets:
+                assert position[edge.above] < position[task.main]
+
+
+def test_every_dataset_reads_something() -> None:
+    assert [name for name, contract in CONTRACTS.items() if not contract.reads] == []
+    own = {name for name, contract in CONTRACTS.items() for read in contract.reads if read.dataset == name}
+    assert own == {"silver.visits", "silver.users_current"}
+
+
+hours = st.sampled_from([*H[:6], "2026-01-06T00", "2026-01-12T03"])
+
+
+@hypothesis(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    arrivals=st.dictionaries(hours, st.dictionaries(hours, st.integers(1, 9), max_size=3), min_size=1, max_size=4),
+    data=st.data(),
+)
+def test_the_plan_of_a_replay_is_what_staleness_finds_when_it_is_run(
+    tmp_path_factory: pytest.TempPathFactory, arrivals: dict[str, dict[str, int]], data: st.DataObject
+) -> None:
+    lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
+    bronze(lake, arrivals)
+    settle(lake)
+    assert planner(lake).outstanding().runs == []
+    asked = data.draw(st.sets(st.sampled_from(sorted(arrivals)), min_size=1))
+    expected = planned({"bronze.visits": dict.fromkeys(asked, ASKED)}, lake)
+    bronze(lake, {hour: arrivals[hour] for hour in asked})
+    # An hour that ran again has its late rows captured with it.
+    found = {"bronze.visits": set(asked), **settle(lake)}
+    assert found == expected
+
+
+def settle(lake: Lake) -> dict[str, set[str]]:
+    """Publish all that is stale, task by task as `blogdata run` does; gives what it was."""
+    done: dict[str, set[str]] = {}
+    events = EventLog(lake)
+    for task in GRAPH.tasks:
+        keys = planner(lake).stale(task)
+        for contract in task.contracts if keys else ():
+            dataset = contract.dataset
+            done.setdefault(dataset, set()).update(keys)
+            inputs = lake.versions(edge.above for edge, _ in GRAPH.edges(task) if edge.below is contract)
+            rows = arrived(events) if dataset == "silver.visits" else {}
+            marks = dict.fromkeys(keys, "no watermark")
+            published = {key: rows.get(key, 0) for key in keys}
+            publish(lake, dataset, contract.partition_column, published, inputs=inputs, landed=marks)
+    return done
+
+
+def arrived(events: EventLog) -> dict[str, int]:
+    rows: dict[str, int] = {}
+    for entry in events.publications("bronze.visits").values():
+        for (hour, *_), count in entry.breakdowns["event_hours"].items():
+            rows[str(hour)] = rows.get(str(hour), 0) + count
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("text", "grain", "expected"),
+    [
+        ("2026-01-05T03", Grain.HOUR, ["2026-01-05T03"]),
+        ("2026-01-05T03..2026-01-05T05", Grain.HOUR, ["2026-01-05T03", "2026-01-05T04", "2026-01-05T05"]),
+        ("2026-01-05T23, 2026-01-05T01", Grain.HOUR, ["2026-01-05T01", "2026-01-05T23"]),
+        ("2026-01-05", Grain.HOUR, H),
+        ("2026-01-05..2026-01-06", Grain.DAY, ["2026-01-05", "2026-01-06"]),
+        ("2026-01-07..2026-01-13", Grain.WEEK, ["2026-01-05", "2026-01-12"]),
+        (
+            "2026-01-05T22..2026-01-06T01",
+            Grain.HOUR,
+            ["2026-01-05T22", "2026-01-05T23", "2026-01-06T00", "2026-01-06T01"],
+        ),
+        ("9999-12-31T22..9999-12-31T23", Grain.HOUR, ["9999-12-31T22", "9999-12-31T23"]),
+        ("9999-12-20..9999-12-31", Grain.WEEK, ["9999-12-20", "9999-12-27"]),
+    ],
+)
+def test_partitions_are_written_as_keys_ranges_and_longer_periods(text: str, grain: Grain, expected: list[str]) -> None:
+    assert list(parse_keys(text, grain)) == expected
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-01-05T", "2026-13-01", "", "2026-01-05..", "..2026-01-05T01"])
+def test_what_is_no_partition_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        parse_keys(text, Grain.HOUR)
+
+
+def test_a_range_of_hours_without_an_end_is_not_listed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    bronze(lake, {H[1]: {H[1]: 1}, H[3]: {H[3]: 1}})
+    # Seventy million hours.
+    monkeypatch.setattr(plan, "parse_keys", None)
+    assert planner(lake).named("bronze.visits", "2026-01-05T02..9999-12-31") == [H[3]]
+    with pytest.raises(ConfigurationError, match=r"has no partition 2026-01-06T00\.\.9999-12-31T23"):
+        planner(lake).named("bronze.visits", "2026-01-06..9999-12-31")
+
+
+def test_a_range_that_runs_backwards_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="ends before it begins"):
+        parse_keys("2026-01-05T05..2026-01-05T03", Grain.HOUR)
+
+
+def test_silver_is_not_asked_for_twice_for_an_hour_that_two_arrivals_touch(lake: Lake) -> None:
+    read = bronze(lake, {H[1]: {H[0]: 1, H[1]: 1}, H[2]: {H[0]: 1, H[2]: 1}})
+    silver(lake, dict.fromkeys(H[:3], 1), read=read)
+    runs = planner(lake).replay({"bronze.visits": {H[1]: ASKED, H[2]: ASKED}}).runs
+    assert {run.task.main: run.keys for run in runs}["silver.visits"] == tuple(H[:3])

@@ -1,0 +1,149 @@
+"""Shares that leave their own history are found; weekly rhythm, sessions and small hours are not."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patterns.core.partitions import Grain
+from patterns.quality.jumps import BOUND, LEAST_DEVIATION, LEAST_PAST, PAST, Jump, Point, jumps
+
+MEASURES = ("referral", "ad_id", "network_type", "login")
+START = datetime(2026, 1, 5)  # noqa: DTZ001 - only keys are made of it; a Monday
+
+
+def recorded(site: str, column: str) -> list[Point]:
+    """Read the share of a column over three weeks of hours, counted in simulated visits of a site."""
+    with (Path(__file__).parent / f"{site}.csv").open(encoding="utf-8") as file:
+        return [
+            Point(partition=row["hour"], value=int(row[column]) / int(row["rows"]), rows=int(row["rows"]))
+            for row in csv.DictReader(file)
+        ]
+
+
+def hours(count: int, share: Callable[[datetime], float], rows: int = 5000) -> list[Point]:
+    moments = [START + timedelta(hours=number) for number in range(count)]
+    return [Point(partition=f"{moment:%Y-%m-%dT%H}", value=share(moment), rows=rows) for moment in moments]
+
+
+def judged(points: Sequence[Point], partitions: Sequence[str] | None = None) -> list[Jump]:
+    chosen = [point.partition for point in points] if partitions is None else partitions
+    return jumps("share", points, chosen, grain=Grain.HOUR)
+
+
+def after(past: Sequence[Point], value: float, rows: int) -> list[Jump]:
+    """Judge one more hour after some."""
+    last = Point(partition="2027-01-01T00", value=value, rows=rows)
+    return judged([*past, last], [last.partition])
+
+
+def wobbling(count: int, middle: float) -> list[Point]:
+    return hours(count, lambda moment: middle + (moment.hour % 5 - 2) / 200)
+
+
+@pytest.mark.parametrize("site", ["quiet_site", "busy_site"])
+@pytest.mark.parametrize("column", [*MEASURES, "user_id"])
+def test_three_healthy_weeks_have_no_jump(site: str, column: str) -> None:
+    assert judged(recorded(site, column)) == []
+
+
+@pytest.mark.parametrize(
+    ("site", "column"),
+    [
+        ("quiet_site", "referral"),
+        ("quiet_site", "network_type"),
+        ("busy_site", "referral"),
+        ("busy_site", "network_type"),
+        ("busy_site", "login"),
+    ],
+)
+def test_a_column_null_for_everybody_is_found(site: str, column: str) -> None:
+    points = recorded(site, column)
+    busy = [number for number, point in enumerate(points) if point.rows >= 100]
+    for number in (busy[30], busy[200], busy[-1]):
+        faulty = [*points[:number], replace(points[number], value=1.0), *points[number + 1 :]]
+        (found,) = judged(faulty)
+        assert (found.partition, found.found) == (points[number].partition, 1.0)
+        assert found.usual < 0.8
+
+
+def test_a_weekly_rhythm_is_no_jump() -> None:
+    weekly = hours(24 * 21, lambda moment: (0.45 if moment.weekday() >= 5 else 0.3) + (moment.hour % 5 - 2) / 200)
+    assert judged(weekly) == []
+    # The same step on a working day is one, once a week is known.
+    assert after(wobbling(PAST, 0.3), 0.45, 5000) != []
+
+
+def test_few_rows_are_judged_by_their_sampling_error() -> None:
+    past = wobbling(PAST, 0.08)
+    assert after(past, 2 / 112, 112) == []
+    (found,) = after(past, 90 / 5000, 5000)
+    assert (found.found, round(found.usual, 2)) == (0.018, 0.08)
+
+
+def test_a_first_null_in_a_small_hour_is_no_jump() -> None:
+    never = hours(PAST, lambda moment: 0.0)
+    assert after(never, 5 / 100, 100) == []
+    assert after(never, 5 / 100, 5000) != []
+
+
+def test_rows_that_come_in_groups_are_no_jump() -> None:
+    # One column of a session is null in all its rows: the history of the busy site shows it.
+    past = recorded("busy_site", "ad_id")
+    worst = min(past, key=lambda point: point.value or 1)
+    assert (worst.partition, worst.rows, round(worst.value or 0, 3)) == ("2026-01-24T03", 457, 0.748)
+    assert judged(past, [worst.partition]) == []
+    assert judged([replace(point, rows=50_000) for point in past], [worst.partition]) != []
+
+
+def test_variation_of_small_hours_holds_for_busy_ones() -> None:
+    small = hours(PAST, lambda moment: 0.2 + 0.2 * (moment.hour % 2), rows=200)
+    assert after(small, 0.4, 20_000) == []
+
+
+def test_hours_of_very_few_rows_are_left_out() -> None:
+    past = wobbling(PAST, 0.2)
+    assert after(past, 1.0, 99) == []
+    assert after([replace(point, rows=99) for point in past], 1.0, 5000) == []
+
+
+def test_too_little_history_gives_no_judgement() -> None:
+    assert after(wobbling(LEAST_PAST - 1, 0.2), 1.0, 5000) == []
+    assert after(wobbling(LEAST_PAST, 0.2), 1.0, 5000) != []
+
+
+def test_a_partition_without_rows_has_no_share() -> None:
+    past = wobbling(PAST, 0.2)
+    nothing = Point(partition="2027-01-01T00", value=None, rows=0)
+    assert judged([*past, nothing], [nothing.partition]) == []
+
+
+def test_distinct_values_need_about_as_many_rows() -> None:
+    pages = [replace(point, value=300 / 2000, rows=2000) for point in wobbling(PAST, 0.5)]
+    quiet = Point(partition="2027-01-01T00", value=130 / 150, rows=150)
+    assert jumps("pages", [*pages, quiet], [quiet.partition], grain=Grain.HOUR) != []
+    assert jumps("pages", [*pages, quiet], [quiet.partition], grain=Grain.HOUR, alike=2.0) == []
+    users = recorded("busy_site", "user_id")
+    last = replace(users[-1], value=1 / users[-1].rows)
+    assert jumps("users", [*users[:-1], last], [last.partition], grain=Grain.HOUR, alike=2.0) != []
+
+
+def test_days_know_their_week_after_seven() -> None:
+    days = [
+        Point(partition=f"{START + timedelta(days=number):%Y-%m-%d}", value=0.3 if number < 30 else 0.36, rows=5000)
+        for number in range(31)
+    ]
+    assert [jump.partition for jump in jumps("share", days, [days[-1].partition], grain=Grain.DAY)] == ["2026-02-04"]
+
+
+@given(st.floats(0, 1), st.integers(1, PAST), st.integers(100, 10**9))
+def test_a_steady_share_never_jumps(share: float, count: int, rows: int) -> None:
+    steady = min(1.0, share + (BOUND - 0.1) * LEAST_DEVIATION)
+    assert after(hours(count, lambda moment: share, rows), steady, rows) == []

@@ -1,0 +1,150 @@
+"""Readiness Marker: what is due and has not come, or has no flag, is said once, and its check is red until it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets import landing_checks
+from assets.arrivals import Arrivals
+from assets.landing_checks import key_of
+from patterns.core.events import EventLog
+from published import bronze, land
+from resources.lake import LakeResource
+from sensors import overdue
+
+overdue_arrivals = overdue.overdue_arrivals()
+NOW = datetime(2026, 1, 5, 12, 30, tzinfo=timezone.utc)
+H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
+VISITS = key_of("bronze.visits")
+Shown = Callable[[], dg.AssetCheckEvaluation]
+
+
+@pytest.fixture(autouse=True)
+def present(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is half past twelve."""
+    monkeypatch.setattr("sensors.overdue._now", lambda: NOW)
+
+
+@pytest.fixture
+def ticked(tick: Any, instance: dg.DagsterInstance) -> Callable[..., Any]:
+    """One tick, whose evaluations are stored as the daemon stores them."""
+
+    def evaluate(cursor: str | None = None) -> Any:
+        data = tick(overdue_arrivals, cursor)
+        for event in data.asset_events:
+            instance.report_runless_asset_event(event)
+        return data
+
+    return evaluate
+
+
+@pytest.fixture
+def shown(instance: dg.DagsterInstance) -> Shown:
+    """What Dagster's pages show of the check on visits."""
+
+    def newest() -> dg.AssetCheckEvaluation:
+        record = instance.get_latest_asset_check_evaluation_record(VISITS)
+        assert record is not None
+        assert record.evaluation is not None
+        return record.evaluation
+
+    return newest
+
+
+def due(lake: LakeResource, dataset: str = "bronze.visits", now: datetime = NOW) -> dict[str, list[str]]:
+    found = Arrivals.of(dataset, lake.landing_zone).overdue(EventLog(lake.lake), now)
+    return {why: list(keys) for why, keys in found.without.items()}
+
+
+def test_a_missing_flag_is_said_once_and_its_check_is_red_until_it_comes(
+    lake: LakeResource, ticked: Any, shown: Shown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    land(lake, "visits", H[10], {"a.json": "{}\n"}, flag=False)
+    land(lake, "visits", H[11], {"a.json": "{}\n"}, flag=False)
+    first = ticked()
+    told = f"visits: 1 hour is overdue, due 1 h after the end: {H[10]} (data without _SUCCESS)"
+    assert told in capsys.readouterr().err
+    assert (shown().passed, shown().severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert told in (shown().description or "")
+    assert shown().metadata["flag"].value == [H[10]]
+    again = ticked(first.cursor)
+    assert again.asset_events == []
+    assert "overdue" not in capsys.readouterr().err
+    land(lake, "visits", H[10], {})
+    over = ticked(again.cursor)
+    assert "visits: nothing is overdue any more" in capsys.readouterr().err
+    assert (shown().passed, shown().description) == (True, None)
+    assert ticked(over.cursor).skip_message == "nothing is overdue"
+    assert "overdue" not in capsys.readouterr().err
+
+
+def test_another_set_of_overdue_hours_is_said_anew(
+    lake: LakeResource, ticked: Any, shown: Shown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    land(lake, "visits", H[6], {"a.json": "{}\n"}, flag=False)
+    first = ticked()
+    capsys.readouterr()
+    land(lake, "visits", H[9], {"a.json": "{}\n"})
+    ticked(first.cursor)
+    assert (
+        f"{H[6]} (data without _SUCCESS), {H[7]}..{H[8]} (not there, though a later one is)" in capsys.readouterr().err
+    )
+    assert shown().metadata["overdue"].value == 3
+
+
+def test_a_check_that_a_person_has_executed_is_followed_too(
+    lake: LakeResource, ticked: Any, shown: Shown, instance: dg.DagsterInstance
+) -> None:
+    folder = land(lake, "visits", H[6], {"a.json": "{}\n"})
+    green = ticked()
+    assert shown().passed
+    (folder / "_SUCCESS").unlink()
+    every = dg.AssetSelection.all_asset_checks()
+    assert dg.materialize(landing_checks.CHECKS, selection=every, instance=instance, resources={"lake": lake}).success
+    assert not shown().passed
+    land(lake, "visits", H[6], {})
+    # To the sensor nothing has changed since its last tick, and what is shown is wrong.
+    ticked(green.cursor)
+    assert shown().passed
+
+
+def test_hours_that_were_published_and_tidied_away_are_not_missing(lake: LakeResource) -> None:
+    for hour in (H[3], H[6]):
+        land(lake, "visits", hour, {"a.json": "{}\n"})
+    assert due(lake) == {"absent": [H[4], H[5]]}
+    bronze(lake.lake, {H[4]: {H[4]: 1}})
+    assert due(lake) == {"absent": [H[5]]}
+
+
+def test_a_table_that_is_written_whole_is_due_only_when_it_comes(lake: LakeResource) -> None:
+    now = datetime(2026, 1, 12, tzinfo=timezone.utc)
+    for table in ("users", "devices"):
+        for day in ("2026-01-05", "2026-01-07"):
+            land(lake, table, day, {"a.json": "{}\n"})
+        land(lake, table, "2026-01-08", {"a.json": "{}\n"}, flag=False)
+    assert due(lake, "bronze.users", now) == {"flag": ["2026-01-08"], "absent": ["2026-01-06"]}
+    assert due(lake, "bronze.devices", now) == {"flag": ["2026-01-08"]}
+    assert due(lake, "bronze.users", datetime(2026, 1, 7, 23, tzinfo=timezone.utc)) == {}
+
+
+def test_an_hour_with_a_refused_link_is_overdue_as_well(lake: LakeResource) -> None:
+    (land(lake, "visits", H[3], {"a.json": "{}\n"}) / "b.json").symlink_to("/etc/passwd")
+    (lake.landing_path / "visits" / "date=2026-01-06").symlink_to("/etc")
+    assert due(lake) == {"link": [H[3], "2026-01-06"]}
+
+
+def test_without_flags_the_newest_hour_is_overdue_when_no_other_comes(lake: LakeResource) -> None:
+    flagless = LakeResource(root=lake.root, landing=lake.landing, ready="next_exists")
+    for hour in (H[3], H[4]):
+        land(lake, "visits", hour, {"a.json": "{}\n"}, flag=False)
+    # The one before it is being written to, and completes itself.
+    assert due(flagless) == {"successor": [H[4]]}
+
+
+def test_it_is_off_until_it_is_switched_on() -> None:
+    assert overdue_arrivals.default_status == dg.DefaultSensorStatus.STOPPED

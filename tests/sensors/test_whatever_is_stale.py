@@ -1,0 +1,319 @@
+"""One sensor asks for whatever is stale: once for the same content, after pauses when that has not helped."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timezone
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+
+from orchestration.refresh import JOB
+from patterns.core.errors import PlatformError
+from patterns.core.partitions import Grain, finer
+from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.log_splitter import split_by_hour
+from planning import faults
+from planning.look import Snapshot, landed
+from planning.plan import Planner, Scope
+from published import bronze, enriched, land, publish
+from quality.contracts import GRAPH
+from resources.lake import LakeResource
+from sensors import stale
+from sensors.asked import UNDER_WAY
+
+HOUR = "2026-01-05T03"
+whatever_is_stale = stale.whatever_is_stale()
+DAY = "2026-01-05"
+LINE = '10.0.0.1 - - [05/Jan/2026:03:04:05 +0000] "GET / HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n'
+
+
+def keys(data: Any) -> list[str]:
+    return [request.run_key for request in data.run_requests or ()]
+
+
+def request(data: Any) -> dict[str, Any]:
+    (one,) = data.run_requests
+    found: dict[str, Any] = one.run_config["resources"]["request"]["config"]
+    return found
+
+
+def ready(lake: LakeResource) -> dict[str, list[str]]:
+    planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), scope=Scope.READY)
+    return {main: list(found) for main, found in planner.all_stale().items()}
+
+
+def fail(lake: LakeResource, dataset: str, key: str) -> None:
+    """Have a partition fail for good from the inputs it has now."""
+    states = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events)).stale(GRAPH.task_of(dataset))
+    faults.note(lake.events, dataset, {key: PlatformError(what="torn", where=key, next_step="land it again")}, states)
+
+
+def under_way(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> None:
+    place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("blogdata"), "blogdata")
+    instance.add_run(dg.DagsterRun(job_name=JOB, status=status, remote_job_origin=RemoteJobOrigin(place, JOB)))
+
+
+def checks(data: Any) -> dict[str, tuple[bool, str | None]]:
+    return {".".join(event.asset_key.path): (event.passed, event.description) for event in data.asset_events}
+
+
+@pytest.mark.parametrize("landing", [True, False], ids=["empty", "none"])
+def test_an_empty_deployment_asks_for_nothing(lake: LakeResource, tick: Any, landing: bool) -> None:
+    if not landing:
+        os.rmdir(lake.landing_path)  # noqa: PTH106
+    assert "everything that has landed is published" in tick(whatever_is_stale).skip_message
+
+
+def test_what_is_flagged_is_asked_for_in_one_run(lake: LakeResource, tick: Any) -> None:
+    for hour in finer(DAY, Grain.DAY, Grain.HOUR):
+        land(lake, "visits", hour, {"a.json": "{}\n"})
+    land(lake, "users", DAY, {"users.json": "{}\n"})
+    data = tick(whatever_is_stale)
+    assert len(keys(data)) == 1
+    assert (request(data)["scope"], request(data)["again"]) == ("ready", {})
+    about = data.run_requests[0].tags["blogdata/about"]
+    assert about == "bronze.visits 2026-01-05T00 and 23 more; bronze.users …"
+
+
+def test_files_without_a_flag_start_nothing(lake: LakeResource, tick: Any) -> None:
+    land(lake, "visits", HOUR, {"a.json": "{}\n", "_SUCCESS.tmp": "", "._SUCCESS": ""}, flag=False)
+    assert keys(tick(whatever_is_stale)) == []
+
+
+@pytest.mark.parametrize("status", UNDER_WAY, ids=lambda status: status.value)
+def test_a_run_that_is_under_way_is_waited_for(
+    lake: LakeResource, tick: Any, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
+) -> None:
+    land(lake, "visits", HOUR, {"a.json": "{}\n"})
+    under_way(instance, status)
+    data = tick(whatever_is_stale)
+    assert keys(data) == []
+    assert "is under way" in data.skip_message
+
+
+def test_the_same_content_is_asked_for_under_one_key(lake: LakeResource, tick: Any) -> None:
+    land(lake, "visits", HOUR, {"a.json": "{}\n"})
+    # Dagster starts nothing for a run key it knows: a tick that died before its cursor was kept asks in vain.
+    assert keys(tick(whatever_is_stale)) == keys(tick(whatever_is_stale))
+
+
+def test_what_fails_is_asked_for_again_after_pauses(
+    lake: LakeResource, tick: Any, launched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land(lake, "visits", HOUR, {"a.json": "{}\n"})
+    asked, waited, later = [], [], 0
+    monkeypatch.setattr("sensors.asking._now", lambda: time.time() + later)
+    data = tick(whatever_is_stale)
+    for _ in range(3):
+        asked += launched(data, dg.DagsterRunStatus.FAILURE)
+        for seconds in range(0, 600, 30):
+            later = seconds
+            data = tick(whatever_is_stale)
+            if data.run_requests:
+                break
+        waited.append(round(later / 60))
+    assert waited == [1, 2, 4]
+    assert len(set(asked)) == 3
+
+
+def test_other_content_is_asked_for_at_once(lake: LakeResource, tick: Any, launched: Any) -> None:
+    folder = land(lake, "visits", HOUR, {"a.json": "{}\n"})
+    first = launched(tick(whatever_is_stale), dg.DagsterRunStatus.FAILURE)
+    assert keys(tick(whatever_is_stale)) == []
+    (folder / "straggler.json").write_text("{}\n")
+    second = keys(tick(whatever_is_stale))
+    assert len(second) == 1
+    assert second != first
+
+
+def test_an_hour_that_changes_back_is_asked_for_once_more(lake: LakeResource, tick: Any, launched: Any) -> None:
+    straggler = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "straggler.json"
+    asked: list[str] = []
+    for there in (False, True, False, True, False):
+        straggler.unlink(missing_ok=True)
+        if there:
+            straggler.touch()
+            os.utime(straggler, ns=(1, 1))
+        data = tick(whatever_is_stale)
+        # Dagster starts nothing for a run key it knows.
+        assert set(keys(data)).isdisjoint(asked)
+        asked += launched(data, dg.DagsterRunStatus.SUCCESS)
+        prints = {hour.key: hour.fingerprint for hour in landed(lake.landing_path, "visits", Grain.HOUR)}
+        bronze(lake.lake, {HOUR: {HOUR: 1}}, landed=prints)
+    assert len(asked) == 5
+
+
+def test_a_day_is_ready_with_its_last_hour_and_after_late_ones(lake: LakeResource) -> None:
+    hours = finer(DAY, Grain.DAY, Grain.HOUR)
+    enriched(lake.lake, hours[:23], read=0)
+    assert "gold.page_stats" not in ready(lake)
+    read = enriched(lake.lake, hours[23:], read=0)
+    assert ready(lake)["gold.page_stats"] == ready(lake)["gold.referral_stats"] == [DAY]
+    assert "gold.visits_cube_weekly" not in ready(lake)
+    for dataset in ("gold.page_stats", "gold.referral_stats"):
+        publish(lake.lake, dataset, "event_date", {DAY: 1}, inputs={"silver.visits_enriched": read})
+    enriched(lake.lake, hours[7:8], read=0)
+    # What becomes final takes late rows in by the clock, not whenever they come.
+    assert ready(lake)["gold.page_stats"] == [DAY]
+    assert "gold.referral_stats" not in ready(lake)
+
+
+def test_switched_on_later_it_asks_for_what_changed_before(lake: LakeResource, tick: Any) -> None:
+    enriched(lake.lake, finer(DAY, Grain.DAY, Grain.HOUR), read=0)
+    assert "gold.visits_cube_daily 2026-01-05" in tick(whatever_is_stale).run_requests[0].tags["blogdata/about"]
+
+
+def test_a_fault_keeps_nothing_else_waiting(lake: LakeResource, tick: Any, launched: Any) -> None:
+    land(lake, "visits", HOUR, {"a.json.gz": "torn"})
+    land(lake, "visits", "2026-01-05T04", {"a.json": "{}\n"})
+    fail(lake, "bronze.visits", HOUR)
+    data = tick(whatever_is_stale)
+    assert request(data)["retry_waiting"] is False
+    assert data.run_requests[0].tags["blogdata/about"] == "bronze.visits 2026-01-05T04"
+
+
+def test_what_waits_for_a_person_is_red_and_tried_after_a_pause(
+    lake: LakeResource, tick: Any, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = land(lake, "visits", HOUR, {"a.json.gz": "torn"})
+    fail(lake, "bronze.visits", HOUR)
+    under_way(instance, dg.DagsterRunStatus.FAILURE)
+    first = tick(whatever_is_stale)
+    assert checks(first) == {"bronze.visits": (False, f"{HOUR} wait for a person")}
+    assert "waits for a person: bronze.visits 2026-01-05T03" in first.skip_message
+    assert tick(whatever_is_stale, first.cursor).asset_events == [], "it is said once"
+    monkeypatch.setattr("sensors.stale._PAUSE_SECONDS", 0.0)
+    assert request(tick(whatever_is_stale))["retry_waiting"] is True
+    (folder / "a.json.gz").write_text("mended")
+    mended = tick(whatever_is_stale, first.cursor)
+    assert checks(mended) == {"bronze.visits": (True, None)}
+
+
+def test_a_log_is_asked_for_until_it_is_split(lake: LakeResource, tick: Any) -> None:
+    folder = lake.landing_path / "access_logs"
+    folder.mkdir()
+    log = folder / "access.log"
+    log.write_text(LINE)
+    first = keys(tick(whatever_is_stale))
+    assert len(first) == 1
+    split_by_hour(log, lake.landing_path, hour_of_combined, now=datetime.now(timezone.utc))
+    second = tick(whatever_is_stale)
+    assert second.run_requests[0].tags["blogdata/about"] == f"bronze.visits {HOUR}"
+    assert keys(second) != first
+
+
+def warned(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().err
+
+
+def test_a_file_after_the_flag_is_asked_for_and_named(
+    lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = land(lake, "visits", HOUR, {"a.json": "{}\n"})
+    prints = {hour.key: hour.fingerprint for hour in landed(lake.landing_path, "visits", Grain.HOUR)}
+    bronze(lake.lake, {HOUR: {HOUR: 1}}, landed=prints)
+    assert "bronze.visits" not in ready(lake)
+    os.utime(folder / "_SUCCESS", ns=(2**61, 2**61))
+    assert "bronze.visits" not in ready(lake), "the flag alone was written again"
+    (folder / "straggler.json").write_text("{}\n")
+    os.utime(folder / "straggler.json", ns=(2**62, 2**62))
+    data = tick(whatever_is_stale)
+    assert "straggler.json" in warned(capsys)
+    assert f"bronze.visits {HOUR}" in data.run_requests[0].tags["blogdata/about"]
+    tick(whatever_is_stale, data.cursor)
+    assert "straggler.json" not in warned(capsys), "said once, not at every tick"
+
+
+def test_a_file_written_again_with_the_same_size_is_asked_for(lake: LakeResource, tick: Any) -> None:
+    file = land(lake, "visits", HOUR, {"a.json": '{"a": 1}\n'}) / "a.json"
+    first, before = keys(tick(whatever_is_stale)), file.stat()
+    file.write_text('{"a": 2}\n')
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    # Names and sizes alone would not have told.
+    assert file.stat().st_size == before.st_size
+    assert keys(tick(whatever_is_stale)) != first
+
+
+def test_an_empty_hour_is_asked_for_and_reported(
+    lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    land(lake, "visits", HOUR, {})
+    assert len(keys(tick(whatever_is_stale))) == 1
+    assert f"{HOUR} is complete and has no data" in warned(capsys)
+
+
+@pytest.mark.parametrize("stray", ["1999-12-31T23", "2099-01-01T00", "2026-01-05T99", "not-a-dayT01"])
+def test_a_folder_that_is_no_hour_is_reported_once(
+    lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str], stray: str
+) -> None:
+    land(lake, "visits", HOUR, {"a.json": "{}\n"})
+    day, _, hour = stray.rpartition("T")
+    folder = lake.landing_path / "visits" / f"date={day}" / f"hour={hour}"
+    folder.mkdir(parents=True)
+    (folder / "_SUCCESS").touch()
+    data = tick(whatever_is_stale)
+    assert data.run_requests[0].tags["blogdata/about"] == f"bronze.visits {HOUR}"
+    assert stray in warned(capsys)
+    tick(whatever_is_stale, data.cursor)
+    assert stray not in warned(capsys)
+
+
+def test_a_link_that_leads_out_keeps_only_its_hour_waiting(
+    lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    land(lake, "visits", "2026-01-05T04", {"a.json": "{}\n"})
+    link = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "b.json"
+    link.symlink_to("/etc/passwd")
+    logs = lake.landing_path / "access_logs"
+    logs.mkdir()
+    (logs / "access.log").symlink_to("/etc/group")
+    data = tick(whatever_is_stale)
+    assert ready(lake)["bronze.visits"] == ["2026-01-05T04"]
+    said = warned(capsys)
+    assert f"{link}: a link leads out of the landing zone, to /etc/passwd" in said
+    assert "to /etc/group" in said
+    tick(whatever_is_stale, data.cursor)
+    assert "/etc/" not in warned(capsys), "said once, not at every tick"
+    link.unlink()
+    assert HOUR in ready(lake)["bronze.visits"]
+
+
+def test_hours_without_flags_are_ready_when_a_later_one_has_come(lake: LakeResource) -> None:
+    flagless = LakeResource(root=lake.root, landing=lake.landing, ready="next_exists")
+
+    def hours() -> list[str]:
+        planner = Planner(graph=GRAPH, look=Snapshot(flagless.landing_zone, lake.events), scope=Scope.READY)
+        return list(planner.all_stale().get("bronze.visits", {}))
+
+    for hour in (HOUR, "2026-01-05T04"):
+        for file in land(lake, "visits", hour, {"a.json": "{}\n"}, flag=False).iterdir():
+            os.utime(file, (0, 0))
+    assert hours() == [HOUR]
+    late = land(lake, "visits", HOUR, {"late.json": "{}\n"}, flag=False) / "late.json"
+    assert hours() == [], "it is being written to"
+    os.utime(late, (0, 0))
+    assert hours() == [HOUR]
+
+
+def test_an_hour_of_the_future_is_asked_for_when_its_time_has_come(
+    lake: LakeResource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land(lake, "visits", HOUR, {"a.json": "{}\n"})
+    with monkeypatch.context() as earlier:
+        earlier.setattr("planning.look.now", lambda: datetime(2026, 1, 5, 2, tzinfo=timezone.utc))
+        assert "bronze.visits" not in ready(lake)
+    assert ready(lake)["bronze.visits"] == [HOUR]
+
+
+def test_only_the_newest_delivery_of_devices_is_loaded(lake: LakeResource) -> None:
+    older = land(lake, "devices", "2026-01-05", {"devices.csv": "a;b\n"})
+    land(lake, "devices", "2026-01-06", {"devices.csv": "a;b\n"})
+    (newest,) = landed(lake.landing_path, "devices", Grain.DAY)[1:]
+    publish(lake.lake, "bronze.devices", None, {"": 1}, landed={"": newest.fingerprint})
+    before = ready(lake)
+    (older / "more.csv").write_text("a;b\n")
+    assert ready(lake) == before

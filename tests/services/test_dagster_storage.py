@@ -1,0 +1,174 @@
+"""Dagster's storage with connections that stay open keeps what Dagster's own keeps, in the same files."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+import psutil
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from services import dagster_home
+from services.config import Settings
+from services.dagster_storage import KeptEventLog, KeptRuns, KeptSchedules
+
+KEY = dg.AssetKey("thing")
+WRITES_AND_IS_KILLED = """
+import os, signal, sys
+import dagster as dg
+home, run, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+instance = dg.DagsterInstance.from_config(home)
+for number in range(count):
+    instance.report_engine_event(str(number), job_name="job", run_id=run)
+    instance.report_runless_asset_event(dg.AssetMaterialization("written", partition=f"{run}-{number}"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(scope="module")
+def home(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return dagster_home.render(replace(settings, home=tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture(scope="module")
+def instance(home: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.from_config(str(home)) as found:
+        yield found
+
+
+def tell(instance: dg.DagsterInstance, run: str, count: int = 1) -> None:
+    for number in range(count):
+        instance.report_engine_event(str(number), job_name="job", run_id=run)
+
+
+def told(instance: dg.DagsterInstance, run: str) -> list[str]:
+    return [entry.get_dagster_event().message or "" for entry in instance.all_logs(run)]
+
+
+def materialized(instance: dg.DagsterInstance, key: dg.AssetKey) -> int:
+    return len(instance.fetch_materializations(key, limit=1000).records)
+
+
+def run_once(instance: dg.DagsterInstance) -> str:
+    @dg.asset(name="thing", check_specs=[dg.AssetCheckSpec("fine", asset="thing")])
+    def thing() -> dg.MaterializeResult:
+        return dg.MaterializeResult(check_results=[dg.AssetCheckResult(check_name="fine", passed=True)])
+
+    return dg.materialize([thing], instance=instance).run_id
+
+
+def test_dagster_opens_the_storage_that_the_file_names(instance: dg.DagsterInstance) -> None:
+    assert isinstance(instance.event_log_storage, KeptEventLog)
+    assert isinstance(instance.run_storage, KeptRuns)
+    assert isinstance(instance.schedule_storage, KeptSchedules)
+
+
+def test_dagsters_own_storage_goes_on_with_the_files_and_back(
+    instance: dg.DagsterInstance, home: Path, tmp_path: Path
+) -> None:
+    first = run_once(instance)
+    (tmp_path / "dagster.yaml").write_text(json.dumps({"storage": {"sqlite": {"base_dir": str(home)}}}))
+    with dg.DagsterInstance.from_config(str(tmp_path)) as own:
+        assert not isinstance(own.event_log_storage, KeptEventLog)
+        assert materialized(own, KEY) == 1
+        assert told(own, first) == told(instance, first)
+        run = own.get_run_by_id(first)
+        assert run is not None
+        assert run.status == dg.DagsterRunStatus.SUCCESS
+        second = run_once(own)
+    assert materialized(instance, KEY) == 2
+    assert told(instance, second)
+    checks = instance.event_log_storage.get_asset_check_execution_history(dg.AssetCheckKey(KEY, "fine"), limit=9)
+    assert [check.status.value for check in checks] == ["SUCCEEDED", "SUCCEEDED"]
+
+
+def test_events_of_processes_that_write_at_once_and_are_killed_are_all_there(
+    instance: dg.DagsterInstance, home: Path
+) -> None:
+    runs, count = ("a", "b"), 20
+    environment = {**os.environ, "DAGSTER_HOME": str(home)}
+    program = [sys.executable, "-c", WRITES_AND_IS_KILLED, str(home)]
+    writers = [subprocess.Popen([*program, run, str(count)], env=environment) for run in runs]
+    tell(instance, "d", count)
+    assert [writer.wait(timeout=300) for writer in writers] == [-9] * len(runs)
+    numbers = [str(number) for number in range(count)]
+    assert [told(instance, run) for run in (*runs, "d")] == [numbers] * 3
+    assert materialized(instance, dg.AssetKey("written")) == len(runs) * count
+
+
+def test_whoever_watches_a_run_hears_of_each_event(instance: dg.DagsterInstance, home: Path) -> None:
+    heard: list[str] = []
+    all_there = threading.Event()
+
+    def hear(entry: dg.EventLogEntry, _cursor: str) -> None:
+        heard.append(entry.get_dagster_event().message or "")
+        if len(heard) == 3:
+            all_there.set()
+
+    with dg.DagsterInstance.from_config(str(home)) as other:
+        tell(instance, "watched")
+        other.watch_event_logs("watched", None, hear)
+        tell(instance, "watched", 2)
+        assert all_there.wait(20), heard
+        other.end_watch_event_logs("watched", hear)
+
+
+def test_only_the_log_of_a_run_is_not_waited_for(instance: dg.DagsterInstance) -> None:
+    tell(instance, "run")
+    log, runs, schedules = instance.event_log_storage, instance.run_storage, instance.schedule_storage
+    found = {}
+    for name, connection in {
+        "run": log.run_connection("run"),  # type: ignore[attr-defined]
+        "index": log.index_connection(),  # type: ignore[attr-defined]
+        "runs": runs.connect(),  # type: ignore[attr-defined]
+        "schedules": schedules.connect(),  # type: ignore[union-attr]
+    }.items():
+        with connection as opened:
+            pragmas = ("journal_mode", "synchronous")
+            found[name] = tuple(opened.exec_driver_sql(f"PRAGMA {pragma}").scalar() for pragma in pragmas)
+    normal, full = ("wal", 1), ("wal", 2)
+    assert found == {"run": normal, "index": full, "runs": full, "schedules": full}
+
+
+def test_events_of_a_run_share_their_connections(instance: dg.DagsterInstance) -> None:
+    opened: list[object] = []
+    tell(instance, "run")
+
+    def count(connection: object, _record: object) -> None:
+        opened.append(connection)
+
+    event.listen(Engine, "connect", count)
+    try:
+        tell(instance, "run", 20)
+        instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
+        instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
+    finally:
+        event.remove(Engine, "connect", count)
+    assert len(opened) < 10
+
+
+def test_the_files_of_few_runs_are_kept_open_and_none_in_the_end(settings: Settings, tmp_path: Path) -> None:
+    home = dagster_home.render(replace(settings, home=tmp_path))
+    instance = dg.DagsterInstance.from_config(str(home))
+    for number in range(12):
+        tell(instance, f"run{number}")
+    assert 3 <= len(open_below(home)) <= 10
+    instance.dispose()
+    del instance
+    gc.collect()
+    assert not open_below(home)
+
+
+def open_below(home: Path) -> set[str]:
+    files = {Path(file.path) for file in psutil.Process().open_files()}
+    return {str(file) for file in files if file.suffix == ".db" and home in file.parents}

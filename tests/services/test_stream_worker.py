@@ -1,0 +1,125 @@
+"""The worker of a stream connects to the Spark server before it imports what takes time."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from io import BufferedRWPair
+from pathlib import Path
+
+import pytest
+
+from services import spark_launch
+from services.config import Settings
+
+PROGRAM = "pyspark.sql.connect.streaming.worker.foreach_batch_worker"
+SECRET = "a secret of the server"
+PYTHON_EXCEPTION_THROWN = -2
+
+
+@pytest.fixture
+def python(settings: Settings, tmp_path: Path) -> str:
+    """What Spark starts as Python."""
+    return str(spark_launch.worker_python(replace(settings, home=tmp_path / "a home")))
+
+
+@contextmanager
+def started(python: str, listening: socket.socket, log: Path, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a worker as Spark does; its log has a line for each module it imports."""
+    port = str(listening.getsockname()[1]) if listening.family == socket.AF_INET else "-1"
+    environment = {**os.environ, "PYTHON_WORKER_FACTORY_PORT": port, "PYTHONPROFILEIMPORTTIME": "1", **more}
+    listening.settimeout(120)
+    listening.listen(1)
+    with log.open("wb") as output:
+        worker = subprocess.Popen([python, "-m", PROGRAM], env=environment, stderr=output)
+    try:
+        yield worker
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def read(stream: BufferedRWPair) -> bytes:
+    (length,) = struct.unpack("!i", stream.read(4))
+    return stream.read(length)
+
+
+def send(stream: BufferedRWPair, text: str) -> None:
+    stream.write(struct.pack("!i", len(text)) + text.encode())
+    stream.flush()
+
+
+def imported(log: Path) -> str:
+    return log.read_text(encoding="utf-8")
+
+
+def refused_version(stream: BufferedRWPair) -> str:
+    """Have PySpark's own program begin its work, with the version of a Python that it does not run on."""
+    send(stream, "2.7")
+    assert struct.unpack("!i", stream.read(4)) == (PYTHON_EXCEPTION_THROWN,)
+    return read(stream).decode()
+
+
+def test_a_streams_worker_connects_before_it_imports_pyspark(python: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        with started(python, listening, log, PYTHON_WORKER_FACTORY_SECRET=SECRET) as worker:
+            connection, _ = listening.accept()
+            with connection, connection.makefile("rwb") as stream:
+                assert read(stream) == SECRET.encode()
+                assert "pyspark" not in imported(log)
+                send(stream, "ok")
+                assert struct.unpack("!i", stream.read(4)) == (worker.pid,)
+                assert "PYTHON_VERSION_MISMATCH" in refused_version(stream)
+    assert "pyspark" in imported(log)
+
+
+def test_over_a_unix_socket_no_secret_is_sent(python: str, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path := str(tmp_path / "socket"))
+        with started(python, listening, tmp_path / "log", PYTHON_WORKER_FACTORY_SOCK_PATH=path) as worker:
+            connection, _ = listening.accept()
+            with connection, connection.makefile("rwb") as stream:
+                assert struct.unpack("!i", stream.read(4)) == (worker.pid,)
+
+
+def test_a_secret_that_is_not_accepted_ends_the_worker(python: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        with started(python, listening, log, PYTHON_WORKER_FACTORY_SECRET=SECRET) as worker:
+            connection, _ = listening.accept()
+            with connection, connection.makefile("rwb") as stream:
+                read(stream)
+                send(stream, "err")
+                assert worker.wait(120) == 1
+    assert "did not accept the secret" in imported(log)
+
+
+@pytest.mark.parametrize("arguments", [("-c", "import sys; print(sys.argv[1:], sys.executable)", "two words"), ("-V",)])
+def test_everything_else_runs_as_spark_asks_for_it(python: str, arguments: tuple[str, ...]) -> None:
+    def output(executable: str) -> str:
+        return subprocess.run([executable, *arguments], capture_output=True, text=True, check=True).stdout
+
+    assert output(python) == output(sys.executable)
+
+
+def test_spark_starts_its_python_by_this_script(settings: Settings) -> None:
+    from services import spark_conf
+
+    parts = spark_conf.prepare(settings)
+    environment: Mapping[str, str] = spark_launch.environment(settings, parts)
+    assert environment["PYSPARK_PYTHON"] == str(settings.service_folder("spark") / "python")
+
+
+def test_what_a_streams_worker_imports_of_the_project_is_light() -> None:
+    program = "import sys, assets.transforms.live_visits; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {"dagster", "great_expectations", "definitions", "assets.live"}.isdisjoint(done.stdout.split())
