@@ -7,12 +7,10 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assets.staleness import landed
-
-from assets import plan
+from assets.arrivals import LANDED
 from patterns.ingestion.landed_links import stray
 from patterns.ingestion.readiness_marker import mark
-from planning.look import zone_of
+from planning.look import landed, zone_of
 from services import config, spark_connect
 from services.config import PostgresSettings, Settings
 from simulator import landing as simulator
@@ -106,7 +104,7 @@ def _stray(folder: str, names: list[str], landing: Path) -> list[str]:
 
 
 def _flag(original: Settings, copied: Settings) -> None:
-    for table, grain in plan.LANDED.values():
+    for table, grain in LANDED.values():
         for partition in landed(zone_of(original), table, grain):
             if partition.marked_at_ns is None:
                 mark(copied.landing / partition.folder.relative_to(original.landing), allow_empty=True)
