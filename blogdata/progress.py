@@ -12,6 +12,7 @@ from rich.status import Status
 
 from blogdata.outcome import Outcome
 from blogdata.output import console
+from orchestration.waiting import WAITING
 
 
 class RunProgress:
@@ -80,7 +81,8 @@ class RunProgress:
 
     def _check(self, event: dg.DagsterEvent) -> None:
         evaluation = event.asset_check_evaluation_data
-        if not evaluation.passed:
+        # What waits for a person is a failure of the step as well, which says why.
+        if not evaluation.passed and evaluation.check_name != WAITING:
             name = f"{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
             text = f"check {name} failed: {evaluation.description or _plain(evaluation.metadata)}"
             if evaluation.severity == dg.AssetCheckSeverity.ERROR:

@@ -10,6 +10,7 @@ from orchestration.computation import computes
 from orchestration.landing import Landed, newest_day
 from orchestration.step import Source, Step
 from patterns.core.commit import WHOLE_TABLE, Commit
+from patterns.core.errors import PlatformError
 from patterns.core.partitions import Grain
 from patterns.ingestion import full_loader
 from planning.look import landed as landed_in
@@ -17,10 +18,33 @@ from planning.look import landed as landed_in
 
 @computes("bronze.users")
 def users(step: Step) -> Mapping[str, Commit]:
-    """Load each day's full delivery beside the earlier ones."""
+    """Load each day's full delivery beside the earlier ones, unless its size says that it is broken."""
     landed = Landed.of(step, "users", Grain.DAY)
+    _require_believable(step, landed)
     lines = landed.lines().withColumnRenamed("partition", "load_date")
     return step.publish(user_rules.judge(lines), landed.source())
+
+
+def _require_believable(step: Step, landed: Landed) -> None:
+    """Refuse deliveries that are empty, cut off or far too large: whoever is absent from one is closed.
+
+    A delivery is compared with the one before it. One that was published with the same files was accepted then.
+    """
+    if full_loader.SIZE in step.accepted:
+        return
+    published, fingerprints = step.events.publications("bronze.users"), landed.fingerprints()
+    before = None
+    for day in sorted({*published, *landed.partitions}):
+        known = published.get(day)
+        if day not in fingerprints or (known is not None and known.landed == fingerprints[day]):
+            before = (known.rows_out if known else 0) or before
+            continue
+        try:
+            full_loader.guard(before, landed.sizes[day].lines, where=f"bronze.users {day}")
+        except PlatformError as error:
+            error.partitions = frozenset({day})
+            raise
+        before = landed.sizes[day].lines
 
 
 @computes("bronze.devices")

@@ -49,7 +49,7 @@ def judged(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.Asset
         asset_key=key_of(contract.dataset),
         passed=not waiting,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=f"{named}{more} wait for a person" if waiting else None,
+        description=f"waiting for a person: {named}{more}" if waiting else None,
         metadata={
             "partitions": len(waiting),
             **({"reasons": dg.MetadataValue.md("\n\n".join(reasons))} if waiting else {}),

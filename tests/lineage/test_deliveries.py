@@ -55,6 +55,28 @@ def test_users_are_not_removed_because_their_delivery_became_dead_letters(deploy
     assert made.problems() == []
 
 
+def test_users_are_not_removed_because_their_delivery_was_cut_off_or_is_empty(deploy: Deploy) -> None:
+    made = deploy("cut-off-users")
+    deliver(made, "users/date=2026-01-05/users.json", USERS)
+    deliver(made, "users/date=2026-01-06/users.json", USERS[:1])
+    deliver(made, "users/date=2026-01-07/users.json", [])
+    deliver(made, "users/date=2026-01-08/users.json", USERS[:3])
+    for _ in range(2):
+        problems = "\n".join(made.run().problems)
+        assert "the source has 1 rows, less than 50% of the last load's 4\n  where: bronze.users 2026-01-06" in problems
+        assert "the source has 0 rows, the last load had 4\n  where: bronze.users 2026-01-07" in problems
+        assert list(made.published("bronze.users")) == ["2026-01-05", "2026-01-08"], "no other day waits"
+        assert current(made) == sorted(made.rows("silver.users_current", "user_id")) == ["a", "b", "c"]
+    assert made.problems() == []
+
+    assert accepted(made) == [], "as the message says: blogdata run --accept size"
+    assert current(made) == ["a", "b", "c"]
+    gone = {user: valid_to for user, valid_to in made.rows("silver.users", "user_id", "valid_to") if valid_to}
+    assert {user: f"{day:%d}" for user, day in gone.items()} == {"b": "06", "c": "06", "d": "06"}
+    assert made.run().runs == 0
+    assert made.problems() == []
+
+
 @pytest.mark.campaign
 def test_a_user_whose_row_is_a_dead_letter_stays_what_he_was_until_one_can_be_read(deploy: Deploy) -> None:
     made = deploy("dead-user")

@@ -183,7 +183,7 @@ def test_what_waits_for_a_person_is_red_and_tried_after_a_pause(
     fail(lake, "bronze.visits", HOUR)
     under_way(instance, dg.DagsterRunStatus.FAILURE)
     first = tick(whatever_is_stale)
-    assert checks(first) == {"bronze.visits": (False, f"{HOUR} wait for a person")}
+    assert checks(first) == {"bronze.visits": (False, f"waiting for a person: {HOUR}")}
     assert "waits for a person: bronze.visits 2026-01-05T03" in first.skip_message
     assert tick(whatever_is_stale, first.cursor).asset_events == [], "it is said once"
     monkeypatch.setattr("sensors.stale._PAUSE_SECONDS", 0.0)

@@ -89,8 +89,8 @@ def guard(
     raise FullLoadRefused(
         what=problem,
         where=where,
-        next_step=f"nothing was replaced; look at the source, and if it is right: blogdata run --select {where} "
-        f"--accept {SIZE} (in the UI: the run's tag blogdata/accept={SIZE})",
+        next_step="nothing was replaced; look at the source, and if it is right: "
+        f"blogdata run --accept {SIZE} (in the UI: the run's tag blogdata/accept={SIZE})",
     )
 
 
