@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import typer
@@ -13,16 +12,14 @@ from typer.core import TyperCommand, TyperGroup
 
 @dataclass(frozen=True, kw_only=True)
 class Deferred:
-    """Where a command is, and what the list of commands says of it.
+    """A command, and what the list of commands says of it.
 
     Args:
-        module: The module to import.
-        attribute: The function in it, or the Typer application of a group of commands.
+        find: Imports the command; returns its function, or the Typer application of a group of commands.
         help: The first paragraph of the command's own help.
     """
 
-    module: str
-    attribute: str
+    find: Callable[[], Any]
     help: str
 
     def load(self, name: str) -> Any:
@@ -31,12 +28,30 @@ class Deferred:
         Args:
             name: What it is called on the command line.
         """
-        found = getattr(import_module(self.module), self.attribute)
+        found = self.find()
         if isinstance(found, typer.Typer):
             return typer.main.get_command(found)
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         alone.command(name)(found)
         return typer.main.get_command(alone)
+
+
+def command_of(
+    commands: dict[str, Deferred], name: str, help_text: str
+) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Add the command that a function imports to a list of commands.
+
+    Args:
+        commands: The list.
+        name: What it is called on the command line.
+        help_text: The first paragraph of its help.
+    """
+
+    def add(find: Callable[[], Any]) -> Callable[[], Any]:
+        commands[name] = Deferred(find=find, help=help_text)
+        return find
+
+    return add
 
 
 def group_of(commands: Mapping[str, Deferred]) -> type[TyperGroup]:

@@ -4,98 +4,154 @@ from __future__ import annotations
 
 import errno
 import sys
+from typing import Any
 
 import typer
 
-from blogdata.deferred import Deferred, group_of
+from blogdata.deferred import Deferred, command_of, group_of
 from blogdata.output import for_the_rest, say_error
 from patterns.core.errors import DiskFull, PlatformError
 
-COMMANDS = {
-    "land": Deferred(
-        module="blogdata.land_commands",
-        attribute="app",
-        help="Put data into the landing zone.",
-    ),
-    "run": Deferred(
-        module="blogdata.run_command",
-        attribute="run",
-        help="Materialize bronze to gold for what has landed.",
-    ),
-    "plan": Deferred(
-        module="blogdata.plan_command",
-        attribute="plan",
-        help="Show the smallest ordered set of runs, with reasons, rows and time; then ask whether to run it.",
-    ),
-    "ledger": Deferred(
-        module="blogdata.ledger_command",
-        attribute="ledger",
-        help="Show that nothing is lost: rows in = rows out + every row left out, with its reason.",
-    ),
-    "repair": Deferred(
-        module="blogdata.repair_command",
-        attribute="repair",
-        help="Look at the files of every table; what is damaged is put aside, and computed again by the next run.",
-    ),
-    "lineage": Deferred(
-        module="blogdata.lineage_command",
-        attribute="lineage",
-        help="Show which datasets the newest publications really read, and who owns them.",
-    ),
-    "stream": Deferred(
-        module="blogdata.stream_command",
-        attribute="stream",
-        help="Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it "
-        "between two.",
-    ),
-    "sql": Deferred(
-        module="blogdata.sql_command",
-        attribute="sql",
-        help="Query the lake's tables as layer.table.",
-    ),
-    "versions": Deferred(
-        module="blogdata.versions_command",
-        attribute="versions",
-        help="Show which copy of a dataset was visible when.",
-    ),
-    "views": Deferred(
-        module="blogdata.views_command",
-        attribute="views",
-        help="Write the views for consumers, and of what is several tables, as SQL into the lake.",
-    ),
-    "ui": Deferred(
-        module="blogdata.ui_command",
-        attribute="ui",
-        help="Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends "
-        "them.",
-    ),
-    "break": Deferred(
-        module="blogdata.break_command",
-        attribute="break_",
-        help="Kill a writer, send bad or late rows, drop a field, stop a partner's clock: and see that no row is lost.",
-    ),
-    "up": Deferred(
-        module="blogdata.services_commands",
-        attribute="up",
-        help="Start services, or find them running.",
-    ),
-    "down": Deferred(
-        module="blogdata.services_commands",
-        attribute="down",
-        help="Stop services.",
-    ),
-    "status": Deferred(
-        module="blogdata.services_commands",
-        attribute="status",
-        help="Show which services run; exit code 1 when one that should run does not answer.",
-    ),
-    "doctor": Deferred(
-        module="blogdata.services_commands",
-        attribute="examine",
-        help="Look at everything the platform needs, and say what to fix; exit code 1 when there is something.",
-    ),
-}
+COMMANDS: dict[str, Deferred] = {}
 """Every command, in the order of the help."""
+
+
+@command_of(COMMANDS, "land", "Put data into the landing zone.")
+def _land() -> Any:
+    from blogdata.land_commands import app
+
+    return app
+
+
+@command_of(COMMANDS, "run", "Materialize bronze to gold for what has landed.")
+def _run() -> Any:
+    from blogdata.run_command import run
+
+    return run
+
+
+@command_of(
+    COMMANDS,
+    "plan",
+    "Show the smallest ordered set of runs, with reasons, rows and time; then ask whether to run it.",
+)
+def _plan() -> Any:
+    from blogdata.plan_command import plan
+
+    return plan
+
+
+@command_of(COMMANDS, "ledger", "Show that nothing is lost: rows in = rows out + every row left out, with its reason.")
+def _ledger() -> Any:
+    from blogdata.ledger_command import ledger
+
+    return ledger
+
+
+@command_of(
+    COMMANDS,
+    "repair",
+    "Look at the files of every table; what is damaged is put aside, and computed again by the next run.",
+)
+def _repair() -> Any:
+    from blogdata.repair_command import repair
+
+    return repair
+
+
+@command_of(COMMANDS, "lineage", "Show which datasets the newest publications really read, and who owns them.")
+def _lineage() -> Any:
+    from blogdata.lineage_command import lineage
+
+    return lineage
+
+
+@command_of(
+    COMMANDS,
+    "stream",
+    "Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two.",
+)
+def _stream() -> Any:
+    from blogdata.stream_command import stream
+
+    return stream
+
+
+@command_of(COMMANDS, "sql", "Query the lake's tables as layer.table.")
+def _sql() -> Any:
+    from blogdata.sql_command import sql
+
+    return sql
+
+
+@command_of(COMMANDS, "versions", "Show which copy of a dataset was visible when.")
+def _versions() -> Any:
+    from blogdata.versions_command import versions
+
+    return versions
+
+
+@command_of(COMMANDS, "views", "Write the views for consumers, and of what is several tables, as SQL into the lake.")
+def _views() -> Any:
+    from blogdata.views_command import views
+
+    return views
+
+
+@command_of(
+    COMMANDS,
+    "ui",
+    "Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.",
+)
+def _ui() -> Any:
+    from blogdata.ui_command import ui
+
+    return ui
+
+
+@command_of(
+    COMMANDS,
+    "break",
+    "Kill a writer, send bad or late rows, drop a field, stop a partner's clock: and see that no row is lost.",
+)
+def _break() -> Any:
+    from blogdata.break_command import break_
+
+    return break_
+
+
+@command_of(COMMANDS, "up", "Start services, or find them running.")
+def _up() -> Any:
+    from blogdata.services_commands import up
+
+    return up
+
+
+@command_of(COMMANDS, "down", "Stop services.")
+def _down() -> Any:
+    from blogdata.services_commands import down
+
+    return down
+
+
+@command_of(COMMANDS, "status", "Show which services run; exit code 1 when one that should run does not answer.")
+def _status() -> Any:
+    from blogdata.services_commands import status
+
+    return status
+
+
+@command_of(
+    COMMANDS,
+    "doctor",
+    "Look at everything the platform needs, and say what to fix; exit code 1 when there is something.",
+)
+def _doctor() -> Any:
+    from blogdata.services_commands import examine
+
+    return examine
+
+
 app = typer.Typer(
     name="blogdata",
     cls=group_of(COMMANDS),
