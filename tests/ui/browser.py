@@ -35,6 +35,16 @@ class Browser:
         for text in texts:
             self.sees(text)
 
+    def open_file(self, file: Path, *texts: str) -> None:
+        """Open a file and wait until it shows all the texts."""
+        self._driver.get(file.as_uri())
+        for text in texts:
+            self.sees(text)
+
+    def moves_to(self, url: str) -> None:
+        """Find the pages somewhere else from now on."""
+        self._url = url
+
     def sees(self, text: str, seconds: float = PATIENCE) -> None:
         """Wait until a text is there."""
         self.until(lambda: text in self.text(), f"'{text}' on {self._driver.current_url}", seconds)

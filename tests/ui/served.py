@@ -62,13 +62,13 @@ class Served:
         visits = self.home / "landing" / "visits"
         return [hour / "_SUCCESS" for day in days for hour in sorted((visits / f"date={day}").glob("hour=*"))]
 
-    def start(self, seconds: float = 240) -> None:
+    def start(self, *options: str, seconds: float = 240) -> None:
         """Start the UI, and wait until it has loaded the definitions."""
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         with (self.home / "ui.log").open("wb") as log:
             self.process = subprocess.Popen(
-                [COMMAND, "ui", "--port", str(port)],
+                [COMMAND, "ui", "--port", str(port), *options],
                 env=dict(self.environ),
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.ui, pytest.mark.slow, pytest.mark.timeout(900)]
 RUN = 300.0
-SENSOR = "/locations/definitions/sensors/hour_is_ready"
+STALE = "whatever_is_stale"
+SENSOR = f"/locations/definitions/sensors/{STALE}"
 
 
 def test_the_lineage_leads_from_what_lands_to_the_enriched_visits(browser: Browser) -> None:
-    browser.open("/automation", "hour_is_ready")
+    browser.open("/automation", STALE)
     browser.click("Hide navigation")
     upstream = "/assets/silver/visits_enriched?view=lineage&lineageScope=upstream&lineageDepth="
     # Three steps are few enough to be drawn with what Dagster knows of each dataset; later pages keep the scale.
@@ -64,20 +65,44 @@ def test_a_backfill_of_a_range_is_one_run_of_all_its_datasets(browser: Browser, 
 
 
 def test_a_sensor_that_is_switched_on_starts_the_hour_that_was_flagged(browser: Browser, served: Served) -> None:
-    browser.open(SENSOR, "Starts an hour when its producer has flagged it")
+    browser.open(SENSOR, "Computes what has landed completely")
     browser.switch("Running", on=True)
-    flagged = served.flags(served.days[1])[0]
-    flagged.touch()
-    hour = {"dagster__sensor_name": "hour_is_ready", "dagster__partition": f"{served.days[1]}T00"}
-    browser.until(lambda: [status for status, _ in served.runs(**hour)] == ["SUCCESS"], "run that succeeds", RUN)
+    served.flags(served.days[1])[0].touch()
+    browser.until(lambda: succeeded(served, dagster__sensor_name=STALE) == 1, "run that succeeds", RUN)
     browser.open(SENSOR, "1 run requested")
     browser.click("Runs")
     browser.sees("Success")
     browser.picture("sensor", moves=True)
+    # It says which hours there are, and asks for none of the others.
+    (about,) = (tags["blogdata/about"] for _, tags in served.runs(dagster__sensor_name=STALE))
+    assert f"bronze.visits {served.days[1]}T00" in about
+    assert "more" not in about
+
+
+def test_a_bad_hour_is_red_until_it_is_mended(browser: Browser, served: Served) -> None:
+    flag = served.flags(served.days[1])[1]
+    kept = {file: file.read_bytes() for file in flag.parent.iterdir()}
+    for file in kept:
+        file.write_bytes(b"{ this is no event\n" * 50)
+    flag.touch()
+    bad = f"{served.days[1]}T01"
+    browser.until(lambda: "FAILURE" in statuses(served), "run that fails", RUN)
+    # An hour after it changes nothing: what has failed stays red, and is named.
+    served.flags(served.days[1])[2].touch()
+    browser.until(lambda: succeeded(served, dagster__sensor_name=STALE) == 2, "later hour that succeeds", RUN)
+    browser.open("/assets/silver/visits?view=checks&checkDetail=waiting", "waiting", f"waiting for a person: {bad}")
+    browser.picture("bad-hour")
+    browser.open("/assets?asset[]=silver", "silver")
+    browser.picture("catalog-with-a-bad-hour")
+    for file, content in kept.items():
+        file.write_bytes(content)
+    flag.touch()
+    browser.until(lambda: statuses(served)[:1] == ["SUCCESS"], "run that mends it", RUN)
+    browser.open("/assets/silver/visits?view=checks&checkDetail=waiting", "waiting", "Passed")
+    assert f"waiting for a person: {bad}" not in served.run("plan")
+    browser.picture("mended-hour")
+    browser.open(SENSOR, "Computes what has landed completely")
     browser.switch("Running", on=False)
-    # Neither the hours without a flag nor those that the command line has run.
-    asked = {tags["dagster/partition"] for _, tags in served.runs(dagster__sensor_name="hour_is_ready")}
-    assert asked == {f"{served.days[1]}T00"}
 
 
 def test_the_command_line_runs_the_rest_while_the_ui_is_up(browser: Browser, served: Served) -> None:
@@ -92,16 +117,19 @@ def test_a_replay_is_planned_by_its_job_and_carried_out_by_its_sensor(browser: B
     planned = served.launch("replay", plan_replay={"dataset": "silver.visits", "partitions": hour})
     browser.open("/locations/definitions/sensors/replay_runs", "Carries out the replays")
     browser.switch("Running", on=True)
-    done = ["SUCCESS", "SUCCESS", "SUCCESS"]
     tag = {"blogdata__replay": f"replay-{planned}"}
-    browser.until(lambda: [status for status, _ in served.runs(**tag)] == done, "three runs that succeed", RUN)
+    browser.until(lambda: succeeded(served, **tag) == 1, "run that succeeds", RUN)
     browser.open("/locations/definitions/sensors/replay_runs", "1 run requested")
     browser.switch("Running", on=False)
-    week, day, first = (tags["dagster/asset_partition_range_start"] for _, tags in served.runs(**tag))
-    assert (first, day) == (hour, served.days[0])
-    assert week <= day
     served.run("ledger")
     browser.open(f"/runs/{planned}", "plan_replay", "Success")
+
+
+def test_the_partitions_that_are_there_fill_the_bar(browser: Browser) -> None:
+    browser.open("/assets/silver/visits?view=partitions", "Materialized")
+    browser.picture("partitions")
+    browser.open("/assets", "Asset name")
+    browser.picture("catalog")
 
 
 def test_figures_of_the_partitions_are_plotted(browser: Browser) -> None:
@@ -125,6 +153,17 @@ def test_a_publication_shows_which_columns_its_columns_were_computed_from(browse
     browser.picture("asset")
 
 
+def test_the_data_docs_of_healthy_data_are_green(browser: Browser, served: Served) -> None:
+    served.launch("data_docs")
+    docs = served.home / "data_docs"
+    browser.until(lambda: (docs / "index.html").exists(), "Data Docs", RUN)
+    browser.open("/assets/ops/data_docs?view=checks", "Passed")
+    assert "broken" not in browser.text()
+    browser.picture("data-docs-checks")
+    browser.open_file(docs / "index.html", "silver.visits")
+    browser.picture("data-docs")
+
+
 def test_a_port_that_is_taken_is_one_clear_message(served: Served) -> None:
     port = served.url.rsplit(":", 1)[1]
     refused = served.call("ui", "--port", port)
@@ -141,6 +180,39 @@ def test_an_interrupt_ends_the_ui_and_all_it_started(served: Served) -> None:
     assert served.stop() == 0
     _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
+
+
+def test_everything_is_on_from_the_start_when_it_is_asked_for(browser: Browser, served: Served) -> None:
+    served.start("--automatic")
+    browser.moves_to(served.url)
+    # A person has switched it off before, and that holds until it is switched on.
+    browser.open(SENSOR, "Computes what has landed completely")
+    browser.switch("Running", on=True)
+    before = len(served.runs(dagster__sensor_name=STALE))
+    for flag in served.flags(served.days[-1]):
+        flag.touch()
+
+    def is_served() -> bool:
+        return f'"{served.days[-1]}"' in served.run("sql", "SELECT event_date FROM gold.page_stats", "--json")
+
+    browser.until(is_served, "day in gold", RUN)
+    assert len(served.runs(dagster__sensor_name=STALE)) - before <= 2
+    browser.open("/automation", STALE, "nightly")
+    browser.picture("automation", moves=True)
+    browser.open("/runs", "refresh")
+    browser.picture("runs", moves=True)
+    served.run("ledger")
+    assert served.stop() == 0
+
+
+def statuses(served: Served) -> list[str]:
+    """How the runs that the sensor has asked for ended, the newest first."""
+    return [status for status, _ in served.runs(dagster__sensor_name=STALE)]
+
+
+def succeeded(served: Served, **having: str) -> int:
+    """Count the runs with these tags that succeeded."""
+    return sum(status == "SUCCESS" for status, _ in served.runs(**having))
 
 
 def choose(browser: Browser, partitions: str) -> None:
