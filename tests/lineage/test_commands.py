@@ -80,7 +80,7 @@ def test_a_row_leads_to_the_run_and_the_code_that_published_it(said: Said, deplo
 
 def test_tables_are_written_with_zstd_whoever_writes_them(deployment: Deployment) -> None:
     found = codecs(deployment.settings.lake)
-    assert {"silver/visits", "silver/visit_conflicts", "gold/_visits_weekly", "gold/visits_weekly"} <= set(found)
+    assert {"silver/visits", "bronze/dead_letters", "gold/_visits_weekly", "gold/visits_weekly"} <= set(found)
     assert {"ops/events", "ops/partition_state"} <= set(found)
     assert {name: used for name, used in found.items() if used != {"ZSTD"}} == {}
 
@@ -205,7 +205,7 @@ def test_a_plan_of_what_changed_is_what_run_would_do(said: Said, deployment: Dep
     assert "nothing to do" in said("plan")[1]
     file = deployment.land("2026-01-05T10", [event("10:07", "/c")], name="visits-2.json")
     runs = json.loads(said("plan", "--json")[1])["runs"]
-    assert [run["datasets"][0] for run in runs][:2] == ["bronze.visits", "bronze.dead_letters"]
+    assert [run["datasets"][0] for run in runs][:2] == ["bronze.visits", "silver.visits"]
     assert {dataset for run in runs for dataset in run["datasets"]} >= {"silver.visits", *DAILY, *WEEKLY}
     assert runs[0]["reasons"] == {"its input changed": 1}
     file.unlink()
