@@ -1,4 +1,4 @@
-"""silver.visits_enriched: visit events with the user as of the event, and the device."""
+"""silver.visits_enriched: visit events with the user and the device as of the event."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from patterns.core.commit import Commit
 
 @computes("silver.visits_enriched")
 def visits_enriched(step: Step) -> Mapping[str, Commit]:
-    """Join the user as of the event, not as of now, and the device by the newest list, which has no past."""
+    """Join user and device as of the event, not as of now: a backfill next year gives the same rows."""
     events = step.read("silver.visits").where(F.col("event_hour").isin(*step.partitions))
     return step.publish(
         enrich(

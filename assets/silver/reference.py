@@ -1,7 +1,9 @@
-"""silver.users and silver.devices, reference data that visits join, and silver.users_current, as it is today."""
+"""silver.users and silver.devices, reference data with its history, and silver.users_current, as it is today."""
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import devices as device_rules
@@ -11,8 +13,9 @@ from orchestration.computation import computes
 from orchestration.step import Delivery, Source, Step
 from patterns.core.commit import WHOLE_TABLE, Account, Commit, Entry
 from patterns.error_management import dead_letter
+from patterns.idempotency import proxy
 from patterns.ingestion import full_loader
-from planning.reach import usable_rows
+from planning.reach import delivered_on, usable_rows
 from quality.contracts import CONTRACTS
 
 
@@ -78,12 +81,47 @@ def users_current(step: Step) -> Mapping[str, Commit]:
 
 @computes("silver.devices")
 def devices(step: Step) -> Mapping[str, Commit]:
-    """Keep one row per device of the newest delivery; only those that differ are written."""
+    """Bring what each device was called from when on up to the newest delivery; only versions that differ are written.
+
+    A list that landed after a newer one, or that nobody has accepted, is not among the deliveries it is made of.
+    """
     known = step.events.publications("silver.devices").get(WHOLE_TABLE)
     delivery = accounts.entries(step, "bronze.devices")[WHOLE_TABLE]
-    _require_usable(step, "bronze.devices", delivery, known.rows_out if known else 0)
-    delivered = step.read("bronze.devices").where(F.size("reasons") == 0)
-    return step.publish(
-        device_rules.unique(delivered),
-        Source(accounts=accounts.whole(step, "bronze.devices", "dead_lettered", "dead")),
-    )
+    # A publication from before there were versions has a row for each device.
+    current = known.measures.get("current", known.rows_out) if known else 0
+    _require_usable(step, "bronze.devices", delivery, int(current))
+    account = accounts.whole(step, "bronze.devices", "dead_lettered", "dead")[WHOLE_TABLE]
+    delivered, taken_in = step.read("bronze.devices"), _taken_in(step)
+
+    def rows(before: DataFrame) -> DataFrame:
+        if taken_in and before.isEmpty():
+            # Its rows are lost.
+            before = _taken_in_again(step, taken_in, before)
+        elif taken_in:
+            # Rows from before there were versions are those of the delivery that was merged last.
+            before = before.fillna(delivered_on(taken_in[-1]), subset=["changed_on"])
+        return device_rules.versions(delivered, before, delivered_on(delivery))
+
+    return step.publish(Delivery(rows=rows, account=account))
+
+
+def _taken_in(step: Step) -> Sequence[Entry]:
+    """List the deliveries of devices that silver.devices has read, in the order in which it did."""
+    copies = {entry.version: entry for entry in step.events.history("bronze.devices")}
+    versions = sorted(copies)
+    read = [entry.inputs["bronze.devices"] for entry in step.events.history("silver.devices")]
+    known = dict.fromkeys(versions[at - 1] for version in read if (at := bisect_right(versions, version)))
+    return [copies[version] for version in known]
+
+
+def _taken_in_again(step: Step, deliveries: Sequence[Entry], nothing: DataFrame) -> DataFrame:
+    """Compute the versions of the devices anew from the copies of their deliveries, as far as these are kept."""
+    kept = {copy.since_version: copy for copy in proxy.history(step.lake, "bronze.devices") if copy.removed_at is None}
+    rows = nothing
+    for entry in deliveries:
+        if entry.version in kept:
+            delivered = step.lake.read_members(step.spark, "bronze.devices", [kept[entry.version]])
+            rows = device_rules.versions(delivered, rows, delivered_on(entry))
+            # A plan that is as deep as there are deliveries would be refused when there are many.
+            rows = step.spark.createDataFrame(rows.toArrow())
+    return rows

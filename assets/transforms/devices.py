@@ -1,12 +1,17 @@
-"""The devices: judging the lines of a delivery, and one row per device.
+"""The devices: judging the lines of a delivery, and what each device was called from when to when (SCD2).
 
 Decisions: `type` and `version` are required, and may be JSON numbers, as visits may name a version by a
-number. Of several rows of a device the first by position counts, the others are only counted.
+number. Of several rows of a device the first by position counts, the others are only counted. A version holds from the
+midnight of the delivery that named the device so; those of the first delivery have always held, as nobody could have
+told of them before. A delivery closes the versions that it names otherwise or not at all; a device that is delivered
+again begins a new one.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import delivered_lines
@@ -15,6 +20,7 @@ from patterns.error_management.dead_letter import Rule
 
 KEY = ("type", "version")
 FIELDS = ("type", "full_name", "version")
+DEVICE = ("device_type", "device_version")
 
 
 def judge(lines: DataFrame) -> DataFrame:
@@ -49,16 +55,49 @@ def judge(lines: DataFrame) -> DataFrame:
     )
 
 
-def unique(rows: DataFrame) -> DataFrame:
-    """Keep one row per device.
+def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
+    """Bring the versions of the devices up to a full delivery.
 
     Args:
-        rows: Valid rows of bronze.devices.
+        delivered: Rows of bronze.devices, of one delivery, rejected ones among them.
+        before: Rows of silver.devices; what deliveries of that day or later have changed in them is undone first.
+        day: The delivery's day.
 
     Returns:
-        Rows of silver.devices; the sum of `occurrences` is the number of rows given.
+        All rows of silver.devices; the sum of `occurrences` is the number of usable rows. Deliveries of one day leave
+        what the last of them would have left alone.
     """
+    midnight = F.to_timestamp(F.lit(f"{day}T00:00:00Z"))
+    earlier = before.where(F.col("changed_on") < day).withColumn(
+        "valid_to", F.when(F.col("valid_to") < midnight, F.col("valid_to"))
+    )
+    is_first = earlier.agg((F.count(F.lit(1)) == 0).alias("_is_first"))
+    was, now = earlier.withColumn("_was", F.lit(True)).alias("was"), _one_each(delivered).alias("now")
+    is_open = F.col("was.valid_to").isNull()
+    same = [F.col(f"was.{name}") == F.col(f"now.{name}") for name in DEVICE]
+    met = was.join(now, reduce(Column.__and__, same, is_open), "full").crossJoin(F.broadcast(is_first))
+    is_there, is_named = F.col("_was").isNotNull(), F.col("now.occurrences").isNotNull()
+    goes_on = is_there & is_named & F.col("was.full_name").eqNullSafe(F.col("now.full_name"))
+    known = F.struct(
+        *(f"was.{name}" for name in (*DEVICE, "full_name")),
+        F.when(goes_on, F.col("now.occurrences")).otherwise(0).alias("occurrences"),
+        "was.changed_on",
+        "was.valid_from",
+        F.when(is_open & ~goes_on, midnight).otherwise(F.col("was.valid_to")).alias("valid_to"),
+    )
+    begun = F.struct(
+        *(f"now.{name}" for name in (*DEVICE, "full_name", "occurrences")),
+        F.lit(day).alias("changed_on"),
+        F.when(~F.col("_is_first"), midnight).alias("valid_from"),
+        F.lit(None).cast("timestamp").alias("valid_to"),
+    )
+    found = F.array(F.when(is_there, known), F.when(is_named & ~goes_on, begun))
+    return met.select(F.inline(F.array_compact(found)))
+
+
+def _one_each(delivered: DataFrame) -> DataFrame:
     position = F.struct("source_file", "source_offset")
-    return rows.groupBy(F.col("type").alias("device_type"), F.col("version").alias("device_version")).agg(
+    usable = delivered.where(F.size("reasons") == 0)
+    return usable.groupBy(F.col("type").alias("device_type"), F.col("version").alias("device_version")).agg(
         F.min_by("full_name", position).alias("full_name"), F.count(F.lit(1)).alias("occurrences")
     )

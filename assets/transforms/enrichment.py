@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from patterns.data_value import static_joiner
@@ -11,12 +11,13 @@ DIRECT = "direct"
 
 
 def enrich(events: DataFrame, *, users: DataFrame | None, devices: DataFrame | None) -> DataFrame:
-    """Add the user's version that held at the event, the device's name, and the referring host.
+    """Add the versions of user and device that held at the event, and the referring host.
 
     Args:
         events: Rows of silver.visits.
         users: silver.users, or None when no users were ever delivered.
-        devices: silver.devices, or None when no devices were ever delivered.
+        devices: silver.devices, or None when no devices were ever delivered; of a table that is older than its
+            ranges all rows have always held.
 
     Returns:
         Rows of silver.visits_enriched: one per event, known or not.
@@ -34,12 +35,15 @@ def enrich(events: DataFrame, *, users: DataFrame | None, devices: DataFrame | N
         known="user_known",
         disjoint=True,
     )
-    with_device = static_joiner.join_current(
+    with_device = static_joiner.join_as_of(
         with_user,
-        reference.select("device_type", "device_version", "full_name"),
+        reference.select("device_type", "device_version", "full_name", *_range_of_device(reference)),
         on=("device_type", "device_version"),
+        at="event_time",
+        valid_from="device_from",
+        valid_to="device_to",
         known="device_known",
-        unique=True,
+        disjoint=True,
     )
     host = F.regexp_extract(F.col("referral"), r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1)
     return with_device.withColumns(
@@ -52,5 +56,13 @@ def enrich(events: DataFrame, *, users: DataFrame | None, devices: DataFrame | N
     )
 
 
+def _range_of_device(devices: DataFrame) -> list[Column]:
+    ends = {"device_from": "valid_from", "device_to": "valid_to"}
+    return [
+        (F.col(end) if end in devices.columns else F.lit(None)).cast("timestamp").alias(name)
+        for name, end in ends.items()
+    ]
+
+
 USER_COLUMNS = "user_id STRING, registered_datetime TIMESTAMP, valid_from TIMESTAMP, valid_to TIMESTAMP"
-DEVICE_COLUMNS = "device_type STRING, device_version STRING, full_name STRING"
+DEVICE_COLUMNS = "device_type STRING, device_version STRING, full_name STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"

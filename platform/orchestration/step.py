@@ -14,12 +14,13 @@ from patterns.core.errors import PlatformError
 from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.run import RunContext
-from patterns.core.writes import ByPeriod, Copy, Merge
+from patterns.core.writes import ByPeriod, Copy
 from patterns.idempotency import fast_metadata_cleaner, proxy, stateful_merger
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from patterns.idempotency.merger import merge, removed
+from patterns.idempotency.merger import merge_all, removed
 from patterns.idempotency.transactional_writer import overwrite_together
 from patterns.ingestion.readiness_marker import LandingZone
+from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Companion, Engine, Provenance, Target
 from services import spark_probe
 
@@ -70,7 +71,7 @@ class Secrets(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """A full delivery of one period.
+    """A full delivery, of a dataset into which deliveries are merged.
 
     Args:
         rows: From the table as it is before to all rows there are, with the contract's columns.
@@ -167,7 +168,7 @@ class Step:
 
     def publish(
         self,
-        rows: DataFrame | Callable[[str], Delivery],
+        rows: DataFrame | Delivery | Callable[[str], Delivery],
         source: Source | None = None,
         *,
         companions: Sequence[Companion] = (),
@@ -175,9 +176,9 @@ class Step:
         """Publish what the step computes, audited and accounted for, as the contract's `write` says.
 
         Args:
-            rows: All rows of the step's partitions, or of the table; the delivery of each period, of a dataset that is
-                written in order.
-            source: What the layer above has of it.
+            rows: All rows of the step's partitions, or of the table; the delivery, of a dataset that is merged; that of
+                each period, of one that is written in order.
+            source: What the layer above has of it, where no delivery says so.
             companions: What appears with it (Transactional Writer).
 
         Returns:
@@ -189,6 +190,8 @@ class Step:
             FrozenPeriod: A partition is frozen, and nobody has lifted that guard.
             PlatformError: As `publish` of Audit-Write-Audit-Publish, and of the pattern that writes.
         """
+        if isinstance(rows, Delivery):
+            return self._of_one(self._merge_delivery(rows))
         given = source or Source()
         provenance = Provenance(
             inputs=self.inputs, accounts=given.accounts, expected=given.expected, landed=given.landed
@@ -204,8 +207,6 @@ class Step:
             return self._of_one(
                 fast_metadata_cleaner.replace_periods(rows, self._target(), self.partitions, provenance, thaw=thaw)
             )
-        if isinstance(write, Merge):
-            return self._of_one(self._merge_delivery(rows, provenance))
         if companions:
             return overwrite_together(rows, self._target(), self.partitions, provenance, companions=companions).commits
         if self.contract.partitioning is None:
@@ -215,14 +216,23 @@ class Step:
     def _of_one(self, commit: Commit) -> Mapping[str, Commit]:
         return {self.contract.dataset: commit}
 
-    def _merge_delivery(self, delivered: DataFrame, provenance: Provenance) -> Commit:
-        version = self.lake.version(self.contract.dataset)
-        if version is None or WHOLE_TABLE not in self.events.publications(self.contract.dataset):
+    def _merge_delivery(self, delivery: Delivery) -> Commit:
+        contract, target = self.contract, self._target()
+        version = self.lake.version(contract.dataset)
+        if version is None or WHOLE_TABLE not in self.events.publications(contract.dataset):
             # Whatever is there by then is replaced: a delivery that came first at the same time, or what was taken
             # back, of which files may not be readable.
-            return overwrite_table(delivered, self._target(), provenance)
-        current = self.lake.read(self.spark, self.contract.dataset, version)
-        return merge(removed(delivered, current, self.contract), self._target(), provenance, at=version)
+            rows = delivery.rows(self.spark.createDataFrame([], contract.ddl))
+            return overwrite_table(rows, target, self._provenance_of(delivery))
+        # Before it is read: an older table takes new columns up, which are null in the rows that are there.
+        constraints_enforcer.enforce(self.spark, self.lake, contract, engine=self.engine is Engine.TRANSACTION)
+        version = self.lake.version(contract.dataset)
+        assert version is not None
+        rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
+        return merge_all(rows, target, self._provenance_of(delivery), at=version)
+
+    def _provenance_of(self, delivery: Delivery) -> Provenance:
+        return Provenance(inputs=self.inputs, accounts={WHOLE_TABLE: delivery.account})
 
     def _merge_in_order(self, delivery: Callable[[str], Delivery]) -> Commit:
         """Merge the step's periods, one after the other, and what was taken from the table before them first."""
@@ -248,7 +258,7 @@ class Step:
             self.events,
             period,
             lambda before: removed(delivery.rows(before), before, self.contract),
-            Provenance(inputs=self.inputs, accounts={WHOLE_TABLE: delivery.account}),
+            self._provenance_of(delivery),
             lost=spark_probe.is_lost,
         )
 

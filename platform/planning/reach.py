@@ -215,22 +215,25 @@ class AsOf(_Versioned):
     """An hour reads a history as of its events: deliveries of its day or before, and the first one, concern it.
 
     Args:
-        delivered: The dataset with the deliveries the history is made of, by day.
+        delivered: The dataset with the full deliveries the history is made of.
+        landed: Their folder in the landing zone, where the dataset is the newest one and keeps the earlier ones as
+            copies; None: its partitions are the days of the deliveries.
     """
 
     delivered: str
+    landed: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Give, of each published hour, the version of the history that first had all deliveries that concern it."""
         history = look.history(edge.above)
         read = [(entry.inputs.get(self.delivered, -1), entry.version) for entry in history]
         integrated = max((version for version, _ in read), default=-1)
-        published = look.published(self.delivered)
         # What the history has not read yet cannot help an hour that runs again.
-        deliveries = sorted((day, entry.version) for day, entry in published.items() if entry.version <= integrated)
-        days = [day for day, _ in deliveries]
-        first = bisect_right(days, first_delivery(published) or "")
-        newest = list(accumulate((version for _, version in deliveries), max))
+        taken_in = [(day, entry) for day, entry in self._deliveries(look) if entry.version <= integrated]
+        taken_in.sort(key=lambda delivery: delivery[0])
+        days = [day for day, _ in taken_in]
+        first = bisect_right(days, first_delivery(taken_in) or "")
+        newest = list(accumulate((entry.version for _, entry in taken_in), max))
         required = {}
         for hour in look.published(edge.below.dataset):
             count = max(bisect_right(days, hour[:10]), first)
@@ -245,23 +248,24 @@ class AsOf(_Versioned):
             return dict.fromkeys(hours, _ALL)
         if not wanted.get(self.delivered):
             return {}
-        day = min(wanted[self.delivered])
-        # Those of the first delivery have been there since they registered.
-        reaches_all = day <= (first_delivery(look.published(self.delivered)) or day)
+        day = self._earliest(look, wanted[self.delivered])
+        # What the first delivery names was there before it.
+        reaches_all = day <= (first_delivery(self._deliveries(look)) or day)
         return {hour: day for hour in hours if reaches_all or hour[:10] >= day}
 
+    def _deliveries(self, look: Look) -> list[tuple[str, Entry]]:
+        """List the deliveries that were published, each with its day."""
+        if self.landed is None:
+            return list(look.published(self.delivered).items())
+        return [(delivered_on(entry), entry) for entry in look.history(self.delivered)]
 
-@dataclass(frozen=True, kw_only=True)
-class OnRequest:
-    """A partition keeps what it has read until a person wants it otherwise."""
-
-    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """None is behind."""
-        return {}
-
-    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find all partitions when a person asks for the input."""
-        return dict.fromkeys(look.published(edge.below.dataset), _ALL) if asked.get(edge.above) else {}
+    def _earliest(self, look: Look, keys: Iterable[str]) -> str:
+        """Find the first day whose delivery is loaded when partitions of the deliveries run again."""
+        if self.landed is None:
+            return min(keys)
+        # Whichever was loaded before, the newest one that has landed is loaded next.
+        there = [partition.key for partition in look.landed(self.landed, Grain.DAY)]
+        return max(there or (day for day, _ in self._deliveries(look)), default="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,13 +339,19 @@ def _replaced(partition: LandedPartition, published: Mapping[str, Entry]) -> str
     return f"version {published[partition.key].version}" if partition.key in published else "nothing"
 
 
-def first_delivery(published: Mapping[str, Entry]) -> str | None:
+def first_delivery(deliveries: Iterable[tuple[str, Entry]]) -> str | None:
     """Find the first day on which something usable was delivered.
 
     Args:
-        published: Day to its newest publication.
+        deliveries: Days and what was published of them.
     """
-    return min((day for day, entry in published.items() if usable_rows(entry)), default=None)
+    return min((day for day, entry in deliveries if usable_rows(entry)), default=None)
+
+
+def delivered_on(delivery: Entry) -> str:
+    """Find the day of a full delivery in a dataset that keeps copies; one without a row names it by what landed."""
+    day = delivery.measures.get("load_date") or (delivery.landed or "").split(":")[0]
+    return str(day)
 
 
 def usable_rows(delivery: Entry) -> int:

@@ -7,7 +7,7 @@ from patterns.core.lineage import Read, Runs
 from patterns.core.partitions import Grain
 from patterns.core.writes import AppearsWith, InOrder, Merge
 from patterns.quality.online_observer import observed
-from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, OnRequest, Outdated, Watermarked
+from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, Outdated, Watermarked
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
 
@@ -246,7 +246,7 @@ USERS_CURRENT = Contract(
 
 DEVICES = Contract(
     dataset="silver.devices",
-    description="Devices by type and version",
+    description="Devices with their history, by type and version: what each was called from when to when (SCD2)",
     owner="team:analytics",
     reads=(Read(dataset="bronze.devices", reach=WHOLE),),
     write=Merge(),
@@ -254,11 +254,50 @@ DEVICES = Contract(
         Column(name="device_type", type="STRING", nullable=False, description="Device type"),
         Column(name="device_version", type="STRING", nullable=False, description="Device version"),
         Column(name="full_name", type="STRING", description="Name for people"),
-        Column(name="occurrences", type="BIGINT", nullable=False, description="Delivered rows it stands for"),
+        Column(
+            name="occurrences",
+            type="BIGINT",
+            nullable=False,
+            description="Rows of the newest delivery it stands for; 0 of a version that no longer holds",
+        ),
+        Column(
+            name="changed_on",
+            type="STRING",
+            nullable=False,
+            description="Day of the delivery that made the version what it is (UTC)",
+        ),
+        Column(
+            name="valid_from",
+            type="TIMESTAMP",
+            description="First instant it holds, midnight of that day; null when it always has: of the first delivery",
+        ),
+        Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
     ),
-    key=("device_type", "device_version"),
+    key=("device_type", "device_version", "changed_on"),
+    rules=(
+        Rule(
+            name="valid_range",
+            expression="valid_from IS NULL OR valid_to IS NULL OR valid_from < valid_to",
+            description="A version holds for some time",
+        ),
+        Rule(
+            name="delivered_while_open",
+            expression="(occurrences > 0) = (valid_to IS NULL)",
+            description="The newest delivery stands behind the open versions, and behind no other",
+        ),
+    ),
+    audits=(
+        Audit(
+            name="one_open_version",
+            expression="count_if(valid_to is null) = "
+            "count(distinct case when valid_to is null then struct(device_type, device_version) end)",
+            description="No device has two open versions",
+        ),
+    ),
     stands_for="sum(occurrences)",
-    reasons={"duplicates": "sum(occurrences - 1)"},
+    # Closed versions are below zero: they are rows out without being rows in.
+    reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "earlier_versions": "-count_if(occurrences = 0)"},
+    measures={"current": "count_if(valid_to is null)"},
     statistics=("device_type", "device_version"),
     patterns=("Audit-Write-Audit-Publish", "Merger"),
     freshness_hours=24,
@@ -266,13 +305,12 @@ DEVICES = Contract(
 
 VISITS_ENRICHED = Contract(
     dataset="silver.visits_enriched",
-    description="Visit events with the user as of the event and the device",
+    description="Visit events with the user and the device as of the event",
     owner="team:analytics",
     reads=(
         Read(dataset="silver.visits", reach=SAME),
         Read(dataset="silver.users", reach=AsOf(delivered="bronze.users")),
-        # A visit keeps what was known of its device when it was enriched, unless a person wants it otherwise.
-        Read(dataset="silver.devices", reach=OnRequest()),
+        Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices")),
     ),
     columns=(
         c.EVENT_HOUR,
@@ -284,7 +322,7 @@ VISITS_ENRICHED = Contract(
             description="Host the visitor came from, or direct",
         ),
         *c.CONTEXT,
-        Column(name="device_name", type="STRING", description="Name of the device for people"),
+        Column(name="device_name", type="STRING", description="Name of the device for people, as of the event"),
         Column(name="user_registered", type="TIMESTAMP", description="When the user registered"),
         Column(
             name="user_version_from",
@@ -302,7 +340,7 @@ VISITS_ENRICHED = Contract(
             name="device_known",
             type="BOOLEAN",
             nullable=False,
-            description="The device is in the reference table",
+            description="A version of the device held at the event",
         ),
     ),
     key=("visit_id", "event_time", "page"),

@@ -1,15 +1,23 @@
-"""The devices' delivery: judging lines, and one row per device."""
+"""The devices' deliveries: judging lines, and what each device was called from when to when."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
-from pyspark.sql import functions as F
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
 
 from assets.transforms import devices
 from quality.contracts import CONTRACTS
 
 LINES = "raw BINARY, source_offset BIGINT, source_file STRING, load_date STRING"
+DEVICES = CONTRACTS["silver.devices"]
+DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
+Listed = Sequence[tuple[str, str | None]]
 
 
 def judge(spark: Any, *lines: str, file: str = "devices/date=2026-01-01/d.csv") -> Any:
@@ -26,7 +34,8 @@ def judged(spark: Any, *lines: str, file: str = "devices/date=2026-01-01/d.csv")
 
 def test_both_results_have_the_columns_of_their_contracts(spark: Any) -> None:
     rows = judge(spark, "type;full_name;version")
-    for frame, dataset in ((rows, "bronze.devices"), (devices.unique(rows), "silver.devices")):
+    versions = devices.versions(rows, spark.createDataFrame([], DEVICES.ddl), DAYS[0])
+    for frame, dataset in ((rows, "bronze.devices"), (versions, "silver.devices")):
         found = [(field.name, field.dataType.simpleString().upper()) for field in frame.schema.fields]
         assert found == [(column.name, column.type) for column in CONTRACTS[dataset].columns]
 
@@ -53,11 +62,75 @@ def test_an_object_in_place_of_a_value_is_a_wrong_type(spark: Any) -> None:
     assert row.reasons == ["wrong_type:type", "wrong_type:full_name"]
 
 
+def midnight(day: str) -> datetime:
+    return datetime.fromisoformat(f"{day}T00:00:00")
+
+
+def told(deliveries: Sequence[tuple[str, Listed]]) -> list[list[Any]]:
+    """Each version: what it is called, how often the newest list has it, from which list on, from when, to when."""
+    kept: list[tuple[str, Listed]] = []
+    for day, listed in deliveries:
+        kept = [*(one for one in kept if one[0] < day), (day, listed)]
+    found: list[list[Any]] = []
+    for day, listed in kept:
+        left, since = dict(reversed(listed)), None if not found else midnight(day)
+        times = Counter(version for version, _ in listed)
+        for row in (row for row in found if row[-1] is None):
+            if row[0] in left and left[row[0]] == row[1]:
+                del left[row[0]]
+                row[2] = times[row[0]]
+            else:
+                row[2], row[-1] = 0, midnight(day)
+        found += [[version, name, times[version], day, since, None] for version, name in left.items()]
+    return found
+
+
+def a_list(spark: Any, *rows: tuple[str, str, str | None]) -> Any:
+    """Judged rows of a delivery: type, version and name; after them a rejected one."""
+    columns = "type STRING, version STRING, full_name STRING, source_file STRING, source_offset INT"
+    columns += ", reasons ARRAY<STRING>"
+    judged = [(*row, "d.csv", place, []) for place, row in enumerate(rows)]
+    return spark.createDataFrame([*judged, (None, "1", "x", "d.csv", len(rows), ["missing_field:type"])], columns)
+
+
+listed = st.lists(st.tuples(st.sampled_from("123"), st.sampled_from(["One", "Two", None])), max_size=5)
+
+
+@hypothesis(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(deliveries=st.lists(st.tuples(st.sampled_from(DAYS), listed), min_size=2, max_size=5))
+def test_versions_are_what_the_lists_say_in_whatever_order_they_come(spark: Any, deliveries: Any) -> None:
+    table = spark.createDataFrame([], DEVICES.ddl)
+    for number, (day, rows) in enumerate(deliveries):
+        delivered = a_list(spark, *(("tv", version, name) for version, name in rows))
+        found = devices.versions(delivered, table, day).collect()
+        table = spark.createDataFrame(found, DEVICES.ddl)
+        expected = [("tv", version, name, *more) for version, name, *more in told(deliveries[: number + 1])]
+        assert Counter(map(tuple, found)) == Counter(expected)
+
+
 def test_a_device_delivered_twice_is_one_row_that_stands_for_both(spark: Any) -> None:
-    lines = ("type;full_name;version", "tv;first;1", "tv;second;1", "tv;other;2", ";x;1")
-    valid = judge(spark, *lines).where(F.size("reasons") == 0)
-    found = {(row.device_type, row.device_version): row for row in devices.unique(valid).collect()}
+    delivered = a_list(spark, ("tv", "1", "first"), ("tv", "1", "second"), ("tv", "2", "other"))
+    table = devices.versions(delivered, spark.createDataFrame([], DEVICES.ddl), DAYS[0])
+    found = {(row.device_type, row.device_version): row for row in table.collect()}
     assert {key: (row.full_name, row.occurrences) for key, row in found.items()} == {
         ("tv", "1"): ("first", 2),
         ("tv", "2"): ("other", 1),
     }
+
+
+def test_a_second_list_of_a_day_leaves_what_it_would_have_left_alone(spark: Any) -> None:
+    def after(*deliveries: tuple[str, tuple[str, str, str]]) -> Any:
+        table = spark.createDataFrame([], DEVICES.ddl)
+        for day, row in deliveries:
+            found = devices.versions(a_list(spark, row), table, day)
+            table = spark.createDataFrame(found.collect(), DEVICES.ddl)
+        return sorted(map(tuple, table.collect()))
+
+    tv, phone = ("tv", "1", "One"), ("phone", "2", "Two")
+    first, wrong, right = (DAYS[0], tv), (DAYS[1], phone), (DAYS[1], tv)
+    assert after(first, wrong, right) == after(first, right)
+    assert [row[-2:] for row in after(first, right)] == [(None, None)], "what goes on has always held"
+    assert after(first, wrong) == [
+        ("phone", "2", "Two", 1, DAYS[1], midnight(DAYS[1]), None),
+        ("tv", "1", "One", 0, DAYS[0], None, midnight(DAYS[1])),
+    ]

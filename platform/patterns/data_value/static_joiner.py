@@ -103,34 +103,6 @@ def _ranges(versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: s
     )
 
 
-def join_current(
-    facts: DataFrame, reference: DataFrame, on: Sequence[str], *, known: str, unique: bool = False
-) -> DataFrame:
-    """Join every fact with the row of the reference data that has its key.
-
-    Args:
-        facts: One row per fact.
-        reference: Reference data; of several rows of a key the smallest is taken, compared column by column.
-        on: Key columns, of one name on both sides; a null matches nothing.
-        known: Name of the BOOLEAN to add: the key is in the reference data; never null.
-        unique: The caller vouches that no key occurs twice; saves a shuffle of the reference data.
-
-    Returns:
-        One row per fact: its columns, those of the reference except `on` (null without a match), and `known`.
-
-    Raises:
-        ColumnClash: A column of the reference, or `known`, has the name of a column of the facts.
-    """
-    added = _added(facts, reference, on, [known])
-    if unique:
-        one_each = reference.withColumn(_FOUND, F.lit(True))
-    else:
-        smallest = F.min(F.struct(F.lit(True).alias(_FOUND), *added)).alias("row")
-        one_each = reference.groupBy(*on).agg(smallest).select(*on, "row.*")
-    joined = facts.join(one_each, list(on), "left")
-    return joined.select(*facts.columns, *added, F.coalesce(F.col(_FOUND), F.lit(False)).alias(known))
-
-
 def overlapping(versions: DataFrame, on: Sequence[str], *, valid_from: str, valid_to: str) -> DataFrame:
     """Find the versions that begin while an earlier version of their key still holds.
 

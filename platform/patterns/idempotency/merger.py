@@ -98,6 +98,29 @@ def merge(
     return publish(rows, target, change=upsert, partitions=(), provenance=provenance)
 
 
+def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
+    """Bring a table to the rows of a full delivery: those that differ are written, those it does not have are removed.
+
+    A table that is older than a column of its key has rows that no change can meet: it is replaced, once.
+
+    Args:
+        rows: All rows there are now, with the contract's columns.
+        target: The table, its contract and the run; it exists.
+        provenance: Inputs and accounts.
+        at: Version of the table that the rows were computed from.
+
+    Returns:
+        The commit.
+
+    Raises:
+        PlatformError: As :func:`merge`.
+    """
+    current = target.lake.read(rows.sparkSession, target.contract.dataset, at)
+    if _is_older_than_its_key(current, target):
+        return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
+    return merge(removed(rows, current, target.contract), target, provenance, at=at)
+
+
 def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
     """Have changes refuse to be computed when several of them have one key.
 
@@ -202,6 +225,17 @@ def applied(changes: DataFrame, current: DataFrame, contract: Contract, *, delet
     arrived = changes.where(alive).select(*columns)
     kept = current.alias("t").join(changes.alias("s"), on=_same(contract), how="left_anti")
     return kept.select(*columns).unionByName(arrived)
+
+
+def _is_older_than_its_key(current: DataFrame, target: Target) -> bool:
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    table = target.lake.table(target.contract.dataset)
+    assert table is not None
+    # A column that was there from the beginning is not nullable, and nothing has to be looked for.
+    later = {field.name for field in table.schema().fields if field.nullable} & set(target.contract.key)
+    return bool(later) and not current.where(reduce(Column.__or__, [F.col(name).isNull() for name in later])).isEmpty()
 
 
 def _made(spark: SparkSession, target: Target) -> int:
