@@ -154,7 +154,8 @@ SELECT event_hour, visit_id, event_time, user_id, keep_private, page, referral, 
 FROM hosts
 LEFT JOIN (SELECT user_id AS holder, registered_datetime, valid_from, valid_to FROM user_versions) ON user_id = holder
     AND valid_from <= event_time AND event_time < coalesce(valid_to, TIMESTAMPTZ '9999-12-31')
-LEFT JOIN known_devices USING (device_type, device_version)
+LEFT JOIN (SELECT device_type, device_version, full_name, occurrences FROM known_devices)
+    USING (device_type, device_version)
 """
 
 USERS = f"""
@@ -207,7 +208,8 @@ FROM landed QUALIFY part = max(part) OVER ()
 """
 KNOWN_DEVICES = """
 SELECT type AS device_type, version AS device_version, arg_min(full_name, (source_file, source_offset)) AS full_name,
-    count(*) AS occurrences
+    count(*) AS occurrences, max(load_date) AS changed_on,
+    NULL::TIMESTAMPTZ AS valid_from, NULL::TIMESTAMPTZ AS valid_to
 FROM devices WHERE len(reasons) = 0 GROUP BY ALL
 """
 

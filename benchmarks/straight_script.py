@@ -150,7 +150,7 @@ class Script:
         return versions.withColumn("is_current", F.col("valid_to").isNull()).drop("version")
 
     def devices(self) -> None:
-        newest = self.days("devices")[-1]
+        newest, never = self.days("devices")[-1], F.lit(None).cast("timestamp")
         row = F.from_csv(F.col("raw").cast("string"), "type string, full_name string, version string", {"sep": ";"})
         is_row = F.col("source_offset") > 0
         header = F.when(~is_row, F.array(F.lit("header"))).otherwise(F.array().cast("array<string>"))
@@ -172,6 +172,8 @@ class Script:
                 F.min_by("full_name", F.struct("source_file", "source_offset")).alias("full_name"),
                 F.count(F.lit(1)).alias("occurrences"),
             )
+            # No list came before it: what it says has always held.
+            .withColumns({"changed_on": F.lit(newest), **dict.fromkeys(("valid_from", "valid_to"), never)})
         )
         self.write(unique, "silver/devices")
 

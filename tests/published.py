@@ -96,14 +96,24 @@ def days(lake: Lake, *keys: str, dead: int = 0) -> int:
     )
 
 
+def devices(lake: Lake, day: str, *, dead: int = 0) -> int:
+    """Publish a delivery of bronze.devices, one row, so many of them dead letters; returns the table's version."""
+    measures = {WHOLE_TABLE: {"dead": dead, "load_date": day}}
+    return publish(lake, "bronze.devices", None, {WHOLE_TABLE: 1}, measures=measures)
+
+
 def whole(lake: Lake, dataset: str, *, inputs: Mapping[str, int]) -> int:
     """Publish a table that is written whole, with one row; returns its version."""
     return publish(lake, dataset, None, {WHOLE_TABLE: 1}, inputs=inputs)
 
 
-def enriched(lake: Lake, hours: Sequence[str], *, read: int) -> int:
-    """Publish hours of silver.visits_enriched that saw one version of the users; returns the table's version."""
-    return publish(lake, "silver.visits_enriched", "event_hour", dict.fromkeys(hours, 1), inputs={"silver.users": read})
+def enriched(lake: Lake, hours: Sequence[str], *, read: int, of: str = "silver.users") -> int:
+    """Publish hours of silver.visits_enriched that saw one version of the users, or of another input.
+
+    Returns:
+        The table's version.
+    """
+    return publish(lake, "silver.visits_enriched", "event_hour", dict.fromkeys(hours, 1), inputs={of: read})
 
 
 def another_version(lake: Lake, dataset: str) -> int:

@@ -15,9 +15,8 @@ from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
 from patterns.core.run import RunContext
 from patterns.core.writes import ByPeriod, Copy
-from patterns.idempotency import fast_metadata_cleaner, proxy, stateful_merger
+from patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from patterns.idempotency.merger import merge_all, removed
 from patterns.idempotency.transactional_writer import overwrite_together
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.quality import constraints_enforcer
@@ -229,7 +228,7 @@ class Step:
         version = self.lake.version(contract.dataset)
         assert version is not None
         rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
-        return merge_all(rows, target, self._provenance_of(delivery), at=version)
+        return merger.merge_all(rows, target, self._provenance_of(delivery), at=version)
 
     def _provenance_of(self, delivery: Delivery) -> Provenance:
         return Provenance(inputs=self.inputs, accounts={WHOLE_TABLE: delivery.account})
@@ -257,7 +256,7 @@ class Step:
             target,
             self.events,
             period,
-            lambda before: removed(delivery.rows(before), before, self.contract),
+            lambda before: merger.removed(delivery.rows(before), before, self.contract),
             self._provenance_of(delivery),
             lost=spark_probe.is_lost,
         )

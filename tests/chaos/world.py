@@ -18,6 +18,7 @@ from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec
 
 FIRST, THEN = ("2026-01-05T00", "2026-01-05T01"), "2026-01-05T02"
+DAYS = ("2026-01-05", "2026-01-06")
 FAULTS = FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
 CHECKPOINT_INTERVAL = 2
 
@@ -51,7 +52,8 @@ class World:
     Args:
         seed: Of the simulation.
         first: Landing zone of two hours of arrival, and the first deliveries of users and devices.
-        then: The same and more: a new hour, a file that came late into one of the two, and the next deliveries.
+        then: The same and more: a new hour, a file that came late into one of the two, the next delivery of the users,
+            and a second one of the devices for the same day, which so has never been preceded by another list.
         rules: What every dataset must hold of `then`, counted in plain Python.
     """
 
@@ -68,9 +70,9 @@ class World:
         first, then = Deployment.create(folder / "first"), Deployment.create(folder / "then")
         first.copy_hours(everything, FIRST)
         for table in ("users", "devices"):
-            shutil.rmtree(first.landing / table / "date=2026-01-06")
+            shutil.rmtree(first.landing / table / f"date={DAYS[1]}")
         then.copy_hours(everything, [*FIRST, THEN])
-        _another_device(then.landing)
+        _other_devices(then.landing)
         _late_file(then)
         return cls(seed=seed, first=first.landing, then=then.landing, rules=expected.of(then.landing))
 
@@ -91,12 +93,13 @@ class World:
         shutil.copytree(self.then, deployment.landing, dirs_exist_ok=True)
 
 
-def _another_device(landing: Path) -> None:
-    (file,) = (landing / "devices" / "date=2026-01-06").glob("*.csv")
-    lines = file.read_text(encoding="utf-8").splitlines()
+def _other_devices(landing: Path) -> None:
+    (file,), (newer,) = (list((landing / "devices" / f"date={day}").glob("*.csv")) for day in DAYS)
+    lines = newer.read_text(encoding="utf-8").splitlines()
     kept = [*lines[:-1], "Toaster;The one in the kitchen;1"] if lines[0] == "type;full_name;version" else None
     assert kept is not None, f"the devices have other columns now: {lines[0]}"
     file.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    shutil.rmtree(newer.parent)
 
 
 def _late_file(deployment: Deployment) -> None:

@@ -138,41 +138,40 @@ def test_a_column_that_would_hide_one_of_the_facts_is_refused(spark: Any) -> Non
 
 
 def test_small_reference_data_is_broadcast_and_the_facts_are_not_moved(spark: Any) -> None:
-    frame = static_joiner.join_current(
-        spark.range(10).select(F.col("id").cast("string").alias("k")),
-        spark.createDataFrame([("1", "one")], "k STRING, name STRING"),
-        ("k",),
+    frame = static_joiner.join_as_of(
+        spark.range(10).select(F.col("id").cast("string").alias("user_id"), F.current_timestamp().alias("at")),
+        versions(spark, ("a", 1, None)),
+        ("user_id",),
+        at="at",
+        valid_from="valid_from",
+        valid_to="valid_to",
         known="known",
-        unique=True,
+        disjoint=True,
     )
     plan = frame._explain_string("simple")
     assert "BroadcastHashJoin" in plan
     assert "hashpartitioning" not in plan
 
 
-@pytest.mark.parametrize("unique", [False, True])
-def test_the_current_row_is_joined_on_several_keys(spark: Any, unique: bool) -> None:
+@pytest.mark.parametrize("disjoint", [False, True])
+def test_a_version_is_joined_on_several_keys(spark: Any, disjoint: bool) -> None:
     events = spark.createDataFrame(
-        [(1, "tv", "1"), (2, "tv", "2"), (3, None, "1"), (4, None, None)],
-        "id INT, type STRING, version STRING",
+        [(1, "tv", "1", day(2)), (2, "tv", "2", day(2)), (3, None, "1", day(2)), (4, None, None, day(2))],
+        "id INT, type STRING, version STRING, at TIMESTAMP",
     )
     reference = spark.createDataFrame(
-        [("tv", "1", "One"), (None, "1", "X")], "type STRING, version STRING, name STRING"
+        [("tv", "1", "One", None, None), (None, "1", "X", None, None)],
+        "type STRING, version STRING, name STRING, since TIMESTAMP, until TIMESTAMP",
     )
-    found = static_joiner.join_current(events, reference, ("type", "version"), known="known", unique=unique)
-    assert found.columns == ["id", "type", "version", "name", "known"]
+    found = static_joiner.join_as_of(
+        events,
+        reference,
+        ("type", "version"),
+        at="at",
+        valid_from="since",
+        valid_to="until",
+        known="known",
+        disjoint=disjoint,
+    )
     rows = found.orderBy("id").collect()
-    assert [(row.name, row.known) for row in rows] == [
-        ("One", True),
-        (None, False),
-        (None, False),
-        (None, False),
-    ]
-
-
-def test_a_key_that_occurs_twice_does_not_double_a_fact_as_a_plain_join_would(spark: Any) -> None:
-    events = spark.createDataFrame([(1, "tv")], "id INT, type STRING")
-    reference = spark.createDataFrame([("tv", "b"), ("tv", "a"), ("tv", None)], "type STRING, name STRING")
-    assert events.join(reference, "type", "left").count() == 3
-    rows = static_joiner.join_current(events, reference, ("type",), known="known").collect()
-    assert [(row.id, row.known) for row in rows] == [(1, True)]
+    assert [(row.name, row.known) for row in rows] == [("One", True), (None, False), (None, False), (None, False)]

@@ -12,9 +12,9 @@ import pytest
 from core.toy import LETTERS, target
 from idempotency.executing import step
 from laws.writers import meanwhile
-from orchestration.step import Source
+from orchestration.step import Delivery
 from patterns.core.commit import Account, Commit
-from patterns.core.contract import Contract
+from patterns.core.contract import Column, Contract, Rule
 from patterns.core.errors import ConfigurationError
 from patterns.core.lake import Lake
 from patterns.core.writes import Merge
@@ -174,7 +174,7 @@ def test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both(
         rows = spark.createDataFrame([(letter, run) for letter in letters], "letter STRING, says STRING")
         account = Account(rows_in=len(letters))
         merging = step(spark, lake_root, replace(LETTERS, write=Merge()), run=run, engine=engine)
-        return merging.publish(rows, Source(accounts={"": account}))[LETTERS.dataset]
+        return merging.publish(Delivery(rows=lambda _: rows, account=account))[LETTERS.dataset]
 
     enforce, first = constraints_enforcer.enforce, list[Commit]()
 
@@ -289,3 +289,32 @@ def test_a_changed_row_of_a_table_that_is_merged_costs_no_copy_of_its_file(spark
     with pytest.raises(AuditFailed, match="account"):
         merged("wrong", [("00002", None, True)], 2999)
     assert len(lake.read(spark, contract.dataset).collect()) == 2999
+
+
+@every_engine
+def test_a_table_that_is_older_than_a_column_of_its_key_is_replaced_once(
+    spark: Any, lake_root: Path, engine: Engine
+) -> None:
+    older = replace(LETTERS, write=Merge())
+    since = Column(name="since", type="STRING", nullable=False, description="The day")
+    rule = Rule(name="told", expression="since IS NULL OR (length(says) > 0) = true", description="It says something")
+    newer = replace(older, columns=(*LETTERS.columns, since), key=("letter", "since"), rules=(rule,))
+    lake, seen = Lake(root=str(lake_root)), []
+
+    def delivered(contract: Contract, run: str, *rows: tuple[str, ...]) -> Commit:
+        def all_rows(before: Any) -> Any:
+            seen.append(sorted(tuple(row) for row in before.collect()))
+            return spark.createDataFrame(list(rows), contract.ddl)
+
+        delivery = Delivery(rows=all_rows, account=Account(rows_in=len(rows)))
+        return step(spark, lake_root, contract, run=run, engine=engine).publish(delivery)[LETTERS.dataset]
+
+    delivered(older, "first", ("A", "a"), ("B", "b"))
+    delivered(newer, "second", ("A", "a", "mon"), ("A", "b", "tue"))
+    # Now it is merged like any other: what goes on is not written.
+    assert delivered(newer, "third", ("A", "a", "mon"), ("C", "c", "wed")).rows_out == 2
+    assert seen == [[], [("A", "a", None), ("B", "b", None)], [("A", "a", "mon"), ("A", "b", "tue")]]
+    assert sorted(tuple(row) for row in lake.read(spark, LETTERS.dataset).collect()) == [
+        ("A", "a", "mon"),
+        ("C", "c", "wed"),
+    ]

@@ -97,8 +97,8 @@ class World:
             )
         elif self.contract.marks_rows:
             for number, day in enumerate(keys):
-                accounts = {WHOLE_TABLE: Account(rows_in=len(DELIVERIES[day]))}
-                self.step(f"{run}-{number}").publish(self.letters(day), Source(accounts=accounts))
+                account, rows = Account(rows_in=len(DELIVERIES[day])), self.letters(day)
+                self.step(f"{run}-{number}").publish(Delivery(rows=lambda _, rows=rows: rows, account=account))
         else:
             rows = [(week, click) for week in keys for click in sorted(BEFORE[week])]
             frame = self.spark.createDataFrame(rows, "week STRING, click BIGINT")

@@ -136,16 +136,20 @@ def cube(event: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def devices(landing: Path) -> Counter[tuple[str, str]]:
-    """Rows of the newest delivery of the devices by type and version."""
-    newest = max((landing / "devices").glob("date=*"))
+    """Rows of the newest delivery of the devices by type and version: of those that have landed, only it is loaded."""
     found: Counter[tuple[str, str]] = Counter()
-    for file in newest.glob("*.csv"):
+    for file in (landing / "devices" / f"date={devices_of(landing)}").glob("*.csv"):
         header, *lines = file.read_text(encoding="utf-8").splitlines()
         names = header.split(";")
         for line in lines:
             row = dict(zip(names, line.split(";"), strict=True))
             found[row["type"], row["version"]] += 1
     return found
+
+
+def devices_of(landing: Path) -> str:
+    """Day of the newest delivery of the devices."""
+    return max(folder.name[5:] for folder in (landing / "devices").glob("date=*"))
 
 
 def users(landing: Path) -> dict[str, dict[str, dict[str, Any]]]:

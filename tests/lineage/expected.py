@@ -46,7 +46,8 @@ def of(landing: Path) -> dict[str, Expected]:
     """Compute what must be there, by dataset; those whose rules are not told here again are not in it.
 
     Args:
-        landing: A landing zone of plain JSON files, with users and devices.
+        landing: A landing zone of plain JSON files, with users and devices; of the devices no other day's delivery was
+            ever taken in than that of the newest.
     """
     lines = brute_force.read(landing)
     return {name: Expected(columns=columns, rows=Counter(rows(landing, lines))) for name, (columns, rows) in RULES}
@@ -108,7 +109,9 @@ def _bronze_devices(landing: Path, lines: Lines) -> Iterator[Row]:
 
 
 def _silver_devices(landing: Path, lines: Lines) -> Iterator[Row]:
-    yield from ((*device, times) for device, times in brute_force.devices(landing).items())
+    # The first delivery that is taken in has always held.
+    day = brute_force.devices_of(landing)
+    yield from ((*device, times, day, None, None) for device, times in brute_force.devices(landing).items())
 
 
 def _late(landing: Path, lines: Lines) -> Iterator[Row]:
@@ -169,7 +172,13 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
     ("bronze.users", (("load_date", "raw"), _bronze_users)),
     ("bronze.devices", (("type", "version"), _bronze_devices)),
     ("silver.users", (("user_id", "valid_from", "valid_to", "snapshots"), _silver_users)),
-    ("silver.devices", (("device_type", "device_version", "occurrences"), _silver_devices)),
+    (
+        "silver.devices",
+        (
+            ("device_type", "device_version", "occurrences", "changed_on", "valid_from", "valid_to"),
+            _silver_devices,
+        ),
+    ),
     (
         "bronze.visits",
         (

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from blogdata.main import main
 from blogdata.pipeline import Pipeline
+from lineage import brute_force
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from patterns.core.commit import WHOLE_TABLE
+from patterns.core import damage
+from patterns.core.commit import WHOLE_TABLE, Account
+from patterns.core.run import RunContext
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction
+from patterns.idempotency.data_overwrite import overwrite_table
+from patterns.quality.audit_write_audit_publish import Provenance, Target
 from quality.contracts import CONTRACTS
 
 HOUR, NEXT = "2026-01-05T10", "2026-01-05T11"
@@ -25,7 +31,7 @@ DEVICES = [b"type;full_name;version", b"PC;One;1", b"PC;Two;2", b"Phone;Three;3"
 
 def deliver(deployment: Deployment, file: str, lines: list[bytes]) -> None:
     path = deployment.landing / file
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     (path.parent / "_SUCCESS").touch()
 
@@ -120,7 +126,116 @@ def test_devices_are_not_removed_because_a_column_was_renamed(deploy: Deploy) ->
     assert sum(rows for _, rows in made.pasted(problem)) == 4
     assert len(made.rows("silver.devices", "full_name")) == 3
     assert accepted(made, "silver.devices") == []
-    assert made.rows("silver.devices", "full_name") == []
+    assert set(made.rows("silver.devices", "occurrences", "valid_to")) == {(0, brute_force.midnight("2026-01-06"))}
+    entry = made.published("silver.devices")[WHOLE_TABLE]
+    assert dict(entry.reasons) == {"dead_lettered": 4, "duplicates": 0, "earlier_versions": -3}
+    assert made.problems() == []
+
+
+def visit(time: str, *versions: str) -> list[bytes]:
+    """Visits of one moment, one for each version of a PC."""
+    return [
+        event("", f"/{time}/{version}", event_time=f"{time}:00Z", context={"technical": pc(version)})
+        for version in versions
+    ]
+
+
+def pc(version: str) -> dict[str, str]:
+    return {"device_type": "PC", "device_version": version}
+
+
+def names(deployment: Deployment) -> dict[str, dict[str, str | None]]:
+    """Hour to what each version of a PC is called in it; what is not known is not there."""
+    found: dict[str, dict[str, str | None]] = {}
+    columns = ("event_hour", "device_version", "device_name", "device_known")
+    for hour, version, name, known in deployment.rows("silver.visits_enriched", *columns):
+        assert known or name is None
+        if known:
+            assert found.setdefault(hour, {}).setdefault(version, name) == name
+    return found
+
+
+MORNING, NEXT_MORNING, NEXT_NOON = "2026-01-05T10", "2026-01-06T09", "2026-01-06T12"
+FIRST_NAMES, OTHER_NAMES = {"1": "One", "2": "Two"}, {"1": "Eins", "3": "Drei"}
+OTHER_DEVICES = [DEVICES[0], b"PC;Eins;1", b"Phone;Three;3", b"PC;Drei;3"]
+"""One of a PC is renamed, two is gone, three is new."""
+
+
+def test_visits_have_the_devices_as_of_their_event_whatever_runs_again(deploy: Deploy) -> None:
+    made = deploy("devices-as-of")
+    deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
+    made.land(MORNING, visit("2026-01-05T10:05", "1", "2", "3"))
+    made.land(NEXT_MORNING, visit("2026-01-06T09:05", "1", "2", "3"))
+    assert made.run().problems == []
+    assert names(made) == {MORNING: FIRST_NAMES, NEXT_MORNING: FIRST_NAMES}
+    old = made.published("silver.visits_enriched")[MORNING]
+
+    deliver(made, "devices/date=2026-01-06/devices.csv", OTHER_DEVICES)
+    assert made.run().problems == []
+    assert names(made) == {MORNING: FIRST_NAMES, NEXT_MORNING: OTHER_NAMES}
+    assert made.published("silver.visits_enriched")[MORNING] == old, "no hour of an earlier day runs again"
+    made.land(NEXT_NOON, [*visit("2026-01-06T12:05", "1", "2", "3"), *visit("2026-01-05T10:20", "1", "2", "3")])
+    assert made.run().problems == []
+    assert made.published("silver.visits_enriched")[MORNING] != old
+    assert names(made) == {MORNING: FIRST_NAMES, NEXT_MORNING: OTHER_NAMES, NEXT_NOON: OTHER_NAMES}
+    assert made.run().runs == 0
+    assert made.problems() == []
+
+    # A second list of that day, and what follows from a loss of the table.
+    deliver(made, "devices/date=2026-01-06/more.csv", [DEVICES[0], b"PC;Zwei;2"])
+    assert made.run().problems == []
+    all_names = {**OTHER_NAMES, "2": "Zwei"}
+    assert names(made) == {MORNING: FIRST_NAMES, NEXT_MORNING: all_names, NEXT_NOON: all_names}
+    columns = [column.name for column in CONTRACTS["silver.devices"].columns]
+    kept, contents = made.rows("silver.devices", *columns), made.contents()
+    since = brute_force.midnight("2026-01-06")
+    assert sorted(kept, key=repr) == [
+        ("PC", "1", "Eins", 1, "2026-01-06", since, None),
+        ("PC", "1", "One", 0, "2026-01-05", None, since),
+        ("PC", "2", "Two", 0, "2026-01-05", None, since),
+        ("PC", "2", "Zwei", 1, "2026-01-06", since, None),
+        ("PC", "3", "Drei", 1, "2026-01-06", since, None),
+        ("Phone", "3", "Three", 1, "2026-01-05", None, None),
+    ]
+    for file in Path(made.lake.path("silver.devices")).glob("*.parquet"):
+        file.unlink()
+    contract = CONTRACTS["silver.devices"]
+    damage.mend(made.lake, made.events, contract, damage.inspect(made.lake, contract.dataset, None))
+    assert made.run().problems == []
+    assert made.contents() == contents, "the copies of the lists tell it all again"
+    assert made.problems() == []
+
+
+@pytest.mark.campaign
+def test_a_table_of_devices_that_is_older_than_their_versions_is_read_and_loses_no_row(deploy: Deploy) -> None:
+    made = deploy("older-devices")
+    now = CONTRACTS["silver.devices"]
+    columns = tuple(column for column in now.columns if column.name not in ("changed_on", "valid_from", "valid_to"))
+    older = replace(now, columns=columns, key=now.key[:2], rules=(), audits=(), measures={})
+    deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
+    assert made.run(select=["bronze.devices"]).problems == []
+    with made.session() as spark:
+        rows = [("PC", "1", "One", 1), ("PC", "2", "Two", 1), ("Phone", "3", "Three", 1)]
+        frame = spark.createDataFrame(rows, older.ddl)
+        aim = Target(lake=made.lake, contract=older, run=RunContext(run_id="older", job="tests", code_version="v1"))
+        account = Account(rows_in=4, reasons={"dead_lettered": 1})
+        overwrite_table(frame, aim, Provenance(inputs={"bronze.devices": 0}, accounts={WHOLE_TABLE: account}))
+    made.land(MORNING, visit("2026-01-05T10:05", "1", "2", "3"))
+    made.land(NEXT_MORNING, visit("2026-01-06T09:05", "1", "2", "3"))
+    assert made.run().problems == []
+    assert names(made) == {MORNING: FIRST_NAMES, NEXT_MORNING: FIRST_NAMES}
+    deliver(made, "devices/date=2026-01-06/devices.csv", OTHER_DEVICES)
+    assert made.run().problems == []
+    assert names(made) == {MORNING: FIRST_NAMES, NEXT_MORNING: OTHER_NAMES}
+    assert sorted(made.rows("silver.devices", "full_name", "changed_on", "occurrences")) == [
+        ("Drei", "2026-01-06", 1),
+        ("Eins", "2026-01-06", 1),
+        ("One", "2026-01-05", 0),
+        ("Three", "2026-01-05", 1),
+        ("Two", "2026-01-05", 0),
+    ]
+    assert made.run().runs == 0
+    assert made.problems() == []
 
 
 def test_a_delivery_that_was_moved_aside_and_one_of_a_day_to_come_are_not_taken_for_the_newest(deploy: Deploy) -> None:

@@ -19,6 +19,7 @@ COMPANIONS = "platform/patterns/core/companions.py"
 SINK = "platform/patterns/idempotency/transactional_sink.py"
 TOGETHER = "tests/idempotency/test_transactional_writer.py"
 SERVED = "tests/idempotency/test_transactional_sink.py"
+DEVICES = "tests/transforms/test_devices.py"
 USERS = "tests/transforms/test_users.py"
 COMPLETE = "tests/orchestration/test_completeness.py"
 COMPLETENESS = "platform/orchestration/completeness.py"
@@ -294,8 +295,8 @@ PATTERNS = (
     in_code(
         "a first full delivery joins another that came at the same time",
         "platform/orchestration/step.py",
-        "            return overwrite_table(delivered, self._target(), provenance)\n        current",
-        "            return merge(delivered, self._target(), provenance, deleted=None)\n        current",
+        "return overwrite_table(rows, target, self._provenance_of(delivery))",
+        "return merger.merge(rows, target, self._provenance_of(delivery), deleted=None)",
         f"{MERGES}::test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both",
     ),
     in_code(
@@ -346,6 +347,20 @@ PATTERNS = (
         "count = max(bisect_right(days, hour[:10]), first)",
         "count = bisect_right(days, hour[:10])",
         f"{PLANNER}::test_the_first_delivery_of_users_reaches_the_hours_before_it_and_no_other_does",
+    ),
+    in_code(
+        "a second list of devices of a day is merged onto the first",
+        "assets/transforms/devices.py",
+        'before.where(F.col("changed_on") < day)',
+        'before.where(F.col("changed_on") <= day)',
+        f"{DEVICES}::test_a_second_list_of_a_day_leaves_what_it_would_have_left_alone",
+    ),
+    in_code(
+        "hours do not wait for the list of devices of their day",
+        REACH,
+        "return [(delivered_on(entry), entry) for entry in look.history(self.delivered)]",
+        "return []",
+        f"{PLANNER}::test_hours_since_the_day_of_a_list_of_devices_that_is_newer_than_them_are_stale",
     ),
     in_code(
         "hours that have read a compacted version of the users are never up to date",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from planning import plan
 from planning.estimate import estimate
 from planning.look import Snapshot
 from planning.plan import ASKED, Planned, Planner, spanned
-from published import another_version, bronze, days, enriched, publish, silver, whole
+from published import another_version, bronze, days, devices, enriched, publish, silver, whole
 from quality.contracts import CONTRACTS, GRAPH
 
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
@@ -182,10 +183,63 @@ def test_a_replay_of_more_days_than_the_limit_is_refused_until_they_are_named(la
     assert planned({"silver.users_current": dict.fromkeys(keys, ASKED)}, lake) == {"silver.users_current": set(keys)}
 
 
-def test_devices_reach_visits_only_when_a_person_asks_for_it(lake: Lake) -> None:
-    enriched(lake, ["2026-01-05T23"], read=0)
-    assert set(planned({"bronze.devices": {WHOLE_TABLE: ASKED}}, lake)) == {"bronze.devices", "silver.devices"}
-    assert "silver.visits_enriched" in planned({"silver.devices": {WHOLE_TABLE: ASKED}}, lake)
+OF_DEVICES = ["2026-01-03T10", "2026-01-05T23", "2026-01-07T00"]
+
+
+def listed(lake: Lake, day: str, **more: int) -> int:
+    """Publish a delivery of the devices, and the versions that it makes; returns the version of these."""
+    return whole(lake, "silver.devices", inputs={"bronze.devices": devices(lake, day, **more)})
+
+
+def test_hours_since_the_day_of_a_list_of_devices_that_is_newer_than_them_are_stale(lake: Lake) -> None:
+    assert stale(lake, "silver.visits_enriched") == []
+    enriched(lake, OF_DEVICES, read=0)
+    read = listed(lake, "2026-01-05")
+    assert stale(lake, "silver.visits_enriched") == OF_DEVICES, "the first list has always held"
+    enriched(lake, OF_DEVICES, read=read, of="silver.devices")
+    assert stale(lake, "silver.visits_enriched") == []
+    read = listed(lake, "2026-01-06")
+    assert stale(lake, "silver.visits_enriched") == OF_DEVICES[2:]
+    enriched(lake, OF_DEVICES[2:], read=read, of="silver.devices")
+    assert stale(lake, "silver.visits_enriched") == []
+    # The newest list was moved aside: the one before it is the newest again.
+    listed(lake, "2026-01-05")
+    assert stale(lake, "silver.visits_enriched") == OF_DEVICES
+    enriched(lake, OF_DEVICES, read=listed(lake, "2026-01-05"), of="silver.devices")
+    assert stale(lake, "silver.visits_enriched") == []
+
+
+def test_a_list_of_devices_that_nobody_has_accepted_makes_no_hour_stale_before_another_one_is_merged(
+    lake: Lake,
+) -> None:
+    enriched(lake, OF_DEVICES, read=listed(lake, "2026-01-04"), of="silver.devices")
+    devices(lake, "2026-01-05")
+    assert stale(lake, "silver.visits_enriched") == []
+    listed(lake, "2026-01-07")
+    assert stale(lake, "silver.visits_enriched") == OF_DEVICES[1:]
+
+
+def test_a_replay_of_the_devices_reaches_the_hours_since_the_list_that_it_loads(lake: Lake) -> None:
+    listed(lake, "2026-01-04", dead=1)
+    listed(lake, "2026-01-05")
+    enriched(lake, OF_DEVICES, read=listed(lake, "2026-01-06"), of="silver.devices")
+
+    def reached(dataset: str) -> set[str]:
+        return planned({dataset: {WHOLE_TABLE: ASKED}}, lake).get("silver.visits_enriched", set())
+
+    assert reached("bronze.devices") == {OF_DEVICES[2]}
+    assert reached("silver.devices") == set(OF_DEVICES)
+    land(lake, "2026-01-08")
+    assert reached("bronze.devices") == set(), "a newer one has landed"
+    shutil.rmtree(Path(lake.root) / "landing")
+    land(lake, "2026-01-05")
+    assert reached("bronze.devices") == set(OF_DEVICES), "it is the first one again"
+
+
+def land(lake: Lake, day: str) -> None:
+    folder = Path(lake.root) / "landing" / "devices" / f"date={day}"
+    folder.mkdir(parents=True)
+    (folder / "_SUCCESS").touch()
 
 
 def test_days_that_are_final_are_left_alone_unless_a_person_names_them(lake: Lake) -> None:

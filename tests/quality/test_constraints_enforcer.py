@@ -106,6 +106,16 @@ def test_a_dropped_constraint_is_there_again_before_the_next_write(spark: Any, l
     assert table.metadata().configuration["delta.constraints.positive"] == "amount > 0"
 
 
+def test_a_constraint_that_came_later_is_not_made_again_before_each_write(spark: Any, lake: Lake) -> None:
+    enforce(spark, lake, ORDERS)
+    later = Rule(name="some", expression="(amount > 0) = (abs(amount) > 0)", description="Delta keeps it with spaces")
+    contract = replace(ORDERS, rules=(*ORDERS.rules, later))
+    enforce(spark, lake, contract)
+    made = lake.version(ORDERS.dataset)
+    enforce(spark, lake, contract)
+    assert lake.version(ORDERS.dataset) == made
+
+
 def test_all_violations_of_a_batch_are_listed_at_once(spark: Any, lake: Lake) -> None:
     rows = [("2026-01-05", 1, None, -1), ("2026-01-05", 1, None, 5000), ("2026-01-05", None, None, None)]
     run = RunContext(run_id="r", job="j", code_version="c", trigger="t")

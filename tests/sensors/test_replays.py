@@ -9,7 +9,7 @@ import pytest
 
 from orchestration import replays
 from orchestration.replays import TAG
-from published import bronze, publish
+from published import bronze, devices, publish
 from quality.contracts import CONTRACTS
 from resources.lake import LakeResource
 from sensors import replays as sensor
@@ -73,30 +73,31 @@ def test_a_replay_is_one_run_and_then_it_is_done(lake: LakeResource, instance: d
 def test_a_table_that_is_written_whole_is_asked_for_without_partitions(
     lake: LakeResource, instance: dg.DagsterInstance, tick: Any
 ) -> None:
-    publish(lake.lake, "bronze.devices", None, {"": 1})
+    devices(lake.lake, "2026-01-05")
+    devices(lake.lake, "2026-01-06")
     ask(lake, instance, dataset="bronze.devices")
-    assert asked(tick(replay_runs)) == {"bronze.devices": [""], "silver.devices": [""]}
+    assert asked(tick(replay_runs)) == {"bronze.devices": [""], "silver.devices": [""]}, "no visit is that new"
 
 
 def test_what_others_published_before_the_replay_is_not_done(
     lake: LakeResource, instance: dg.DagsterInstance, tick: Any
 ) -> None:
-    def devices() -> int:
+    def names() -> int:
         return publish(lake.lake, "silver.devices", None, {"": 1})
 
     def enriched(read: int) -> None:
         publish(lake.lake, SILVER[2], "event_hour", {HOUR: 1}, inputs={"silver.devices": read})
 
-    before = devices()
+    before = names()
     ask(lake, instance, dataset="silver.devices")
-    # By the hourly path, from the devices as they were: staleness does not look at them.
+    # By the hourly path, from the devices as they were: no list is newer.
     enriched(before)
     assert list(asked(tick(replay_runs)))[:2] == ["silver.devices", SILVER[2]]
-    replayed = devices()
+    replayed = names()
     assert next(iter(asked(tick(replay_runs)))) == SILVER[2]
     enriched(replayed)
     assert SILVER[2] not in asked(tick(replay_runs))
-    devices()
+    names()
     assert SILVER[2] not in asked(tick(replay_runs)), "devices that came after the replay are none of its business"
 
 

@@ -52,7 +52,7 @@ def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool 
     absent = {
         name: expression
         for name, expression in constraints(contract).items()
-        if known.get(f"{_CONSTRAINT}{name}") != expression
+        if _without_spaces(known.get(f"{_CONSTRAINT}{name}")) != _without_spaces(expression)
     }
     if known.get(CONTRACT) == contract.fingerprint and not absent:
         return
@@ -72,6 +72,11 @@ def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool 
 def constraints(contract: Contract) -> dict[str, str]:
     """Give the CHECK constraints of a dataset's table: name to condition."""
     return {rule.name.lower(): rule.expression for rule in contract.rules}
+
+
+def _without_spaces(condition: str | None) -> str | None:
+    """Give what two texts of one condition have in common: Delta puts spaces around the tokens of one that SQL adds."""
+    return None if condition is None else "".join(condition.split())
 
 
 def _properties(contract: Contract) -> dict[str, str]:
