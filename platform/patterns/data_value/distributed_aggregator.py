@@ -37,9 +37,6 @@ class How(str, Enum):
     """How a measure is aggregated."""
 
     COUNT = "count"
-    SUM = "sum"
-    MIN = "min"
-    MAX = "max"
     DISTINCT = "distinct"
     APPROXIMATE = "approximate"
 
@@ -49,7 +46,7 @@ class Measure:
     """One aggregated column.
 
     Args:
-        name: Name of the result. COUNT, DISTINCT and APPROXIMATE give BIGINT, the others what Spark gives.
+        name: Name of the result, a BIGINT.
         how: The aggregate; nulls are left out by all of them.
         column: What is aggregated; None counts rows and goes with COUNT only.
         lg_k: Size of the sketch of APPROXIMATE as a power of two, 4 to 21; see :func:`relative_error`.
@@ -63,7 +60,7 @@ class Measure:
     def __post_init__(self) -> None:
         if self.column is None and self.how is not How.COUNT:
             raise ConfigurationError(
-                what=f"the measure {self.name} says {self.how.value} of nothing",
+                what=f"the measure {self.name} is {self.how.value} of nothing",
                 where="measures",
                 next_step="name the column to aggregate",
             )
@@ -81,40 +78,6 @@ def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) 
         One row per group: the `by` columns and the measures.
     """
     return frame.groupBy(*by).agg(*[_whole(measure).alias(measure.name) for measure in measures])
-
-
-def cube(
-    frame: DataFrame,
-    dimensions: Sequence[str],
-    measures: Sequence[Measure],
-    *,
-    sets: Sequence[Sequence[str]] | None = None,
-    level: str = "grouping_level",
-) -> DataFrame:
-    """Aggregate by several combinations of dimensions at once.
-
-    Args:
-        frame: Any rows.
-        dimensions: All dimensions, in order.
-        measures: What to compute.
-        sets: The combinations; None for all of them, the empty one (everything) included.
-        level: Name of the BIGINT to add that tells a total from a group whose value is null: bit n, from the
-            right, is set when the n-th dimension from the right is summed over.
-
-    Returns:
-        One row per group of every combination: the dimensions (null where summed over), the measures, and
-        `level`.
-    """
-    columns = [F.col(name) for name in dimensions]
-    grouped = (
-        frame.cube(*columns)
-        if sets is None
-        else frame.groupingSets([[F.col(name) for name in chosen] for chosen in sets], *columns)
-    )
-    results = [_whole(measure).alias(measure.name) for measure in measures]
-    return grouped.agg(*results, F.grouping_id().alias(level)).select(
-        *dimensions, *(measure.name for measure in measures), level
-    )
 
 
 def salted(
@@ -173,12 +136,12 @@ def _whole(measure: Measure) -> Column:
         return F.count_distinct(column)
     if measure.how is How.APPROXIMATE:
         return F.coalesce(F.hll_sketch_estimate(F.hll_sketch_agg(column, measure.lg_k)), F.lit(0).cast("bigint"))
-    return _simple(measure, column)
+    return F.count(column)
 
 
 def _partial(measure: Measure) -> Column:
     column = F.lit(1) if measure.column is None else F.col(measure.column)
-    return F.hll_sketch_agg(column, measure.lg_k) if measure.how is How.APPROXIMATE else _simple(measure, column)
+    return F.hll_sketch_agg(column, measure.lg_k) if measure.how is How.APPROXIMATE else F.count(column)
 
 
 def _merged(measure: Measure) -> Column:
@@ -188,8 +151,4 @@ def _merged(measure: Measure) -> Column:
     if measure.how is How.APPROXIMATE:
         return F.coalesce(F.hll_sketch_estimate(F.hll_union_agg(part)), F.lit(0).cast("bigint"))
     # The count of a group is the sum of the counts of its parts.
-    return F.sum(part) if measure.how is How.COUNT else _simple(measure, part)
-
-
-def _simple(measure: Measure, column: Column) -> Column:
-    return {How.COUNT: F.count, How.SUM: F.sum, How.MIN: F.min, How.MAX: F.max}[measure.how](column)
+    return F.sum(part)
