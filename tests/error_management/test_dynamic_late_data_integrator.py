@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patterns.core.commit import Entry
-from patterns.error_management.dynamic_late_data_integrator import behind, rows_by_event_partition, state
+from patterns.error_management.dynamic_late_data_integrator import rows_by_event_partition, state
 
 SOURCE = "bronze.visits"
 H0, H1, H2 = "2026-01-05T00", "2026-01-05T01", "2026-01-05T02"
@@ -40,7 +40,8 @@ def integrated(key: str, rows: int, read: int) -> Entry:
 
 
 def found(arrivals: Mapping[str, Entry], done: Mapping[str, Entry]) -> list[str]:
-    return behind(arrivals, done, source=SOURCE, breakdown="event_hours")
+    lines = state(arrivals, done, source=SOURCE, breakdown="event_hours")
+    return [key for key, line in lines.items() if line.behind]
 
 
 def test_table_3_4_the_state_table_tells_what_was_processed_and_what_was_updated_after_it() -> None:

@@ -104,9 +104,3 @@ def state(
         )
         for key in sorted({*updated, *integrated})
     }
-
-
-def behind(arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str) -> list[str]:
-    """Give the event partitions that have, or had, rows which the integrating dataset has not seen, in order."""
-    lines = state(arrivals, integrated, source=source, breakdown=breakdown)
-    return [key for key, line in lines.items() if line.behind]
