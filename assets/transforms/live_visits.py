@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from itertools import islice
 
 import pyarrow as pa
@@ -30,11 +30,11 @@ from patterns.ingestion.streamed_files import SCHEMA, StreamedFiles, by_hour, le
 from patterns.quality.changes import Append
 from quality.contracts import STREAMED
 from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
+from quality.contracts.silver import WATERMARK
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies beside what came hours before it, and has not come before that.
 ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
-ALLOWED_LATENESS = timedelta(minutes=15)
 STRATEGY = Strategy.MAX
 DEAD_LETTERS = "dead_letters"
 """Name of the guard against too many dead letters."""
@@ -162,7 +162,7 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
             inputs=inputs,
         )
         readings = late_data_detector.readings_of(told, source=F.lit(_SOURCE), taken_in=_taken_in(landed))
-        after = progress.advance(readings, ALLOWED_LATENESS, STRATEGY)
+        after = progress.advance(readings, WATERMARK.allowed, STRATEGY)
         batch.append(
             told.where(first),
             VISITS,
@@ -280,7 +280,7 @@ STREAM = Stream(
     source=StreamedFiles(table="visits", suffixes=(".json", ".json.gz")),
     schema=SCHEMA,
     key=IDENTITY,
-    watermark=f"{STRATEGY.value} of sources less {ALLOWED_LATENESS}",
+    watermark=f"{STRATEGY.value} of sources less {WATERMARK.allowed}",
     datasets=tuple(STREAMED),
     without_late=(VISITS.dataset,),
     process=take_in,

@@ -7,14 +7,16 @@ far more lenient: it takes a date alone, an epoch, a region name, and text witho
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from patterns.error_management.late_data_detector import CLOCK_TOLERANCE
+
 EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
-CLOCK_TOLERANCE_SECONDS = 300
-_HOUR_SECONDS = 3600
+_LATEST = timedelta(hours=1) + CLOCK_TOLERANCE
+"""After the beginning of an hour of arrival: as late as an event time may be believed to be."""
 
 _USUAL = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)\z"
 _UNUSUAL = r"^(\d{4}-\d\d-\d\dT\d\d:\d\d)(?:()|(:\d\d),(\d+))(Z|[+-]\d\d(?::?\d\d)?)\z"
@@ -33,14 +35,14 @@ def iso_time(text: Column) -> Column:
 
 
 def impossible(time: Column, arrival_hour: Column) -> Column:
-    """Tell whether a time is before the year 2000, or later than its arrival hour's end and 5 minutes.
+    """Tell whether a time is before the year 2000, or later than its arrival hour's end and the clocks' tolerance.
 
     Args:
         time: TIMESTAMP.
         arrival_hour: STRING `2026-01-31T05`.
     """
     arrival = F.unix_seconds(F.concat(arrival_hour, F.lit(":00:00Z")).cast("timestamp"))
-    latest = (arrival + F.lit(_HOUR_SECONDS + CLOCK_TOLERANCE_SECONDS)) * F.lit(1_000_000)
+    latest = (arrival + F.lit(int(_LATEST.total_seconds()))) * F.lit(1_000_000)
     return (time < F.lit(EARLIEST)) | (F.unix_micros(time) > latest)
 
 

@@ -53,8 +53,8 @@ PATTERNS = (
     in_error_management(
         "a partition that is ahead of its time is believed",
         "late_data_detector",
-        "latest = F.least(start + F.lit(_micros(grain.length)), F.unix_micros(F.lit(taken_in)))",
-        "latest = start + F.lit(_micros(grain.length))",
+        "latest = F.least(start + F.lit(_micros(Grain.HOUR.length)), F.unix_micros(F.lit(taken_in)))",
+        "latest = start + F.lit(_micros(Grain.HOUR.length))",
     ),
     in_error_management(
         "a batch has the files of the one before it",

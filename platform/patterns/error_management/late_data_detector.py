@@ -32,6 +32,8 @@ from patterns.core.partitions import Grain, start_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+CLOCK_TOLERANCE = timedelta(minutes=5)
+"""How far after the end of its partition an event time may lie: clocks of others are not exact."""
 MOST = 0.5
 JUDGED_ROWS = 1000
 """Over how many of a stream's newest rows the share of late ones is taken; fewer say nothing."""
@@ -65,7 +67,7 @@ class Progress:
 
     Args:
         watermarks: By partition key; None where nothing was seen before, so that nothing is late.
-        ignored: Readings later than the end of their partition and the tolerance.
+        ignored: Readings later than the end of their partition and :data:`CLOCK_TOLERANCE`.
     """
 
     watermarks: Mapping[str, datetime | None]
@@ -163,33 +165,30 @@ def progress(
     allowed: timedelta,
     *,
     strategy: Strategy = Strategy.MAX,
-    grain: Grain = Grain.HOUR,
-    tolerance: timedelta = timedelta(minutes=5),
     keys: Sequence[str] = (),
 ) -> Progress:
-    """Compute the watermark that holds for each partition, from the partitions before it.
+    """Compute the watermark that holds for each partition (an hour), from the partitions before it.
 
     Args:
-        readings: One per source and partition, any order; several for one of them count together.
+        readings: One per source and partition, any order; several for one of them count together. One that lies more
+            than :data:`CLOCK_TOLERANCE` after the end of its partition is not believed.
         allowed: Allowed lateness, not negative.
         strategy: How sources are combined. Under MIN nothing is late until every source has been seen.
-        grain: Length of a partition, which gives its end.
-        tolerance: How far after its partition's end an event time may lie to be believed.
         keys: Further partitions to compute the watermark for, such as the next one.
 
     Returns:
         A watermark for every key of the readings and of `keys`, never going back from one key to the next.
 
     Raises:
-        ConfigurationError: The allowed lateness or the tolerance is negative, or a key is not of the grain.
+        ConfigurationError: The allowed lateness is negative, or a key is not an hour.
     """
-    if min(allowed, tolerance) < timedelta(0):
+    if allowed < timedelta(0):
         raise ConfigurationError(
-            what=f"allowed lateness {allowed} and tolerance {tolerance} may not be negative",
+            what=f"an allowed lateness of {allowed} is negative",
             where="late data detection",
-            next_step="pass durations of zero or more",
+            next_step="pass a duration of zero or more",
         )
-    ignored = tuple(one for one in readings if _implausible(one, grain, tolerance))
+    ignored = tuple(one for one in readings if _implausible(one))
     by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
     for one in readings:
         by_key.setdefault(one.key, []).append(one)
@@ -243,28 +242,22 @@ def late(
     return joined.withColumn("lateness_seconds", lateness)
 
 
-def believable(
-    time: Column,
-    partition: Column,
-    *,
-    taken_in: datetime,
-    grain: Grain = Grain.HOUR,
-    tolerance: timedelta = timedelta(minutes=5),
-) -> Column:
-    """Tell whether a row's event time may move the watermark: not when it is later than it can be, and more.
+def believable(time: Column, partition: Column, *, taken_in: datetime) -> Column:
+    """Tell whether a row's event time may move the watermark.
+
+    It may not when it lies more than :data:`CLOCK_TOLERANCE` after the end of its hour of arrival, or after the moment
+    at which the row was taken in.
 
     Args:
         time: TIMESTAMP.
-        partition: Key of the partition the row arrived in, STRING.
+        partition: Hour the row arrived in, STRING.
         taken_in: Moment at which the row was taken in.
-        grain: Length of a partition.
-        tolerance: How far after the partition's end, and after that moment, a time is still believed.
     """
     from pyspark.sql import functions as F
 
-    start = F.unix_micros(F.concat(partition, F.lit(_START[grain])).cast("timestamp"))
-    latest = F.least(start + F.lit(_micros(grain.length)), F.unix_micros(F.lit(taken_in)))
-    return F.unix_micros(time) <= latest + F.lit(_micros(tolerance))
+    start = F.unix_micros(F.concat(partition, F.lit(":00:00Z")).cast("timestamp"))
+    latest = F.least(start + F.lit(_micros(Grain.HOUR.length)), F.unix_micros(F.lit(taken_in)))
+    return F.unix_micros(time) <= latest + F.lit(_micros(CLOCK_TOLERANCE))
 
 
 def readings_of(
@@ -302,27 +295,9 @@ def is_late(time: Column, watermark: datetime | None) -> Column:
     return F.lit(False) if watermark is None else F.coalesce(time < F.lit(watermark), F.lit(False))
 
 
-def counts(late_rows: DataFrame, partition: str, keys: Sequence[str]) -> dict[str, int]:
-    """Count the late rows of each partition (an action).
-
-    Args:
-        late_rows: From :func:`late`.
-        partition: Name of the key column.
-        keys: The partitions asked about.
-
-    Returns:
-        A count for every key, 0 where nothing was late.
-    """
-    found = {row[0]: int(row[1]) for row in late_rows.groupBy(partition).count().collect()}
-    return {key: found.get(key, 0) for key in keys}
-
-
-def _implausible(one: PartitionReading, grain: Grain, tolerance: timedelta) -> bool:
-    end = start_of(one.key, grain) + grain.length
-    return one.max_event_time is not None and one.max_event_time > end + tolerance
-
-
-_START = {Grain.HOUR: ":00:00Z", Grain.DAY: "T00:00:00Z", Grain.WEEK: "T00:00:00Z"}
+def _implausible(one: PartitionReading) -> bool:
+    end = start_of(one.key, Grain.HOUR) + Grain.HOUR.length
+    return one.max_event_time is not None and one.max_event_time > end + CLOCK_TOLERANCE
 
 
 def _micros(length: timedelta) -> int:
