@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 
+from patterns.core.commit import WHOLE_TABLE, Account
+from patterns.core.contract import Column, Contract
+from patterns.core.lake import Lake
+from patterns.core.run import RunContext
 from patterns.data_value import static_joiner
-from patterns.data_value.static_joiner import ColumnClash, OverlappingVersions
+from patterns.data_value.static_joiner import ColumnClash
+from patterns.idempotency.data_overwrite import overwrite_table
+from patterns.quality.audit_write_audit_publish import Provenance, Target
+from patterns.quality.write_faults import AuditFailed
 
 FACTS = "fact INT, user_id STRING, at TIMESTAMP"
 VERSIONS = "user_id STRING, login STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"
@@ -29,8 +37,8 @@ def versions(spark: Any, *ranges: tuple[str, int | None, int | None]) -> Any:
     return spark.createDataFrame(rows, VERSIONS)
 
 
-def joined(facts_: Any, versions_: Any, **more: Any) -> list[Any]:
-    found = static_joiner.join_as_of(
+def joined_frame(facts_: Any, versions_: Any, **more: Any) -> Any:
+    return static_joiner.join_as_of(
         facts_,
         versions_,
         ("user_id",),
@@ -40,7 +48,10 @@ def joined(facts_: Any, versions_: Any, **more: Any) -> list[Any]:
         known="known",
         **more,
     )
-    return found.orderBy("fact").collect()
+
+
+def joined(facts_: Any, versions_: Any, **more: Any) -> list[Any]:
+    return joined_frame(facts_, versions_, **more).orderBy("fact").collect()  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("disjoint", [False, True])
@@ -100,22 +111,23 @@ def test_overlapping_versions_never_double_a_fact(spark: Any, ranges: Any, expec
         assert [row.login for row in rows] == expected
 
 
-def test_a_fact_for_which_two_versions_held_is_marked(spark: Any) -> None:
-    rows = joined(facts(spark, 2, 6, 9), versions(spark, ("old", 1, 7), ("new", 5, 20)), ambiguous="ambiguous")
-    assert [row.ambiguous for row in rows] == [False, True, False]
-
-
-def test_overlapping_versions_are_listed_and_refused(spark: Any) -> None:
-    history = versions(spark, ("old", 1, 7), ("new", 5, 20), ("last", 20, None))
-    ends = {"valid_from": "valid_from", "valid_to": "valid_to"}
-    assert [row.login for row in static_joiner.overlapping(history, ("user_id",), **ends).collect()] == ["new"]
-    with pytest.raises(OverlappingVersions, match="for u"):
-        static_joiner.check(history, ("user_id",), **ends, where="silver.users")
-
-
-def test_versions_that_touch_are_accepted(spark: Any) -> None:
-    history = versions(spark, ("old", 1, 5), ("new", 5, None))
-    static_joiner.check(history, ("user_id",), valid_from="valid_from", valid_to="valid_to", where="silver.users")
+def test_a_fact_that_comes_out_twice_is_refused_by_the_account_of_its_dataset(spark: Any, tmp_path: Path) -> None:
+    """As in silver.visits_enriched, which is told that its users are disjoint."""
+    history = versions(spark, ("old", 1, 7), ("new", 5, 20))
+    contract = Contract(
+        dataset="silver.joined",
+        description="Facts with their versions",
+        owner="team:tests",
+        columns=tuple(
+            Column(name=name, type=type_, description=name)
+            for name, type_ in (("fact", "INT"), ("login", "STRING"), ("known", "BOOLEAN"))
+        ),
+    )
+    run = RunContext(run_id="r1", job="join", code_version="c1")
+    target = Target(lake=Lake(root=str(tmp_path)), contract=contract, run=run)
+    found = joined_frame(facts(spark, 2, 6), history, disjoint=True).select("fact", "login", "known")
+    with pytest.raises(AuditFailed, match=r"account\.accounted.*found 3.*expected 2"):
+        overwrite_table(found, target, Provenance(accounts={WHOLE_TABLE: Account(rows_in=2)}))
 
 
 def test_facts_keep_their_columns_and_order(spark: Any) -> None:
