@@ -15,7 +15,7 @@ from patterns.core.contract import Column, Contract
 from patterns.core.lake import Lake
 from patterns.core.run import RunContext
 from patterns.idempotency.data_overwrite import overwrite_table
-from patterns.ingestion.full_loader import FullLoadRefused, Limits, guard, load
+from patterns.ingestion.full_loader import MAX_MULTIPLE, MIN_SHARE, FullLoadRefused, guard
 from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.quality.write_faults import AuditFailed
 
@@ -60,86 +60,46 @@ def there(spark: Any, lake: Lake, version: int | None = None) -> tuple[int, set[
     ],
 )
 def test_a_load_that_is_not_believable_is_refused_with_both_counts(last: int | None, now: int, said: str) -> None:
-    with pytest.raises(FullLoadRefused, match=said):
-        guard(last, now)
+    with pytest.raises(FullLoadRefused, match=said) as refused:
+        guard(last, now, where="bronze.things")
+    assert refused.value.where == "bronze.things"
+    assert "--accept size" in refused.value.next_step
 
 
 @pytest.mark.parametrize(("last", "now"), [(None, 1), (0, 10**6), (100, 50), (100, 300), (100, 100)])
 def test_a_load_within_the_limits_passes(last: int | None, now: int) -> None:
-    guard(last, now)
+    guard(last, now, where="bronze.things")
 
 
-@given(st.integers(1, 10**6), st.integers(0, 10**7), st.floats(0.01, 1), st.floats(1, 100))
-def test_exactly_the_loads_outside_the_limits_are_refused(last: int, now: int, share: float, multiple: float) -> None:
-    believable = now > 0 and last * share <= now <= last * multiple
-    if believable:
-        guard(last, now, share, multiple)
+@given(st.integers(1, 10**6), st.integers(0, 10**7))
+def test_exactly_the_loads_outside_the_limits_are_refused(last: int, now: int) -> None:
+    if now > 0 and last * MIN_SHARE <= now <= last * MAX_MULTIPLE:
+        guard(last, now, where="bronze.things")
     else:
         with pytest.raises(FullLoadRefused):
-            guard(last, now, share, multiple)
+            guard(last, now, where="bronze.things")
 
 
 def test_the_new_load_replaces_the_old_one_and_time_travel_gives_yesterdays(spark: Any, lake: Lake) -> None:
-    first = load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
-    second = load(rows(spark, 120, "tuesday"), target(lake, "r2"), Provenance())
+    first = overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
+    second = overwrite_table(rows(spark, 120, "tuesday"), target(lake, "r2"), Provenance())
     assert there(spark, lake) == (120, {"tuesday"})
     assert there(spark, lake, first.version) == (100, {"monday"})
     assert second.version > first.version
 
 
-@pytest.mark.parametrize("count", [0, 10, 1000])
-def test_a_refused_load_leaves_the_table_as_it_was(spark: Any, lake: Lake, count: int) -> None:
-    first = load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
-    with pytest.raises(FullLoadRefused, match=r"100") as refused:
-        load(rows(spark, count, "tuesday"), target(lake, "r2"), Provenance())
-    assert str(count) in refused.value.what
-    assert refused.value.where == "bronze.things"
-    assert lake.version(DEVICES.dataset) == first.version
-    assert there(spark, lake) == (100, {"monday"})
-
-
-def test_a_plain_overwrite_takes_the_empty_source_without_a_word(spark: Any, lake: Lake) -> None:
+def test_what_the_guard_does_not_see_empties_the_table_without_a_word(spark: Any, lake: Lake) -> None:
     overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
     overwrite_table(rows(spark, 0, "tuesday"), target(lake, "r2"), Provenance())
     assert there(spark, lake) == (0, set())
 
 
-def test_a_person_can_let_an_unusual_load_through(spark: Any, lake: Lake) -> None:
-    load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
-    load(rows(spark, 10, "tuesday"), target(lake, "r2"), Provenance(), limits=Limits(min_share=0.05))
-    assert there(spark, lake) == (10, {"tuesday"})
-
-
-def test_running_the_same_load_again_publishes_it_once(spark: Any, lake: Lake) -> None:
-    first = load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
-    again = load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
-    assert again.repeated
-    assert again.version == first.version
-
-
 def test_the_account_of_the_source_is_believed_and_held_against_the_rows(spark: Any, lake: Lake) -> None:
     whole = Provenance(accounts={WHOLE_TABLE: Account(rows_in=100)})
-    load(rows(spark, 100, "monday"), target(lake, "r1"), whole)
+    overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), whole)
     with pytest.raises(AuditFailed, match=r"account\.accounted"):
-        load(rows(spark, 99, "tuesday"), target(lake, "r2"), whole)
+        overwrite_table(rows(spark, 99, "tuesday"), target(lake, "r2"), whole)
     assert there(spark, lake) == (100, {"monday"})
-
-
-def test_a_source_that_changes_between_the_count_and_the_load_is_refused(spark: Any, lake: Lake) -> None:
-    class Growing:
-        """A frame whose source gets rows after it was counted."""
-
-        def __init__(self) -> None:
-            self.after = rows(spark, 120, "monday")
-
-        def count(self) -> int:
-            return 100
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.after, name)
-
-    with pytest.raises(AuditFailed, match=r"account\.rows.*found 120.*expected 100"):
-        load(Growing(), target(lake, "r1"), Provenance())  # type: ignore[arg-type]
 
 
 def wait_for(file: Path, alive: Callable[[], bool]) -> None:
@@ -150,12 +110,14 @@ def wait_for(file: Path, alive: Callable[[], bool]) -> None:
 def test_a_reader_sees_the_old_rows_until_the_commit_and_then_the_new_ones(
     spark: Any, lake: Lake, tmp_path: Path
 ) -> None:
-    load(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
+    overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
     probe = tmp_path / "probe"
     probe.mkdir()
     (probe / "written.hold").touch()
     (probe / "audited.hold").touch()
-    writing = threading.Thread(target=load, args=(rows(spark, 120, "tuesday"), target(lake, "r2", probe), Provenance()))
+    writing = threading.Thread(
+        target=overwrite_table, args=(rows(spark, 120, "tuesday"), target(lake, "r2", probe), Provenance())
+    )
     writing.start()
     for phase in ("written", "audited"):
         wait_for(probe / f"{phase}.reached", writing.is_alive)
@@ -166,14 +128,14 @@ def test_a_reader_sees_the_old_rows_until_the_commit_and_then_the_new_ones(
 
 
 def test_a_reader_in_a_loop_never_sees_an_empty_or_mixed_table(spark: Any, lake: Lake) -> None:
-    load(rows(spark, 100, "day 0"), target(lake, "r0"), Provenance())
+    overwrite_table(rows(spark, 100, "day 0"), target(lake, "r0"), Provenance())
     done = threading.Event()
 
     def loads() -> None:
         try:
             for day in range(1, 5):
                 context = target(lake, f"r{day}")
-                load(rows(spark, 100 + day, f"day {day}"), replace(context), Provenance())
+                overwrite_table(rows(spark, 100 + day, f"day {day}"), replace(context), Provenance())
         finally:
             done.set()
 
