@@ -17,7 +17,6 @@ import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,14 +59,6 @@ class ExpectationBroken(PlatformError):
     """Great Expectations could not evaluate a suite at all."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowCount:
-    """How many rows a dataset is expected to have, both ends included."""
-
-    least: int
-    most: int | None = None
-
-
 class Project:
     """A Great Expectations project in memory: only rendered pages are kept, nothing is sent anywhere."""
 
@@ -78,13 +69,12 @@ class Project:
         self._context.variables.progress_bars = {"globally": False}
         self._validations: list[Validation] = []
 
-    def validate(self, frame: DataFrame, contract: Contract, rows: RowCount | None = None) -> Validation:
+    def validate(self, frame: DataFrame, contract: Contract) -> Validation:
         """Hold the rows of a dataset against the suite of its contract.
 
         Args:
             frame: Published rows; whole partitions, because keys and audits are promised per partition.
             contract: What is promised.
-            rows: How many rows there should be; None when nothing is promised.
 
         Returns:
             One result per promise, in the order of the suite.
@@ -94,7 +84,7 @@ class Project:
             ExpectationBroken: The suite could not be evaluated at all.
         """
         gx = _library()
-        wanted = suite(contract, rows)
+        wanted = suite(contract)
         names = [str(expectation.meta["rule"]) for expectation in wanted.expectations]
         with _quiet(), _in_session_of(frame):
             # A source of its own, because a source keeps the session it began with. Not persisted: what is cached on a
@@ -164,24 +154,11 @@ class Project:
         return folder / "index.html"
 
 
-def validate(frame: DataFrame, contract: Contract, folder: Path, rows: RowCount | None = None) -> Validation:
-    """Validate one dataset and render its pages; several datasets share pages through one :class:`Project`.
-
-    Raises:
-        PlatformError: As :meth:`Project.validate`.
-    """
-    project = Project()
-    validation = project.validate(frame, contract, rows)
-    project.render(folder)
-    return validation
-
-
-def suite(contract: Contract, rows: RowCount | None = None) -> Any:
+def suite(contract: Contract) -> Any:
     """Derive the expectation suite of a dataset from its contract, and from nothing else.
 
     Args:
         contract: What is promised.
-        rows: How many rows there should be; None when nothing is promised.
 
     Returns:
         A `great_expectations.ExpectationSuite` named after the dataset; `rule` in an expectation's meta is
@@ -202,16 +179,6 @@ def suite(contract: Contract, rows: RowCount | None = None) -> Any:
             exact_match=True,
         ),
     ]
-    if rows is not None:
-        expectations.append(
-            _expect(
-                "ExpectTableRowCountToBeBetween",
-                "row_count",
-                "The number of rows is as expected",
-                min_value=rows.least,
-                max_value=rows.most,
-            )
-        )
     for column in contract.columns:
         expectations.append(
             _expect(
