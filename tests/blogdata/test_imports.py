@@ -82,7 +82,7 @@ def test_a_query_of_an_empty_home_is_refused_before_spark_is_started(tmp_path: P
 def test_the_ledger_of_published_tables_is_light(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path / "lake"))
     published.bronze(lake, {"2026-01-05T10": {"2026-01-05T10": 3}})
-    EventLog(lake).reconcile(["bronze.visits"])
+    EventLog(lake).publications("bronze.visits")
     said, found = imported(RUN, tmp_path, "ledger", "--json")
     (line,) = json.loads(said)
     assert (line["dataset"], line["rows_out"]) == ("bronze.visits", 3)

@@ -82,7 +82,7 @@ def publish(lake: Lake, *weeks: str) -> None:
     seen = members.seen(lake, DATASET)
     new = [replace(member(lake, week), since_version=seen.version + 1) for week in weeks]
     assert members.commit(lake, DATASET, seen, [*seen.all, *new], said(*weeks)) == seen.version + 1
-    EventLog(lake).reconcile([DATASET])
+    EventLog(lake).publications(DATASET)
 
 
 def inspected(lake: Lake, contract: Contract = WEEKS) -> list[Damage]:
@@ -237,7 +237,7 @@ def executed(lake: Lake, *marks: tuple[str, int | None]) -> Path:
             mode="append",
             commit_properties=CommitProperties(custom_metadata={"userMetadata": json.dumps(info)}),
         )
-    EventLog(lake).reconcile([PLAIN.dataset])
+    EventLog(lake).publications(PLAIN.dataset)
     return log_of(lake, PLAIN.dataset)
 
 

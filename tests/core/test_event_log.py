@@ -32,7 +32,7 @@ def lake(lake_root: Path) -> Lake:
 def one_more(lake: Lake, rows: int) -> None:
     """Publish an hour with so many rows, and record it."""
     published.silver(lake, {HOUR: rows}, read=0)
-    EventLog(lake).reconcile(["silver.visits"])
+    EventLog(lake).publications("silver.visits")
 
 
 def opened(lake: Lake) -> DeltaTable:
@@ -91,7 +91,7 @@ def test_two_who_begin_it_at_once_begin_one_log(lake_root: Path, monkeypatch: py
 
     def begin(number: int) -> None:
         if what == "a publication":
-            EventLog(lake).reconcile(["silver.visits"])
+            EventLog(lake).publications("silver.visits")
         else:
             EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=str(number))])
 

@@ -146,7 +146,7 @@ def whole(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str
             world = World(spark, made[form], FORMS[form])
             for number, keys in enumerate(((OLD, LAST), (NEW,)) if world.contract.partitioning else (DAYS,)):
                 world.compute(f"run-{number}", *keys)
-            world.events.reconcile([world.contract.dataset])
+            world.events.publications(world.contract.dataset)
             if form == FROZEN:
                 freeze(spark, target(world.root, "freeze", contract=WEEKS), final_before=NEW)
         return made[form]

@@ -154,10 +154,6 @@ class EventLog:
         """Record a publication, and any earlier one of the dataset whose process died before it could."""
         self._complete(commit.dataset)
 
-    def reconcile(self, datasets: Iterable[str]) -> int:
-        """Add the events of commits that have none; returns how many publications were added."""
-        return sum(self._complete(dataset)[1] for dataset in datasets)
-
     def publications(
         self,
         dataset: str,
@@ -177,7 +173,7 @@ class EventLog:
         Returns:
             Partition key to its line.
         """
-        log, _ = self._complete(dataset)
+        log = self._complete(dataset)
         keys = None if partitions is None else sorted(set(partitions))
         if log is None or (keys is not None and not keys):
             return {}
@@ -231,7 +227,7 @@ class EventLog:
         return self._versions(dataset, PUBLICATION, RESTORATION)
 
     def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
-        log, _ = self._complete(dataset)
+        log = self._complete(dataset)
         if log is None:
             return []
         rows = _rows(log, dataset, (LOST, *kinds))
@@ -277,20 +273,20 @@ class EventLog:
                 oldest[dataset] = min(key, oldest.get(dataset, key))
         return list(oldest.values())
 
-    def _complete(self, dataset: str) -> tuple[DeltaTable | None, int]:
-        """Give the log with an event for every commit of a dataset, and how many publications that took."""
+    def _complete(self, dataset: str) -> DeltaTable | None:
+        """Give the log with an event for every commit of a dataset."""
         for _ in range(_TRIES):
             table, log = self._lake.table(dataset), self._lake.table(EVENTS)
             recorded = _recorded_version(log, dataset)
             if table is None or recorded >= table.version():
-                return log, 0
+                return log
             try:
                 added = self._project(dataset, table, recorded, log)
             except DeltaError as error:
                 # Somebody else has recorded it meanwhile, or has begun the log.
                 _require_overtaken(error)
                 continue
-            return (self._lake.table(EVENTS) if added else log), added
+            return self._lake.table(EVENTS) if added else log
         raise _contended("recorded publications", f"{EVENTS}, {dataset}")
 
     def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
