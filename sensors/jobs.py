@@ -8,8 +8,8 @@ import dagster as dg
 
 from assets.bronze.access_logs import split_access_logs
 from assets.code import code
-from orchestration import concurrent_runner
 from orchestration.names import key_of
+from orchestration.pools import ARRIVING
 from orchestration.refresh import JOB, refresh_job
 from orchestration.sinks import Sink
 from quality.contracts import STREAMED
@@ -28,7 +28,7 @@ live = dg.define_asset_job(
     "live",
     selection=dg.AssetSelection.assets(*[key_of(dataset) for dataset in STREAMED]),
     description="A tick of the stream of visits: what has landed since the last one",
-    tags=concurrent_runner.ARRIVING,
+    tags=ARRIVING,
 )
 freeze = dg.define_asset_job(
     "freeze",

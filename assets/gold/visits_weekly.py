@@ -8,8 +8,8 @@ import dagster as dg
 from assets.gold.fan_in import HOURLY, gather
 from assets.transforms import weekly_visits
 from orchestration.computation import computes, failure, run_context
-from orchestration.concurrent_runner import pool_of
 from orchestration.names import key_of
+from orchestration.pools import pool_of
 from orchestration.step import LakeAccess, Source, Step
 from patterns.core.commit import Commit
 from patterns.core.errors import PlatformError

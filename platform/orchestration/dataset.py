@@ -22,10 +22,10 @@ from orchestration.computation import (
     refused_checks,
     report,
 )
-from orchestration.concurrent_runner import pool_of
 from orchestration.freshness import freshness_of
 from orchestration.lineage import column_schema
 from orchestration.names import key_of, slug
+from orchestration.pools import pool_of
 from orchestration.waiting import note_faults, waiting_result, waiting_spec
 from patterns.core.contract import Contract
 from patterns.core.errors import PlatformError

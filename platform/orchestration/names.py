@@ -1,4 +1,4 @@
-"""The names by which datasets, pools and tags are known to Dagster."""
+"""The names by which datasets, steps and tags are known to Dagster."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field, PrivateAttr
 
-from orchestration import concurrent_runner, dead_runs, owners
+from orchestration import dead_runs, owners
 from orchestration.checks import LEDGER
 from orchestration.computation import (
     MAX_RETRIES,
@@ -30,6 +30,7 @@ from orchestration.computation import (
     report,
 )
 from orchestration.names import op_of
+from orchestration.pools import ARRIVING
 from orchestration.waiting import judged, note_faults
 from patterns.core.claims import Claims
 from patterns.core.commit import WHOLE_TABLE
@@ -116,7 +117,7 @@ def refresh_job(
         name=JOB,
         description="Compute whatever is stale, from the landing zone to what is served: every dataset, any partitions",
         executor_def=dead_runs.past_faults,
-        tags=concurrent_runner.ARRIVING,
+        tags=ARRIVING,
     )
 
 

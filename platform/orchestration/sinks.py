@@ -12,9 +12,9 @@ from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
 from orchestration.completeness import complete_results, complete_specs
 from orchestration.computation import Context, access_of, evaluation, failed, failure, report
-from orchestration.concurrent_runner import pool_of
 from orchestration.dataset import deps, described
 from orchestration.names import key_of, op_of
+from orchestration.pools import pool_of
 from orchestration.refresh import Request, handing_on
 from orchestration.step import InputChanged, LakeAccess
 from patterns.core.contract import Contract

@@ -10,10 +10,10 @@ import dagster as dg
 from orchestration import stream as streams
 from orchestration.checks import LEDGER, check_specs, failed_checks, ledger_result, passed_checks
 from orchestration.computation import RESOURCES, accepted, failure, run_context
-from orchestration.concurrent_runner import pool_of
 from orchestration.dataset import deps, described
 from orchestration.late_share import late_share_result, late_share_spec
 from orchestration.names import key_of
+from orchestration.pools import pool_of
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
 from patterns.core import ledger

@@ -98,7 +98,6 @@ VISITS = observed(
             "Audit-Write-Audit-Publish",
             "Constraints Enforcer",
             "Online Observer",
-            "Concurrent Runner",
             "Horizontal Partitioner",
             "Metadata Enhancer",
         ),
@@ -348,6 +347,6 @@ VISITS_ENRICHED = Contract(
     rules=(IN_ITS_HOUR, NOT_EMPTY),
     measures={"unknown_users": "count_if(not user_known)", "unknown_devices": "count_if(not device_known)"},
     statistics=("event_time", "user_id", "page"),
-    patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish", "Concurrent Runner"),
+    patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=2,
 )

@@ -38,7 +38,6 @@ WORKING = (
     "Static Joiner",
     "Wrapper",
     "Aligned Fan-In",
-    "Concurrent Runner",
     "Horizontal Partitioner",
     "Metadata Enhancer",
     "Audit-Write-Audit-Publish",
