@@ -13,7 +13,7 @@ from patterns.core.errors import PlatformError
 from patterns.core.retired import Removed
 from patterns.data_value import lake_views
 from patterns.observability import dataset_tracker
-from quality.contracts import CONTRACTS, EVERY
+from quality.contracts import CONTRACTS, DECLARED, EVERY
 
 LINEAGE = dg.AssetKey(["ops", "lineage"])
 FOLDER = "openlineage"
@@ -31,8 +31,8 @@ class LineageConfig(dg.Config):
 
 @dg.asset(
     key=LINEAGE,
-    description="Which publication read which versions of what, as OpenLineage events for a company's catalog; it "
-    "looks at every dataset that is computed by partitions, from bronze to gold",
+    description="Which publication read which versions of what, as OpenLineage events for a company's catalog: of "
+    "every dataset, those of streams and what databases are served among them",
     group_name="ops",
     owners=["team:platform"],
     kinds={"openlineage"},
@@ -45,8 +45,10 @@ def lineage(context: dg.AssetExecutionContext, config: LineageConfig) -> dg.Mate
     landing = access.landing_path
     folder = Path(config.folder) if config.folder else landing.parent / FOLDER
     try:
-        written = dataset_tracker.export_openlineage(access.lake, CONTRACTS, landing=str(landing), folder=folder)
-        graph = dataset_tracker.track(access.lake, access.events, CONTRACTS, landing=str(landing))
+        written = dataset_tracker.export_openlineage(
+            access.lake, access.events, DECLARED, landing=str(landing), folder=folder
+        )
+        graph = dataset_tracker.track(access.lake, access.events, DECLARED, landing=str(landing))
     except PlatformError as error:
         raise failure(context, error) from error
     return dg.MaterializeResult(

@@ -14,7 +14,7 @@ from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.observability import dataset_tracker
 from patterns.observability.dataset_tracker import Lineage
-from quality.contracts import CONTRACTS
+from quality.contracts import DECLARED
 from services.config import load
 
 
@@ -32,10 +32,11 @@ def lineage(
     """Show which datasets the newest publications really read, and who owns them."""
     settings = load()
     lake, landing = Lake(root=str(settings.lake)), str(settings.landing)
-    graph = dataset_tracker.track(lake, EventLog(lake), CONTRACTS, landing=landing)
+    events = EventLog(lake)
+    graph = dataset_tracker.track(lake, events, DECLARED, landing=landing)
     names.known([dataset] if dataset else [], graph.nodes, where="lineage")
     if openlineage is not None:
-        written = dataset_tracker.export_openlineage(lake, CONTRACTS, landing=landing, folder=openlineage)
+        written = dataset_tracker.export_openlineage(lake, events, DECLARED, landing=landing, folder=openlineage)
         if not as_json:
             console.print(f"{written} publications written to {openlineage}")
     shown = [dataset] if dataset else list(graph.nodes)

@@ -27,7 +27,7 @@ from patterns.error_management.late_data_detector import Strategy, StreamProgres
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import is_replay
 from patterns.ingestion.streamed_files import SCHEMA, StreamedFiles, by_hour, left_out_notes, without
-from patterns.quality.changes import Append
+from patterns.quality.changes import READ, Append
 from quality.contracts import STREAMED
 from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
 from quality.contracts.silver import WATERMARK
@@ -118,6 +118,7 @@ def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
         expected[key] = {"bytes": size.bytes - (old[key].bytes if key in old else 0)}
     corrections = sum(file.is_replay for file in batch.files)
     notes = {
+        READ: f"landing.{batch.source.table}",
         "renewed": renewed,
         "files": len(batch.files),
         CORRECTIONS: corrections,
@@ -168,7 +169,7 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
             VISITS,
             this.once(progress=after.as_json(), state_rows=held_rows),
             accounts={hour: Account(rows_in=rows, reasons=_reasons(apart, hour)) for hour, rows in arrived.items()},
-            inputs=inputs,
+            inputs={**inputs, ASIDE.dataset: apart.version},
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
+import psycopg
 from dagster_shared.utils.warnings import BetaWarning
 
 from orchestration.calendar import Calendar
@@ -21,6 +22,7 @@ from patterns.core.contract import Contract
 from patterns.core.errors import ConfigurationError, PlatformError
 from patterns.core.events import EventLog
 from patterns.core.lake import DatasetMissing, Lake
+from patterns.core.served import note
 from patterns.core.writes import Serve
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.transactional_sink import Delivery, Part, Receipt, RowsRefused
@@ -136,6 +138,8 @@ class Sink:
                 asked = {key for name in names for key in request.again.get(name, ())}
                 return sorted({*asked, *request.again.get(self.contract.dataset, ())} & there.keys())
             with context.resources.postgres.connection() as connection:
+                # A process may have died between its delivery and the event of it.
+                self._note(context, connection)
                 return stale(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
         except PlatformError as error:
             raise failure(context, error) from error
@@ -154,6 +158,12 @@ class Sink:
                     raise failure(context, error) from error
                 context.log.error(f"{partition} is not served: {error}")
                 refused[partition] = error
+        if receipts:
+            try:
+                with context.resources.postgres.connection() as connection:
+                    self._note(context, connection)
+            except PlatformError as error:
+                raise failure(context, error) from error
         return receipts, refused
 
     def _deliver(self, context: Context, partition: str) -> Receipt:
@@ -161,6 +171,17 @@ class Sink:
         delivery = Delivery(partition=partition, parts=parts, run_id=context.run.run_id)
         with context.resources.postgres.connection() as connection:
             return transactional_sink.deliver(connection, self.schema, delivery)
+
+    def _note(self, context: Context, connection: psycopg.Connection) -> None:
+        """Add the events of what is served and has none, whoever has served it."""
+
+        def job_of(run_id: str) -> str | None:
+            run = context.instance.get_run_by_id(run_id)
+            return None if run is None else run.job_name
+
+        names = [contract.dataset for contract in self.served]
+        deliveries = transactional_sink.deliveries(connection, self.schema, names)
+        note(access_of(context).events, self.contract.dataset, deliveries, job_of=job_of)
 
     def _judged(self, context: Context, receipts: Mapping[str, Receipt]) -> list[dg.AssetCheckResult]:
         rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())

@@ -31,3 +31,5 @@ EVERY: Mapping[str, Contract] = MappingProxyType(
 """Every dataset of the lake."""
 SERVED = _declared(serving)
 """What is handed to a database; no table of the lake."""
+DECLARED: Mapping[str, Contract] = MappingProxyType({**EVERY, **SERVED})
+"""Every dataset there is."""

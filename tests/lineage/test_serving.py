@@ -6,18 +6,27 @@ Pattern: Transactional Writer.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pytest
 
+import openlineage_events
+from assets.transforms.live_visits import STREAM
+from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.runs import evaluations
 from patterns.core import companions
+from patterns.observability import dataset_tracker
+from quality.contracts import DECLARED
 from quality.contracts.serving import DAILY_STATS
 from services.config import PostgresSettings
+from simulator.faults import FaultRates
+from simulator.spec import SimulationSpec
 
 DATASET = DAILY_STATS.dataset
 SERVED = [read.dataset for read in DAILY_STATS.reads]
@@ -104,6 +113,48 @@ def test_a_refused_day_keeps_no_later_day_waiting(serving: Deployment) -> None:
 
     lost = replace(serving.settings, postgres=PostgresSettings(url="postgresql://a:b@127.0.0.1:1/c"))
     assert "does not answer" in " ".join(Deployment(settings=lost).run().problems)
+
+
+def test_every_dataset_is_in_the_lineage_with_what_it_has_read(deploy: Deploy, database: str, tmp_path: Path) -> None:
+    """Patterns: Dataset Tracker, Checkpointer."""
+    whole = deploy("whole")
+    with (whole.settings.home / "blogdata.toml").open("a") as settings:
+        settings.write(f'\n[postgres]\nurl = "{database}"\n')
+    whole = Deployment(settings=replace(whole.settings, postgres=PostgresSettings(url=database)))
+    whole.simulate(SimulationSpec(days=1, visits_per_day=200, seed=5, faults=FaultRates.none(not_json=0.05, late=0.1)))
+    assert whole.run().problems == []
+    live.tick(whole, STREAM)
+
+    # What appears with another dataset is computed from the inputs of that one.
+    declared = {
+        (read.dataset, name)
+        for name, contract in DECLARED.items()
+        for read in (*contract.reads, *DECLARED[contract.main].reads)
+        if read.dataset != name
+    }
+    landing = str(whole.landing)
+    graph = dataset_tracker.track(whole.lake, whole.events, DECLARED, landing=landing)
+    assert {name for name, node in graph.nodes.items() if node.published} == set(DECLARED)
+    assert {(edge.source, edge.target) for edge in graph.edges if edge.source != edge.target} == declared
+    assert {edge.source for edge in graph.edges if edge.version is None} == {
+        "landing.visits",
+        "landing.users",
+        "landing.devices",
+    }
+
+    dataset_tracker.export_openlineage(whole.lake, whole.events, DECLARED, landing=landing, folder=tmp_path)
+    exported = [json.loads(line) for file in tmp_path.rglob("*.json") for line in file.read_text().splitlines()]
+    assert all(openlineage_events.check(event) for event in exported)
+    told = {(read["name"], event["job"]["name"]) for event in exported for read in event["inputs"]}
+    assert {(source, target) for source, target in told if source != target} == declared
+    served = [
+        event["inputs"] for event in exported if event["job"]["name"] == DATASET and event["eventType"] == "COMPLETE"
+    ]
+    newest = {name: {entry.version for entry in whole.published(name).values()} for name in SERVED}
+    assert served
+    for inputs in served:
+        versions = {one["name"]: int(one["facets"]["version"]["datasetVersion"]) for one in inputs}
+        assert all(versions[name] in newest[name] for name in SERVED)
 
 
 def test_conflicts_are_published_by_the_commit_of_their_visits(blog: Deployment) -> None:

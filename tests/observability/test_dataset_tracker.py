@@ -3,16 +3,20 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import openlineage_events
 from patterns.core.contract import Column, Contract, Partitioning
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
 from patterns.core.partitions import Grain
 from patterns.core.run import RunContext
+from patterns.core.served import Served, note, noted
+from patterns.core.writes import Serve
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.observability.dataset_tracker import Edge, Lineage, export_openlineage, publications, track
 from patterns.quality.audit_write_audit_publish import Provenance, Target
@@ -131,7 +135,7 @@ def events(folder: Path, dataset: str) -> list[dict[str, Any]]:
 def exported(home: Path) -> Path:
     lake = Lake(root=str(home / "lake"))
     folder = home / "openlineage"
-    assert export_openlineage(lake, CONTRACTS, landing=str(home / "landing"), folder=folder) == 3
+    assert export_openlineage(lake, EventLog(lake), CONTRACTS, landing=str(home / "landing"), folder=folder) == 3
     return folder
 
 
@@ -141,44 +145,17 @@ def test_a_publication_is_a_start_and_a_complete_event_of_one_run(exported: Path
     assert start["run"]["runId"] == complete["run"]["runId"]
     assert start["eventTime"] <= complete["eventTime"]
     for event in (start, complete):
-        assert set(event) >= {
-            "eventType",
-            "eventTime",
-            "run",
-            "job",
-            "inputs",
-            "outputs",
-            "producer",
-            "schemaURL",
-        }
-        assert uuid.UUID(event["run"]["runId"])
-        assert event["eventTime"].endswith("Z")
-        assert event["schemaURL"].endswith("#/$defs/RunEvent")
-        assert set(event["job"]) >= {"namespace", "name"}
+        openlineage_events.check(event)
     assert complete["run"]["facets"]["parent"]["run"]["runId"] == RUN.run_id
     assert complete["run"]["facets"]["parent"]["job"] == {"namespace": "blogdata", "name": "daily"}
 
 
 def test_facets_have_the_fields_the_specification_requires(exported: Path) -> None:
-    required = {
-        "parent": {"run", "job"},
-        "schema": {"fields"},
-        "ownership": {"owners"},
-        "documentation": {"description"},
-        "version": {"datasetVersion"},
-        "columnLineage": {"fields"},
-        "outputStatistics": {"rowCount", "size"},
-    }
     seen = set()
     for dataset in ("bronze.views", "silver.views", "gold.stats"):
         for event in events(exported, dataset):
-            for holder in (event["run"], *event["inputs"], *event["outputs"]):
-                facets = {**holder.get("facets", {}), **holder.get("outputFacets", {})}
-                for name, facet in facets.items():
-                    seen.add(name)
-                    assert set(facet) == required[name] | {"_producer", "_schemaURL"}
-                    assert facet["_schemaURL"].startswith("https://openlineage.io/spec/facets/")
-    assert seen == set(required)
+            seen |= openlineage_events.check(event)
+    assert seen == set(openlineage_events.REQUIRED)
 
 
 def test_the_columns_lead_back_to_the_columns_they_are_made_of(exported: Path) -> None:
@@ -203,7 +180,7 @@ def test_inputs_carry_the_version_that_was_read_and_files_carry_none(exported: P
 def test_what_is_exported_is_not_exported_again(exported: Path, home: Path) -> None:
     lake = Lake(root=str(home / "lake"))
     before = {file: file.stat().st_mtime_ns for file in exported.rglob("*.json")}
-    assert export_openlineage(lake, CONTRACTS, landing=str(home / "landing"), folder=exported) == 0
+    assert export_openlineage(lake, EventLog(lake), CONTRACTS, landing=str(home / "landing"), folder=exported) == 0
     assert {file: file.stat().st_mtime_ns for file in exported.rglob("*.json")} == before
 
 
@@ -213,10 +190,48 @@ def test_a_run_whose_name_is_no_uuid_gets_a_stable_one(spark: Any, tmp_path: Pat
     write(lake, CLEAN, rows, replace(RUN, run_id="nightly"))
     parents = []
     for folder in (tmp_path / "one", tmp_path / "two"):
-        export_openlineage(lake, CONTRACTS, landing=str(tmp_path / "landing"), folder=folder)
+        export_openlineage(lake, EventLog(lake), CONTRACTS, landing=str(tmp_path / "landing"), folder=folder)
         parents.append(events(folder, "silver.views")[1]["run"]["facets"]["parent"]["run"]["runId"])
     assert uuid.UUID(parents[0])
     assert parents[0] == parents[1]
+
+
+def test_what_a_database_was_served_is_exported_with_the_versions_it_has(tmp_path: Path) -> None:
+    lake, landing = Lake(root=str(tmp_path / "lake")), str(tmp_path / "landing")
+    log = EventLog(lake)
+    contract = Contract(
+        dataset="serving.stats", description="Stats", owner="team:shop", columns=(), write=Serve(schema="serving")
+    )
+    contracts = {**CONTRACTS, contract.dataset: contract}
+
+    def served(batch: str, hour: int, **inputs: int) -> Served:
+        versions = {name.replace("__", "."): version for name, version in inputs.items()}
+        at = datetime(2026, 1, 6, hour, tzinfo=timezone.utc)
+        return Served(batch_id=batch, partition=DAY, inputs=versions, rows=3, run_id=RUN.run_id, served_at=at)
+
+    first, second = served("one", 1, gold__stats=4, gold__alone=9), served("two", 2, gold__stats=7)
+    note(log, contract.dataset, [first], job_of=lambda run: "refresh")
+    note(log, contract.dataset, [first, second], job_of=lambda run: None)
+    assert [(one.batch_id, one.job) for one in noted(log, contract.dataset)] == [("one", "refresh"), ("two", None)]
+
+    graph = track(lake, log, contracts, landing=landing)
+    assert graph.edges == (Edge(source="gold.stats", target="serving.stats", version=7),)
+    assert graph.nodes["serving.stats"].published
+    assert export_openlineage(lake, log, contracts, landing=landing, folder=tmp_path) == 2
+    assert export_openlineage(lake, log, contracts, landing=landing, folder=tmp_path) == 0
+    found = [
+        json.loads(line) for file in (tmp_path / contract.dataset).iterdir() for line in file.read_text().splitlines()
+    ]
+    assert all(openlineage_events.check(event) for event in found)
+    told = {
+        event["outputs"][0]["facets"]["version"]["datasetVersion"]: (
+            {one["name"]: one["facets"]["version"]["datasetVersion"] for one in event["inputs"]},
+            event["run"]["facets"].get("parent", {}).get("job", {}).get("name"),
+        )
+        for event in found
+        if event["eventType"] == "COMPLETE"
+    }
+    assert told == {"one": ({"gold.stats": "4", "gold.alone": "9"}, "refresh"), "two": ({"gold.stats": "7"}, None)}
 
 
 def test_commits_of_others_are_no_publications(spark: Any, tmp_path: Path) -> None:

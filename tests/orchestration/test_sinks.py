@@ -19,6 +19,7 @@ from kills import kill_postgres
 from orchestration import sinks
 from orchestration.calendar import calendar
 from orchestration.names import key_of
+from patterns.core import served as core
 from patterns.core.contract import Column, Contract, Partitioning
 from patterns.core.lake import Lake
 from patterns.core.lineage import Read
@@ -146,6 +147,28 @@ def test_a_day_that_is_published_again_is_stale_and_others_are_not(shop: Shop) -
     with psycopg.connect(postgres.ensure(shop.settings)) as connection:
         found = connection.execute(f"SELECT partition, count(*) FROM {shop.schema}.publications GROUP BY 1 ORDER BY 1")
         assert found.fetchall() == [(MONDAY, 2), (TUESDAY, 4)]
+
+
+def test_what_a_run_has_served_that_died_before_it_noted_it_is_noted_by_the_next(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*given: Any, **more: Any) -> None:
+        raise RuntimeError("the process dies here")
+
+    def noted() -> list[tuple[str, dict[str, int], int, str | None]]:
+        found = core.noted(shop.access.events, f"{shop.schema}.daily")
+        return [(one.partition, dict(one.inputs), one.rows, one.job) for one in found]
+
+    shop.publish(MONDAY, TUESDAY)
+    with monkeypatch.context() as patch:
+        patch.setattr(sinks, "note", die)
+        assert not shop.run(MONDAY, MONDAY).success
+    assert (shop.shown()[SALES], noted()) == ([MONDAY], [])
+    for _ in range(2):
+        assert shop.run(TUESDAY, TUESDAY).success
+    versions = {name: shop.access.lake.version(name) for name in BOTH}
+    # The first run was one of an instance that is gone.
+    assert noted() == [(MONDAY, versions, 2, None), (TUESDAY, versions, 2, "__ephemeral_asset_job__")]
 
 
 def test_a_database_that_is_killed_in_the_middle_is_started_again_and_the_step_is_retried(

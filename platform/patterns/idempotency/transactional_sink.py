@@ -18,7 +18,7 @@ The trap: transactions of single tasks. Each is all or nothing, and a job that i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from psycopg import sql
 
 from patterns.core.contract import Column, Contract
 from patterns.core.errors import PlatformError
+from patterns.core.served import Served
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,6 +169,29 @@ def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str, 
     )
     rows = connection.execute(query.format(sql.Identifier(schema, PUBLICATIONS))).fetchall()
     return {(dataset, table_id, partition): version for dataset, table_id, partition, version in rows}
+
+
+def deliveries(connection: psycopg.Connection, schema: str, datasets: Collection[str]) -> list[Served]:
+    """List what is served, a line for each delivery, in the order in which they came.
+
+    Args:
+        connection: To the database.
+        schema: Where the tables are.
+        datasets: What is served together; deliveries of others are left out.
+    """
+    if "table_id" not in _columns(connection, schema, PUBLICATIONS):
+        return []
+    query = sql.SQL(
+        "SELECT batch_id, partition, jsonb_object_agg(dataset, table_version), sum(rows)::bigint, min(run_id), "
+        "min(published_at) FROM {} GROUP BY 1, 2 ORDER BY 6"
+    )
+    rows = connection.execute(query.format(sql.Identifier(schema, PUBLICATIONS))).fetchall()
+    return [
+        Served(batch_id=batch, partition=partition, inputs=inputs, rows=count, run_id=run_id, served_at=at)
+        for batch, partition, inputs, count, run_id, at in rows
+        # Where one of them lacks its line the delivery is about to be served again.
+        if inputs.keys() == set(datasets)
+    ]
 
 
 def _alone(connection: psycopg.Connection, what: str) -> None:

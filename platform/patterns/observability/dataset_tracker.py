@@ -4,7 +4,8 @@ Problem: a column disappears upstream. Nobody can say which reports break, nor w
 
 How it works: every publication records the inputs it really read, with their versions; :func:`track` turns
 these records and the owners of the contracts into a graph. What comes from outside the lake is known from
-the files in a commit's column lineage. :func:`export_openlineage` writes each publication as OpenLineage run
+the files in a commit's column lineage, or from what a stream's batch says it was read from; what a database is served,
+from the events of the deliveries. :func:`export_openlineage` writes each publication as OpenLineage run
 events, for catalogs that collect the lineage of a whole company.
 
 The trap: lineage that is drawn by hand is wrong after the first change. Here an edge exists because a run
@@ -17,17 +18,22 @@ Source: Data Engineering Design Patterns, ch. 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from patterns.core.commit import Commit, entries_of, parse
 from patterns.core.contract import Contract
 from patterns.core.events import EventLog
 from patterns.core.lake import Lake
+from patterns.core.served import Served, noted
+from patterns.core.writes import Serve
 from patterns.observability import openlineage
 from patterns.observability.fine_grained_tracker import sources
+from patterns.quality.changes import READ
 
 NAMESPACE = "blogdata"
 """Namespace of the jobs and datasets in a catalog."""
@@ -112,12 +118,12 @@ def track(
     """
     newest: dict[tuple[str, str], int | None] = {}
     published = set()
-    for dataset in contracts:
-        entries = events.publications(dataset).values()
-        if entries:
+    for dataset, contract in contracts.items():
+        read = _newest_reads(events, contract)
+        if read:
             published.add(dataset)
-        for entry in entries:
-            for source, version in entry.inputs.items():
+        for inputs in read:
+            for source, version in inputs.items():
                 newest[source, dataset] = max(version, newest.get((source, dataset)) or version)
         for source in _landed(lake, landing, dataset):
             newest.setdefault((source, dataset), None)
@@ -153,33 +159,87 @@ def publications(lake: Lake, dataset: str) -> Iterator[Published]:
             )
 
 
-def export_openlineage(lake: Lake, contracts: Mapping[str, Contract], *, landing: str, folder: Path) -> int:
+def export_openlineage(
+    lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, landing: str, folder: Path
+) -> int:
     """Write every publication that is not exported yet as OpenLineage run events.
 
     Args:
         lake: The tables' root.
+        events: The event log.
         contracts: The datasets, by name.
         landing: Path of the landing zone.
-        folder: Gets one file per publication, `<dataset>/<version>.json`, with a START and a
-            COMPLETE event, one a line.
+        folder: Gets one file per publication, with a START and a COMPLETE event, one a line:
+            `<dataset>/<version>.json`, or `<dataset>/<UUID>.json` for what a database was served.
 
     Returns:
         How many publications were written; those written before are left alone.
     """
     written = 0
-    for dataset in contracts:
-        for found in publications(lake, dataset):
-            file = folder / dataset / f"{found.commit.version:020d}.json"
+    for contract in contracts.values():
+        for name, publication in _to_export(lake, events, contract, landing):
+            file = folder / contract.dataset / f"{name}.json"
             if file.exists():
                 continue
-            lineage = sources(lake, landing, found.commit)
-            lines = openlineage.run_events(found.commit, found.committed_at, contracts, lineage, NAMESPACE)
+            lines = openlineage.run_events(publication(), contracts, NAMESPACE)
             file.parent.mkdir(parents=True, exist_ok=True)
-            partial = file.with_name(f".{file.name}.partial")
-            partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-            partial.replace(file)
+            hidden = file.with_name(f".{file.name}.partial")
+            hidden.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            hidden.replace(file)
             written += 1
     return written
+
+
+def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str, int]]:
+    """List what the newest publication of each partition has read."""
+    if isinstance(contract.write, Serve):
+        newest = {each.partition: each for each in noted(events, contract.dataset)}
+        return [each.inputs for each in newest.values()]
+    return [entry.inputs for entry in events.publications(contract.dataset).values()]
+
+
+def _to_export(
+    lake: Lake, events: EventLog, contract: Contract, landing: str
+) -> Iterator[tuple[str, Callable[[], openlineage.Publication]]]:
+    """List a dataset's publications under names that stay; each is described when it is asked for."""
+    if isinstance(contract.write, Serve):
+        for each in noted(events, contract.dataset):
+            name = str(uuid.uuid5(uuid.NAMESPACE_URL, each.batch_id))
+            yield name, partial(_delivered, contract.dataset, each)
+    else:
+        for found in publications(lake, contract.dataset):
+            yield f"{found.commit.version:020d}", partial(_committed, lake, landing, found)
+
+
+def _delivered(dataset: str, each: Served) -> openlineage.Publication:
+    return openlineage.Publication(
+        dataset=dataset,
+        version=each.batch_id,
+        run_id=each.run_id,
+        job=each.job,
+        # The transaction keeps the one time only.
+        started_at=each.served_at,
+        ended_at=each.served_at,
+        inputs=each.inputs,
+        rows=each.rows,
+    )
+
+
+def _committed(lake: Lake, landing: str, found: Published) -> openlineage.Publication:
+    commit, columns = found.commit, sources(lake, landing, found.commit)
+    read = {source.dataset for origins in columns.values() for source in origins} | _streamed_from(commit)
+    return openlineage.Publication(
+        dataset=commit.dataset,
+        version=str(commit.version),
+        run_id=commit.info["run"]["run_id"],
+        job=commit.info["run"]["job"],
+        started_at=datetime.fromtimestamp(float(commit.info["started_at"]), tz=timezone.utc),
+        ended_at=found.committed_at,
+        inputs={**dict.fromkeys(read), **commit.info["inputs"]},
+        rows=commit.rows_out,
+        bytes=int(commit.info["bytes"]),
+        columns=columns,
+    )
 
 
 def _landed(lake: Lake, landing: str, dataset: str) -> Iterable[str]:
@@ -187,4 +247,11 @@ def _landed(lake: Lake, landing: str, dataset: str) -> Iterable[str]:
     if newest is None:
         return ()
     found = sources(lake, landing, newest.commit).values()
-    return {source.dataset for columns in found for source in columns if source.dataset.startswith("landing.")}
+    outside = {source.dataset for columns in found for source in columns if source.dataset.startswith("landing.")}
+    return outside | _streamed_from(newest.commit)
+
+
+def _streamed_from(commit: Commit) -> set[str]:
+    # Spark hands a stream's batches on without the plan that has read them.
+    source = commit.info.get("appended", {}).get("notes", {}).get(READ)
+    return set() if source is None else {source}

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from patterns.core.commit import Commit
 from patterns.core.contract import Contract
 from patterns.observability.fine_grained_tracker import ColumnSource
 
@@ -20,81 +20,94 @@ SPEC = "https://openlineage.io/spec"
 RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 
-def run_events(
-    commit: Commit,
-    committed_at: datetime,
-    contracts: Mapping[str, Contract],
-    lineage: Mapping[str, Sequence[ColumnSource]],
-    namespace: str,
-) -> Sequence[str]:
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """What is told of one publication, whether a table or a database holds it.
+
+    Args:
+        dataset: What was published.
+        version: Which state of it that is.
+        run_id: Who published it.
+        job: Of the run; None when it is not known.
+        started_at: When the work began.
+        ended_at: When it was there to be read.
+        inputs: Dataset to the version that was read; None when it has no versions.
+        rows: Rows that were published.
+        bytes: Their size; None when it is not known.
+        columns: Column to the columns it was computed from.
+    """
+
+    dataset: str
+    version: str
+    run_id: str
+    job: str | None
+    started_at: datetime
+    ended_at: datetime
+    inputs: Mapping[str, int | None]
+    rows: int
+    bytes: int | None = None
+    columns: Mapping[str, Sequence[ColumnSource]] = field(default_factory=dict)
+
+
+def run_events(publication: Publication, contracts: Mapping[str, Contract], namespace: str) -> Sequence[str]:
     """Describe one publication as the two events its run must have.
 
     Args:
-        commit: The publication.
-        committed_at: When it was committed, UTC.
+        publication: What was published.
         contracts: The datasets, by name.
-        lineage: Column of the dataset to the columns it was computed from.
         namespace: Namespace of the jobs and datasets.
 
     Returns:
         A START and a COMPLETE event as JSON texts.
     """
-    run = commit.info["run"]
-    read = {source.dataset for found in lineage.values() for source in found} - {commit.dataset}
     inputs = [
         {
             "namespace": namespace,
             "name": dataset,
             "facets": {
                 **_described(contracts.get(dataset)),
-                **_version(commit.info["inputs"].get(dataset)),
+                **({} if version is None else _version(str(version))),
             },
         }
-        for dataset in sorted(read | set(commit.info["inputs"]))
+        for dataset, version in sorted(publication.inputs.items())
     ]
-    contract = contracts.get(commit.dataset)
+    size = {} if publication.bytes is None else {"size": publication.bytes}
     output = {
         "namespace": namespace,
-        "name": commit.dataset,
+        "name": publication.dataset,
         "facets": {
-            **_described(contract),
-            **_version(commit.version),
-            "columnLineage": _facet("1-0-1", "ColumnLineageDatasetFacet", fields=_fields(lineage, namespace)),
+            **_described(contracts.get(publication.dataset)),
+            **_version(publication.version),
+            **_column_lineage(publication.columns, namespace),
         },
         "outputFacets": {
-            "outputStatistics": _facet(
-                "1-0-0",
-                "OutputStatisticsOutputDatasetFacet",
-                rowCount=commit.rows_out,
-                size=int(commit.info["bytes"]),
-            )
+            "outputStatistics": _facet("1-0-0", "OutputStatisticsOutputDatasetFacet", rowCount=publication.rows, **size)
         },
     }
     common = {
         "producer": PRODUCER,
         "schemaURL": RUN_EVENT,
         "run": {
-            "runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}/{commit.dataset}@{commit.version}")),
-            "facets": {
-                "parent": _facet(
-                    "1-0-1",
-                    "ParentRunFacet",
-                    run={"runId": _uuid(run["run_id"])},
-                    job={"namespace": namespace, "name": run["job"]},
-                )
-            },
+            "runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}/{publication.dataset}@{publication.version}")),
+            "facets": _parent(publication, namespace),
         },
-        "job": {"namespace": namespace, "name": commit.dataset, "facets": {}},
+        "job": {"namespace": namespace, "name": publication.dataset, "facets": {}},
     }
-    started = datetime.fromtimestamp(float(commit.info["started_at"]), tz=timezone.utc)
-    start = {"eventType": "START", "eventTime": _time(started), "inputs": inputs, "outputs": []}
+    start = {"eventType": "START", "eventTime": _time(publication.started_at), "inputs": inputs, "outputs": []}
     complete = {
         "eventType": "COMPLETE",
-        "eventTime": _time(committed_at),
+        "eventTime": _time(publication.ended_at),
         "inputs": inputs,
         "outputs": [output],
     }
     return [json.dumps({**common, **event}) for event in (start, complete)]
+
+
+def _parent(publication: Publication, namespace: str) -> dict[str, Any]:
+    if publication.job is None:
+        return {}
+    run, job = {"runId": _uuid(publication.run_id)}, {"namespace": namespace, "name": publication.job}
+    return {"parent": _facet("1-0-1", "ParentRunFacet", run=run, job=job)}
 
 
 def _described(contract: Contract | None) -> dict[str, Any]:
@@ -103,27 +116,26 @@ def _described(contract: Contract | None) -> dict[str, Any]:
     columns = [{"name": c.name, "type": c.type, "description": c.description} for c in contract.columns]
     owner = {"name": contract.owner, "type": "OWNER"}
     return {
-        "schema": _facet("1-0-0", "SchemaDatasetFacet", fields=columns),
+        **({"schema": _facet("1-0-0", "SchemaDatasetFacet", fields=columns)} if columns else {}),
         "ownership": _facet("1-0-0", "OwnershipDatasetFacet", owners=[owner]),
         "documentation": _facet("1-0-0", "DocumentationDatasetFacet", description=contract.description),
     }
 
 
-def _version(version: int | None) -> dict[str, Any]:
-    if version is None:
-        return {}
-    return {"version": _facet("1-0-0", "DatasetVersionDatasetFacet", datasetVersion=str(version))}
+def _version(version: str) -> dict[str, Any]:
+    return {"version": _facet("1-0-0", "DatasetVersionDatasetFacet", datasetVersion=version)}
 
 
-def _fields(lineage: Mapping[str, Sequence[ColumnSource]], namespace: str) -> dict[str, Any]:
-    return {
+def _column_lineage(columns: Mapping[str, Sequence[ColumnSource]], namespace: str) -> dict[str, Any]:
+    fields = {
         column: {
             "inputFields": [
                 {"namespace": namespace, "name": source.dataset, "field": source.column} for source in found
             ]
         }
-        for column, found in lineage.items()
+        for column, found in columns.items()
     }
+    return {"columnLineage": _facet("1-0-1", "ColumnLineageDatasetFacet", fields=fields)} if fields else {}
 
 
 def _facet(version: str, name: str, **content: Any) -> dict[str, Any]:

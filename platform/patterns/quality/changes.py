@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+READ = "read"
+"""Note of an appended batch: what outside the lake it was read from, as `landing.visits`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Overwrite:
