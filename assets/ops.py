@@ -1,6 +1,5 @@
 """ops: what the platform tells others about itself."""
 
-from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -13,7 +12,7 @@ from patterns.core.errors import PlatformError
 from patterns.core.retired import Removed
 from patterns.data_value import lake_views
 from patterns.observability import dataset_tracker
-from quality.contracts import CONTRACTS, DECLARED, EVERY
+from quality.contracts import DECLARED, EVERY
 
 LINEAGE = dg.AssetKey(["ops", "lineage"])
 FOLDER = "openlineage"
@@ -73,12 +72,7 @@ def lineage(context: dg.AssetExecutionContext, config: LineageConfig) -> dg.Mate
 
 
 RETIRED = dg.AssetKey(["ops", "retired_copies"])
-READERS = timedelta(days=7)
-"""How long a replaced table of a view is kept: nobody reads one version for longer."""
-KEPT = {
-    "bronze.devices": timedelta(days=CONTRACTS["bronze.devices"].retention_days),
-    "gold.visits_weekly": READERS,
-}
+KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if contract.replaced_kept is not None}
 """Datasets that live in several tables, and for how long one of these is kept after it was last visible."""
 
 

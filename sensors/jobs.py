@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from assets import ops
 from assets.bronze.access_logs import split_access_logs
 from assets.code import code
+from assets.gold.visits_weekly import frozen_years
 from orchestration.names import key_of
 from orchestration.pools import ARRIVING
 from orchestration.refresh import JOB, refresh_job
 from orchestration.sinks import Sink
 from quality.contracts import STREAMED
+from quality.data_docs import data_docs as data_docs_of_newest
 
 
 def refresh(sinks: Sequence[Sink]) -> dg.JobDefinition:
@@ -32,22 +35,22 @@ live = dg.define_asset_job(
 )
 freeze = dg.define_asset_job(
     "freeze",
-    selection=dg.AssetSelection.assets(["ops", "frozen_years"]),
+    selection=dg.AssetSelection.assets(frozen_years),
     description="Turn the weeks of each past year, once they are final, into one immutable table",
 )
 retention = dg.define_asset_job(
     "retention",
-    selection=dg.AssetSelection.assets(["ops", "retired_copies"]),
+    selection=dg.AssetSelection.assets(ops.retired_copies),
     description="Remove the copies and replaced tables whose time is over; never what is visible",
 )
 data_docs = dg.define_asset_job(
     "data_docs",
-    selection=dg.AssetSelection.assets(["ops", "data_docs"]),
+    selection=dg.AssetSelection.assets(data_docs_of_newest),
     description="Validate the newest partitions with Great Expectations and render the Data Docs",
 )
 lineage = dg.define_asset_job(
     "lineage",
-    selection=dg.AssetSelection.assets(["ops", "lineage"]),
+    selection=dg.AssetSelection.assets(ops.lineage),
     description="Export what was published as OpenLineage events",
 )
 JOBS = (live, freeze, retention, data_docs, lineage)

@@ -1,6 +1,7 @@
 """Gold: what people read, by day and week of the events."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 from patterns.core.contract import Audit, Column, Contract, Partitioning, Rule
 from patterns.core.lineage import Clock, On, Read, Runs
@@ -114,7 +115,7 @@ VISITS_WEEKLY = Contract(
     owner="team:analytics",
     reads=HOURS,
     runs=Runs(on=On.FIRST_ALL_THERE, at=Clock.WEEKLY, lookback=13),
-    write=ByPeriod(),
+    write=ByPeriod(kept=timedelta(days=7)),
     columns=(
         c.EVENT_WEEK,
         *[column for column in c.VISIT if column.name in ("visit_id", "event_time", "keep_private", "page", "ad_id")],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ WEEKS = Contract(
     ),
     key=("click",),
     partitioning=Partitioning(column="week", grain=Grain.WEEK),
-    write=ByPeriod(),
+    write=ByPeriod(kept=timedelta(days=7)),
     rules=(Rule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
 )
 WIDER = replace(WEEKS, columns=(*WEEKS.columns, Column(name="page", type="STRING", description="Page")))

@@ -18,15 +18,17 @@ import pytest
 from assets import ops
 from assets.gold.fan_in import HOURLY
 from assets.gold.visits_weekly import frozen_years
+from orchestration.names import key_of
 from patterns.core import members
 from patterns.core.commit import Account
 from patterns.core.lake import Lake
 from patterns.core.run import RunContext
+from patterns.core.writes import ByPeriod, Copy
 from patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
 from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.storage import tables
 from published import publish
-from quality.contracts import CONTRACTS
+from quality.contracts import CONTRACTS, EVERY
 from resources.lake import LakeResource
 
 WEEKLY = CONTRACTS["gold.visits_weekly"]
@@ -75,6 +77,14 @@ def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+def test_what_is_removed_is_what_the_contracts_say_lives_in_several_tables() -> None:
+    several = {name for name, contract in EVERY.items() if isinstance(contract.write, Copy | ByPeriod)}
+    assert {"bronze.devices", "gold.visits_weekly"} <= several == set(ops.KEPT)
+    assert ops.KEPT["bronze.devices"] == timedelta(days=EVERY["bronze.devices"].retention_days)
+    (asset,) = ops.retired_copies.specs
+    assert {dep.asset_key for dep in asset.deps} == {key_of(name) for name in several}
+
+
 def materialize(asset: dg.AssetsDefinition, home: Path, spark: Any) -> Any:
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
@@ -102,7 +112,7 @@ def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_read
     assert materialize(frozen_years, home, spark)["frozen_now"].value == "nothing"
 
     assert materialize(ops.retired_copies, home, spark)["removed"].value == 0
-    late = datetime.now(timezone.utc) + ops.READERS + timedelta(hours=1)
+    late = datetime.now(timezone.utc) + ops.KEPT[WEEKLY.dataset] + timedelta(hours=1)
     remove = ops.retired.remove
     monkeypatch.setattr(ops.retired, "remove", lambda lake, name, keep: remove(lake, name, keep=keep, now=late))
     removed = materialize(ops.retired_copies, home, spark)

@@ -10,11 +10,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from enum import Enum
 
 from patterns.core.lineage import Read, Runs
 from patterns.core.partitions import Grain
-from patterns.core.writes import AppearsWith, InOrder, Merge, Replace, Write
+from patterns.core.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
 
 
 class Classification(str, Enum):
@@ -150,6 +151,13 @@ class Contract:
     def replay_limit(self) -> int | None:
         """How many later executions may follow from one that runs again; None: any number."""
         return self.write.replay_limit if isinstance(self.write, InOrder) else None
+
+    @property
+    def replaced_kept(self) -> timedelta | None:
+        """How long a replaced table behind the dataset's name is kept; None when it is one table."""
+        if isinstance(self.write, Copy):
+            return timedelta(days=self.retention_days)
+        return self.write.kept if isinstance(self.write, ByPeriod) else None
 
     @property
     def marks_rows(self) -> bool:

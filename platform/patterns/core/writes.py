@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from patterns.core.partitions import Grain
 
@@ -34,12 +35,18 @@ class InOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """Each load is an immutable copy of the whole dataset (Proxy)."""
+    """Each load is an immutable copy of the whole dataset (Proxy); a replaced one is kept as long as the rows are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByPeriod:
-    """Each partition is a table of its own behind one name (Fast Metadata Cleaner)."""
+    """Each partition is a table of its own behind one name (Fast Metadata Cleaner).
+
+    Args:
+        kept: How long a replaced table is kept: nobody reads one version for longer.
+    """
+
+    kept: timedelta
 
 
 @dataclass(frozen=True, kw_only=True)
