@@ -8,6 +8,7 @@ from __future__ import annotations
 ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)"
 MOST_BYTES = 1_048_576
 REQUIRED = ("visit_id", "event_time", "user_id", "page")
+IDENTIFIERS = ("visit_id", "user_id")
 VALUES = (
     *REQUIRED,
     *(f"context.{name}" for name in ("referral", "ad_id")),
@@ -38,6 +39,11 @@ def _type(name: str) -> str:
     return f"kinds[{TYPES.index(name) + 1}]"
 
 
+def _missing(name: str) -> str:
+    null = f"coalesce({_type(name)}, 'NULL') = 'NULL'"
+    return f"({null} OR trim({_value(name)}, ' ') = '')" if name in IDENTIFIERS else null
+
+
 def _wrong(name: str, right: str) -> str:
     return f"CASE WHEN {_type(name)} NOT IN ('{right}', 'NULL') THEN 'wrong_type:{name}' END"
 
@@ -51,7 +57,7 @@ _FIELD_REASONS = _reasons(
         case
         for name in REQUIRED
         for case in (
-            f"CASE WHEN coalesce({_type(name)}, 'NULL') = 'NULL' THEN 'missing_field:{name}' END",
+            f"CASE WHEN {_missing(name)} THEN 'missing_field:{name}' END",
             _wrong(name, "VARCHAR"),
         )
     ),

@@ -25,6 +25,7 @@ EVENT = (
     "browser: string, browser_version: string, network_type: string, device_type: string, device_version: string>>"
 )
 REQUIRED = ("visit_id", "event_time", "user_id", "page")
+IDENTIFIERS = ("visit_id", "user_id")
 TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")
 TRACKED = ("login", "email", "registered_datetime")
 USER_TIMES = ("registered_datetime", "first_connection_datetime", "last_connection_datetime")
@@ -58,7 +59,9 @@ def judged(lines: DataFrame) -> DataFrame:
     impossible = (time < F.lit("2000-01-01T00:00:00Z").cast("timestamp")) | (time > end)
     rules = []
     for name in REQUIRED:
-        rules.append((f"missing_field:{name}", absent(event[name])))
+        blank = F.trim(F.try_variant_get(event[name], "$", "string")) == ""
+        missing = absent(event[name]) | blank if name in IDENTIFIERS else absent(event[name])
+        rules.append((f"missing_field:{name}", missing))
         rules.append((f"wrong_type:{name}", present(event[name]) & ~is_text(event[name])))
     not_boolean = F.schema_of_variant(event["keep_private"]) != "BOOLEAN"
     rules += [

@@ -3,7 +3,8 @@
 It reads the landed files with the json module and the regular expressions below, so it is slow and easy to
 check. Decisions where the rules leave a choice: white space around a line's JSON is no fault; objects
 separated by white space or a comma are several objects; NaN and Infinity are not JSON; a string with half a
-surrogate pair has no UTF-8 form and is of the wrong type; of a key that occurs twice the last value counts;
+surrogate pair has no UTF-8 form and is of the wrong type; of a key that occurs twice the last value counts; an
+identifier of nothing but spaces is missing;
 a log line that parses but whose request is no `METHOD path PROTOCOL` is removed by the filter `method`.
 """
 
@@ -26,6 +27,7 @@ LATENESS = timedelta(minutes=15)
 SILENCE = timedelta(minutes=30)
 EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
 REQUIRED = ("visit_id", "event_time", "user_id", "page")
+IDENTIFIERS = ("visit_id", "user_id")
 ASSETS = tuple(
     ".css .js .mjs .png .jpg .jpeg .gif .ico .svg .webp .avif .woff .woff2 .ttf .otf .eot .map .mp4 .webm "
     ".mp3 .ogg .zip .gz .tar .tgz .jar .exe .iso .deb .rpm".split()
@@ -180,7 +182,7 @@ def judge_json(raw: bytes, hour: str) -> Verdict:
         return Verdict(reasons=(event,))
     reasons: list[str] = []
     for name in REQUIRED:
-        if event.get(name) is None:
+        if event.get(name) is None or (name in IDENTIFIERS and _is_blank(event[name])):
             reasons.append(f"missing_field:{name}")
         elif not _is_text(event[name]):
             reasons.append(f"wrong_type:{name}")
@@ -247,6 +249,10 @@ def _objects(line: str) -> int:
         assert gap is not None
         at = gap.end()
     return found
+
+
+def _is_blank(value: object) -> bool:
+    return isinstance(value, str) and not value.strip(" ")
 
 
 def _is_text(value: object) -> bool:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from assets.transforms import delivered_lines
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule
+from quality.contracts.columns import filled
 
 KEY = ("type", "version")
 FIELDS = ("type", "full_name", "version")
@@ -39,7 +40,7 @@ def judge(lines: DataFrame) -> DataFrame:
     wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
     rules = [
         *(
-            Rule(name=f"missing_field:{field}", condition=F.col(field).isNull() | (F.trim(field) == ""))
+            Rule(name=f"missing_field:{field}", condition=F.col(field).isNull() | ~F.expr(filled(field)))
             for field in KEY
         ),
         *(Rule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),

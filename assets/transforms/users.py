@@ -19,6 +19,7 @@ from assets.transforms import delivered_lines
 from assets.transforms.visit_times import iso_time
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule
+from quality.contracts.columns import filled
 
 REGISTERED = "registered_datetime"
 TIMES = (REGISTERED, "first_connection_datetime", "last_connection_datetime")
@@ -41,7 +42,7 @@ def judge(lines: DataFrame) -> DataFrame:
     read = delivered_lines.read(lines, FIELDS, strings=("id",))
     read = read.withColumns({f"_{name}": iso_time(F.col(name)) for name in TIMES})
     wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
-    missing = (F.col("id").isNull() | (F.trim("id") == "")) & ~wrong["id"]
+    missing = (F.col("id").isNull() | ~_filled_id()) & ~wrong["id"]
     rules = [
         Rule(name="missing_field:id", condition=missing),
         *(Rule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
@@ -59,7 +60,7 @@ def judge(lines: DataFrame) -> DataFrame:
         "source_file",
         "source_offset",
         "load_date",
-        F.when(F.trim("id") != "", F.col("id")).alias("id"),
+        F.when(_filled_id(), F.col("id")).alias("id"),
         "login",
         "email",
         *(F.col(f"_{name}").alias(name) for name in TIMES),
@@ -147,6 +148,10 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
     told = one_each.join(known, "user_id", "left").withColumn("_row", row).where(F.col("_row").isNotNull())
     changed = F.when(F.col("_row").eqNullSafe(F.col("_before")), F.col("changed_on")).otherwise(F.lit(day))
     return told.select("user_id", "_row.*", changed.alias("changed_on"), "occurrences")
+
+
+def _filled_id() -> Column:
+    return F.expr(filled("id"))
 
 
 def _is_usable() -> Column:

@@ -8,10 +8,13 @@ with other types, that row alone.
 
 Decisions: of a key that occurs twice the last value counts, here and when the columns are read; single quotes, NaN,
 comments and trailing commas are not JSON; nesting beyond the parser's 1,000 levels is not either; a string with half
-a surrogate pair has no UTF-8 form and is of the wrong type; a JSON array is `not_json` even if it holds objects.
+a surrogate pair has no UTF-8 form and is of the wrong type; a JSON array is `not_json` even if it holds objects; an
+identifier that is blank is missing, as in users and devices, since no table below takes it.
 """
 
 from __future__ import annotations
+
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,9 +22,12 @@ from pyspark.sql import functions as F
 from assets.transforms.visit_times import impossible, iso_time
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule
+from quality.contracts.columns import IDENTIFIERS, VISIT, filled
 
 MAX_BYTES = 1_048_576
-REQUIRED = ("visit_id", "event_time", "user_id", "page")
+WITH_DEFAULT = ("keep_private",)
+"""Columns that are never null, of fields that may be."""
+REQUIRED = tuple(column.name for column in VISIT if not column.nullable and column.name not in WITH_DEFAULT)
 JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false", "mode": "PERMISSIVE"}
 
 _END = "__end"
@@ -99,11 +105,13 @@ def _is_text(value: Column) -> Column:
 def _plainly_good(text: Column) -> Column:
     event, time = _event(), F.col("event_time")
     since = event["context"]["user"]["connected_since"]
+    identified = [F.expr(filled(f"try_variant_get(get(_look, 0).{name}, '$', 'string')")) for name in IDENTIFIERS]
     good = (
         F.col("_object")
         & _is_text(event["visit_id"])
         & _is_text(event["user_id"])
         & _is_text(event["page"])
+        & reduce(Column.__and__, identified)
         & event["keep_private"].isNotNull()
         & event["context"]["user"].isNotNull()
         & event["context"]["technical"].isNotNull()
@@ -178,7 +186,8 @@ def _field_rules(text: Column) -> list[Rule]:
         typed = second[name] if name == "event_time" else event[name]
         plain = event[name] if name == "event_time" else second[name]
         nothing = F.is_variant_null(typed) | (typed.isNull() & plain.isNull())
-        rules.append(Rule(name=f"missing_field:{name}", condition=nothing))
+        blank = ~F.expr(filled(f"_again.plain.{name}")) if name in IDENTIFIERS else F.lit(False)
+        rules.append(Rule(name=f"missing_field:{name}", condition=nothing | blank))
         rules.append(Rule(name=f"wrong_type:{name}", condition=~nothing & ~_is_text(typed)))
     since = event["context"]["user"]["connected_since"]
     return [

@@ -17,10 +17,10 @@ IN_ITS_HOUR = Rule(
     expression="event_hour = date_format(event_time, \"yyyy-MM-dd'T'HH\")",
     description="A row lies in the partition of its event time",
 )
-NOT_EMPTY = Rule(
+IDENTIFIED = Rule(
     name="identified",
-    expression="length(visit_id) > 0 AND length(user_id) > 0",
-    description="Identifiers are not empty",
+    expression=" AND ".join(c.filled(name) for name in c.IDENTIFIERS),
+    description="Identifiers are not blank; bronze rejects those that are",
 )
 ARRIVED = Column(name="arrival_hour", type="STRING", nullable=False, description="Hour in which the row arrived (UTC)")
 
@@ -61,7 +61,7 @@ VISITS = observed(
         partitioning=EVENT,
         rules=(
             IN_ITS_HOUR,
-            NOT_EMPTY,
+            IDENTIFIED,
             Rule(
                 name="stands_for_itself",
                 expression="occurrences >= 1 AND conflicts < occurrences",
@@ -344,7 +344,7 @@ VISITS_ENRICHED = Contract(
     ),
     key=("visit_id", "event_time", "page"),
     partitioning=EVENT,
-    rules=(IN_ITS_HOUR, NOT_EMPTY),
+    rules=(IN_ITS_HOUR, IDENTIFIED),
     measures={"unknown_users": "count_if(not user_known)", "unknown_devices": "count_if(not device_known)"},
     statistics=("event_time", "user_id", "page"),
     patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),

@@ -287,10 +287,12 @@ def test_a_correction_becomes_a_visit_that_can_be_told_and_all_that_it_makes_sta
     deploy: Deploy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = deploy("replayed")
-    made.land(HOUR, [event("10:05", "/a"), b"{", b"["])
+    made.land(HOUR, [event("10:05", "/a"), b"{", event("10:06", "/nobody", visit_id="")])
     made.land("2026-01-06T03", [event("", "/b", event_time="2026-01-06T03:05:00Z")])
     assert made.run().problems == []
-    payloads = [event("08:30", "/late").decode(), event("08:30", "/worse", user_id=None).decode()]
+    assert sorted(made.rows("bronze.dead_letters", "reasons")) == [["missing_field:visit_id"], ["not_json"]]
+    assert sorted(made.rows("gold.page_stats", "page")) == ["/a", "/b"], "the rest of their hour is published"
+    payloads = [event("08:30", "/late").decode(), event("08:30", "/worse", user_id=" ").decode()]
     places = sorted(made.rows("bronze.dead_letters", "source_file", "source_offset"))
     file = tmp_path / "corrections.jsonl"
     corrections = [
