@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from orchestration import accounts
 from orchestration.step import Step
 from patterns.core.commit import Account
+from patterns.core.contract import Partitioning
 from patterns.core.partitions import Grain, finer
 from patterns.data_flow import aligned_fan_in
 
@@ -60,12 +61,21 @@ def gather(step: Step) -> Period:
     there = published.keys() & delivered.keys()
     whole = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, there)
     rows = step.read(HOURLY).where(F.col("event_hour").isin(*sorted(published)))
-    day = F.to_date(F.substring("event_hour", 1, 10))
-    key = day if partitioning.grain is Grain.DAY else F.date_trunc("week", day).cast("date")
-    keyed = rows.withColumn(partitioning.column, key.cast("string"))
     return Period(
-        visits=keyed.where(F.col(partitioning.column).isin(*step.partitions)),
+        visits=keyed(rows, partitioning).where(F.col(partitioning.column).isin(*step.partitions)),
         accounts=accounts.gathered(step, HOURLY, lambda period: hours[period]),
         column=partitioning.column,
         hours={period: found.present for period, found in whole.items()},
     )
+
+
+def keyed(visits: DataFrame, partitioning: Partitioning) -> DataFrame:
+    """Add the key of the day or week that an hour lies in, as the partition column.
+
+    Args:
+        visits: Rows of silver.visits_enriched.
+        partitioning: Of a contract of gold.
+    """
+    day = F.to_date(F.substring("event_hour", 1, 10))
+    key = day if partitioning.grain is Grain.DAY else F.date_trunc("week", day).cast("date")
+    return visits.withColumn(partitioning.column, key.cast("string"))

@@ -1,0 +1,234 @@
+"""What bronze calls usable keeps every promise of every dataset below it.
+
+One row that bronze lets through and a contract below refuses keeps its whole hour, and every later step of it, from
+being published. So odd lines are judged by bronze, computed by the transforms of every dataset down to gold, and held
+against the contracts by the audit that publishing makes. A dataset without its transform here fails the first test.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from assets.gold.fan_in import Period, keyed
+from assets.silver.visits import ARRIVAL_ORDER, IDENTITY
+from assets.transforms import access_logs, cubes, visit_events, weekly_visits
+from assets.transforms import devices as device_rules
+from assets.transforms import users as user_rules
+from assets.transforms.enrichment import enrich
+from lineage import odd_lines
+from patterns.core import audit
+from patterns.core.contract import Contract
+from patterns.core.partitions import Grain, coarser
+from patterns.error_management import late_data_detector, windowed_deduplicator
+from patterns.ingestion.landed_lines import is_replay
+from quality.contracts import EVERY
+from quality.contracts.columns import IDENTIFIERS
+from quality.contracts.live import LATE
+from services import spark_session
+from services.spark_connect import SparkServer
+
+DAYS = ("2026-01-30", "2026-01-31")
+WATERMARK = datetime(2026, 1, 31, 5, 45, tzinfo=timezone.utc)
+FOR_FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""To compile the many plans takes several times as long as to interpret them."""
+ODD = (
+    "visit_id = char(9)",
+    "user_id = char(0)",
+    "page = ''",
+    "contains(page, char(0))",
+    "length(page) > 10000",
+    "length(referral_host) > 10000",
+    "greatest(length(visit_id), length(user_id)) >= 10000",
+    "event_time = '2000-01-01T00:00:00Z'",
+    "event_time = '2026-01-31T06:05:00Z'",
+    "contains(concat_ws('', browser, browser_version, network_type, device_type, device_version, ad_id), '?')",
+    "keep_private AND ad_id IS NULL AND browser IS NULL",
+)
+"""What must come through to silver, or the lines are not odd enough; half a surrogate pair is a question mark there."""
+LINES = "raw BINARY, source_file STRING, source_offset BIGINT"
+
+
+@dataclass
+class Computed:
+    """Every dataset as its transforms compute it from the odd lines, each once."""
+
+    spark: Any
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+
+    def __getitem__(self, dataset: str) -> DataFrame:
+        """Compute a dataset with the columns of its contract."""
+        names = [column.name for column in EVERY[dataset].columns]
+        return self.once(dataset, lambda at: TRANSFORMS[dataset](at).select(*names))
+
+    def once(self, name: str, compute: Callable[[Computed], DataFrame]) -> DataFrame:
+        """Compute something once, and keep it without its plan: every reader would plan all of it again."""
+        if name not in self.frames:
+            self.frames[name] = compute(self).localCheckpoint()
+        return self.frames[name]
+
+    @property
+    def events(self) -> DataFrame:
+        """The usable rows of bronze.visits, parsed."""
+        return self.once("events", _events)
+
+    @property
+    def streamed(self) -> DataFrame:
+        """The events of the stream, each with what a micro-batch says of it."""
+        return self.once("streamed", _streamed)
+
+    def lines(self, partition: str, files: dict[tuple[str, str], list[bytes]]) -> DataFrame:
+        """Give lines with their files and partitions, each at its own place."""
+        rows = [(raw, name, at, key) for (key, name), lines in files.items() for at, raw in enumerate(lines)]
+        return self.spark.createDataFrame(rows, f"{LINES}, {partition} STRING")
+
+
+def _landed(at: Computed) -> DataFrame:
+    events = [*odd_lines.each_oddity(), *odd_lines.drawn(odd_lines.events(), 400)]
+    files = {
+        (odd_lines.ARRIVALS[0], "a.json"): events[::2],
+        (odd_lines.ARRIVALS[1], "b.json"): events[1::2],
+        (odd_lines.ARRIVALS[1], "replay-1.json"): events[:3],
+        (odd_lines.ARRIVALS[0], "a.log"): odd_lines.drawn(odd_lines.requests(), 100),
+    }
+    named = F.when(F.col("source_file").endswith(".log"), visit_events.COMBINED).otherwise(visit_events.JSON)
+    return at.lines("arrival_hour", files).withColumn("format", named)
+
+
+def _events(at: Computed) -> DataFrame:
+    rows, is_log = at["bronze.visits"], F.col("format") == visit_events.COMBINED
+    logs = visit_events.parse(rows.where(is_log), frozenset({visit_events.COMBINED}), "key")
+    logs = access_logs.with_visit_ids(logs, logs.limit(0), "key")
+    events = visit_events.parse(rows.where(~is_log), frozenset({visit_events.JSON})).unionByName(logs)
+    return events.withColumn("_replay", is_replay())
+
+
+def _streamed(at: Computed) -> DataFrame:
+    late = late_data_detector.is_late(F.col("event_time"), WATERMARK) & ~F.col("_replay")
+    events = at.events.where(F.col("format") == visit_events.JSON)
+    held = windowed_deduplicator.first_come(
+        events.where(~late), events.limit(0), key=IDENTITY, order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
+    )
+    told = held.unionByName(events.where(late).withColumn("verdict", F.lit(LATE)))
+    return told.withColumns({"batch": F.lit("one/0"), "watermark": F.lit(WATERMARK), "reason": F.col("verdict")})
+
+
+def _delivered(at: Computed, judge: Callable[[DataFrame], DataFrame], suffix: str, *days: list[bytes]) -> DataFrame:
+    files = {(day, f"{day}.{suffix}"): lines for day, lines in zip(DAYS, days, strict=False)}
+    return judge(at.lines("load_date", files))
+
+
+def _users(at: Computed) -> DataFrame:
+    lines = odd_lines.drawn(odd_lines.users(), 200)
+    return _delivered(at, user_rules.judge, "json", lines[:100], lines[100:])
+
+
+def _users_current(at: Computed) -> DataFrame:
+    columns = ", ".join(f"{column.name} {column.type}" for column in EVERY["silver.users_current"].columns)
+    rows = at.spark.createDataFrame([], columns)
+    for day in DAYS:
+        rows = user_rules.newest(at["bronze.users"].where(F.col("load_date") == day), rows, day)
+    return rows
+
+
+def _period(dataset: str, transform: Callable[[DataFrame], DataFrame]) -> Callable[[Computed], DataFrame]:
+    partitioning = EVERY[dataset].partitioning
+    assert partitioning is not None
+
+    def computed(at: Computed) -> DataFrame:
+        visits = keyed(at["silver.visits_enriched"], partitioning)
+        hours = [row[0] for row in at["silver.visits_enriched"].select("event_hour").distinct().collect()]
+        present = Counter(coarser(hour, Grain.HOUR, partitioning.grain) for hour in hours)
+        period = Period(visits=visits, accounts={}, column=partitioning.column, hours=present)
+        return period.with_hours(transform(visits))
+
+    return computed
+
+
+def _deduplicated(how: Callable[..., DataFrame]) -> Callable[[Computed], DataFrame]:
+    key = ("event_hour", *IDENTITY)
+    return lambda at: how(at.events, key=key, order=ARRIVAL_ORDER, payload=F.xxhash64("raw"))
+
+
+TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
+    "bronze.visits": lambda at: visit_events.judge(_landed(at)),
+    "bronze.dead_letters": lambda at: (
+        at["bronze.visits"].where(F.size("reasons") > 0).withColumn("replay", is_replay())
+    ),
+    "bronze.users": _users,
+    "bronze.devices": lambda at: _delivered(
+        at, device_rules.judge, "csv", [b"type;full_name;version", *odd_lines.drawn(odd_lines.devices(), 100)]
+    ),
+    "bronze.visits_live": lambda at: (
+        at["bronze.visits"].where(F.col("format") == visit_events.JSON).withColumn("batch", F.lit("one/0"))
+    ),
+    "silver.visits": _deduplicated(windowed_deduplicator.deduplicate),
+    "silver.visit_conflicts": _deduplicated(windowed_deduplicator.conflicting),
+    "silver.late_visits": lambda at: late_data_detector.late(
+        at["bronze.visits"].where(F.col("event_time").isNotNull() & F.col("filtered_by").isNull()),
+        {odd_lines.ARRIVALS[1]: WATERMARK},
+    ),
+    "silver.users": lambda at: user_rules.history(at["bronze.users"]),
+    "silver.users_current": _users_current,
+    "silver.devices": lambda at: device_rules.unique(at["bronze.devices"].where(F.size("reasons") == 0)),
+    "silver.visits_enriched": lambda at: enrich(
+        at["silver.visits"], users=at["silver.users"], devices=at["silver.devices"]
+    ),
+    "silver.visits_live": lambda at: at.streamed.where(F.col("verdict") == "first"),
+    "silver.visits_live_aside": lambda at: at.streamed.where(F.col("verdict") != "first"),
+    "gold.visits_cube_daily": _period("gold.visits_cube_daily", lambda rows: cubes.visits_cube(rows, "event_date")),
+    "gold.visits_cube_weekly": _period("gold.visits_cube_weekly", lambda rows: cubes.visits_cube(rows, "event_week")),
+    "gold.visits_weekly": _period("gold.visits_weekly", weekly_visits.shared),
+    "gold.page_stats": _period("gold.page_stats", cubes.page_stats),
+    "gold.referral_stats": _period("gold.referral_stats", cubes.referral_stats),
+}
+
+
+@pytest.fixture(scope="module")
+def computed(spark_server: SparkServer) -> Iterator[Computed]:
+    session = spark_session.attach(spark_server.url)
+    for setting, value in FOR_FEW_ROWS.items():
+        session.conf.set(setting, value)
+    found = Computed(spark=session)
+    yield found
+    found.frames.clear()
+    spark_session.release(session)
+
+
+def broken(contract: Contract, rows: DataFrame) -> dict[str, Any]:
+    """Hold rows against a contract as publishing does; name each broken promise with how many rows break it."""
+    spec = replace(audit.specify(contract, [], {}, {}), breakdowns={})
+    found = audit.judge(rows, spec).violations
+    return {f"{one.rule} {one.partition}": one.found for one in found if one.rule != "partition_is_declared"}
+
+
+def test_every_dataset_of_the_lake_is_held_against_its_contract() -> None:
+    assert TRANSFORMS.keys() == EVERY.keys(), "add the transforms of a new dataset to TRANSFORMS"
+
+
+def test_odd_lines_are_usable_and_those_with_a_blank_identifier_are_not(computed: Computed) -> None:
+    rows = computed["bronze.visits"].select("format", "filtered_by", "reasons").collect()
+    usable = Counter(row.format for row in rows if not row.reasons and not row.filtered_by)
+    assert usable[visit_events.JSON] > 300
+    assert usable[visit_events.COMBINED] > 30
+    reasons = Counter(reason for row in rows for reason in row.reasons)
+    assert min(reasons[f"missing_field:{name}"] for name in IDENTIFIERS) > 10
+    visits = computed["silver.visits_enriched"]
+    assert [odd for odd in ODD if visits.where(odd).isEmpty()] == []
+
+
+def test_what_bronze_calls_usable_keeps_every_promise_below(computed: Computed) -> None:
+    faults = {name: broken(contract, computed[name]) for name, contract in EVERY.items()}
+    assert {name: found for name, found in faults.items() if found} == {}
