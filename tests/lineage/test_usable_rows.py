@@ -100,7 +100,7 @@ def _landed(at: Computed) -> DataFrame:
     files = {
         (odd_lines.ARRIVALS[0], "a.json"): events[::2],
         (odd_lines.ARRIVALS[1], "b.json"): events[1::2],
-        (odd_lines.ARRIVALS[1], "replay-1.json"): events[:3],
+        (odd_lines.ARRIVALS[1], "visits/replay-1.json"): events[-40:],
         (odd_lines.ARRIVALS[0], "a.log"): odd_lines.drawn(odd_lines.requests(), 100),
     }
     named = F.when(F.col("source_file").endswith(".log"), visit_events.COMBINED).otherwise(visit_events.JSON)
