@@ -25,6 +25,17 @@ def render(contracts: Iterable[Contract]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def ledger(contracts: Iterable[Contract]) -> str:
+    """Write what each dataset accounts for, and the reasons for which rows are left out, as a table."""
+    lines = ["| dataset | rows in | left out |", "|---|---|---|"]
+    for contract in contracts:
+        told = {**dict.fromkeys(contract.reasons, ""), **contract.left_out}
+        reasons = [f"`{reason}`" + (f" ({said})" if said else "") for reason, said in told.items()]
+        rows_in = contract.rows_in or f"rows of `{contract.reads[0].dataset}`"
+        lines.append(f"| `{contract.dataset}` | {_cell(rows_in)} | {_cell(', '.join(reasons)) or 'nothing'} |")
+    return "\n".join(lines)
+
+
 def _dataset(contract: Contract) -> Iterable[str]:
     yield f"### {contract.dataset}"
     yield ""

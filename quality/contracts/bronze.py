@@ -10,6 +10,7 @@ from quality.contracts import columns as c
 ARRIVAL = Partitioning(column="arrival_hour", grain=Grain.HOUR)
 LOAD = Partitioning(column="load_date", grain=Grain.DAY)
 BYTES = "sum(length(raw) + 1)"
+LANDED_LINES = "lines of the landed files, counted by a second reader; their bytes too"
 
 VISITS = Contract(
     dataset="bronze.visits",
@@ -31,6 +32,7 @@ VISITS = Contract(
         ),
     ),
     partitioning=ARRIVAL,
+    rows_in=LANDED_LINES,
     rules=(
         Rule(
             name="known_format",
@@ -84,6 +86,8 @@ DEAD_LETTERS = Contract(
     ),
     key=("source_file", "source_offset"),
     partitioning=ARRIVAL,
+    rows_in="rows of `bronze.visits` of the hour of arrival",
+    left_out={"usable": ""},
     rules=(
         Rule(
             name="has_a_reason",
@@ -111,6 +115,7 @@ USERS = Contract(
         c.REASONS,
     ),
     partitioning=LOAD,
+    rows_in=LANDED_LINES,
     rules=(
         Rule(
             name="judged",
@@ -131,6 +136,7 @@ DEVICES = Contract(
     owner="team:platform",
     reads=(Read(dataset="landing.devices", reach=Landed(table="devices", grain=Grain.DAY)),),
     write=Copy(),
+    rows_in=LANDED_LINES,
     columns=(
         c.RAW,
         *c.SOURCE,

@@ -24,8 +24,10 @@ COUNTED = Rule(
     expression="events >= 1 AND visits BETWEEN 1 AND events AND users BETWEEN 1 AND events",
     description="A group has events, and neither more visits nor more users than events",
 )
+ROWS_IN = "rows of `silver.visits_enriched` of the hours of the period"
 STANDS_FOR = "sum(events)"
 AGGREGATED = {"aggregated": "sum(events) - count(1)"}
+MORE_OF_AGGREGATED = {"aggregated": "the sum of `events` less the number of groups"}
 CUBE_DIMENSIONS = (
     Column(name="device_type", type="STRING", nullable=False, description="Device type, or unknown"),
     Column(name="browser", type="STRING", nullable=False, description="Browser family, or unknown"),
@@ -81,8 +83,10 @@ VISITS_CUBE_DAILY = Contract(
     key=("event_date", "device_type", "browser", "referral_host"),
     partitioning=DAY,
     rules=(COUNTED, HOURS_OF_A_DAY),
+    rows_in=ROWS_IN,
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
+    left_out=MORE_OF_AGGREGATED,
     measures=PARTS,
     parts=24,
     statistics=("device_type", "browser"),
@@ -100,8 +104,10 @@ VISITS_CUBE_WEEKLY = Contract(
     key=("event_week", "device_type", "browser", "referral_host"),
     partitioning=WEEK,
     rules=(COUNTED, HOURS_OF_A_WEEK),
+    rows_in=ROWS_IN,
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
+    left_out=MORE_OF_AGGREGATED,
     measures=PARTS,
     parts=168,
     statistics=("device_type", "browser"),
@@ -144,6 +150,7 @@ VISITS_WEEKLY = Contract(
         HOURS_OF_A_COUNTED_WEEK,
     ),
     audits=(COUNTED_THROUGHOUT,),
+    rows_in=ROWS_IN,
     measures={"private": "count_if(keep_private)", **PARTS},
     parts=168,
     statistics=("event_time", "page", "user_id"),
@@ -188,8 +195,10 @@ PAGE_STATS = Contract(
         ),
         COUNTED_THROUGHOUT,
     ),
+    rows_in=ROWS_IN,
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
+    left_out=MORE_OF_AGGREGATED,
     measures=PARTS,
     parts=24,
     statistics=("page",),
@@ -208,8 +217,10 @@ REFERRAL_STATS = Contract(
     partitioning=DAY,
     rules=(COUNTED, HOURS_OF_A_COUNTED_DAY),
     audits=(COUNTED_THROUGHOUT,),
+    rows_in=ROWS_IN,
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
+    left_out=MORE_OF_AGGREGATED,
     measures=PARTS,
     parts=24,
     statistics=("referral_host",),

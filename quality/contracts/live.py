@@ -18,6 +18,7 @@ BATCH = Column(
 )
 LATE = "late"
 WRITTEN = Append(stream="visits")
+EVENTS = "visit events of the batch, by the commit of its lines"
 REASONS = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
 COUNTED = ("occurrences", "conflicts")
 """Columns of silver.visits that a stream cannot have: what comes again does not change a row that is published."""
@@ -30,6 +31,8 @@ BRONZE = Contract(
     write=WRITTEN,
     columns=(*bronze.VISITS.columns, BATCH),
     partitioning=bronze.ARRIVAL,
+    rows_in="lines of the files the checkpoint lists for the batch, counted by a second reader; their bytes too",
+    left_out={"taken_in_before": "under an earlier checkpoint"},
     rules=bronze.VISITS.rules,
     measures=bronze.VISITS.measures,
     breakdowns=bronze.VISITS.breakdowns,
@@ -74,6 +77,8 @@ ASIDE = Contract(
             description="Late rows, and only those, are behind the watermark; corrections may be, and are not late",
         ),
     ),
+    rows_in=EVENTS,
+    left_out={"first": "counted by the rows that stay"},
     breakdowns={"reasons": ("reason",)},
     statistics=("event_time", "batch"),
     patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector"),
@@ -90,6 +95,8 @@ VISITS = Contract(
     columns=(*(column for column in silver.VISITS.columns if column.name not in COUNTED), BATCH),
     key=silver.VISITS.key,
     partitioning=silver.EVENT,
+    rows_in=EVENTS,
+    left_out=dict.fromkeys(REASONS, "set aside"),
     rules=tuple(rule for rule in silver.VISITS.rules if rule.name != "stands_for_itself"),
     statistics=("event_time", "user_id", "page", "batch"),
     patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector", "Audit-Write-Audit-Publish"),

@@ -80,8 +80,10 @@ VISITS = observed(
                 description="A producer that repeats everything ten times is broken",
             ),
         ),
+        rows_in="valid rows of all of `bronze.visits` whose event lies in the hour",
         stands_for="sum(occurrences)",
         reasons={"duplicates": "sum(occurrences - 1)"},
+        left_out={"filtered.*": "by the name of the filter"},
         measures={
             "conflicts": "sum(conflicts)",
             "private": "count_if(keep_private)",
@@ -115,6 +117,8 @@ VISIT_CONFLICTS = Contract(
     columns=(c.EVENT_HOUR, *c.VISIT[:2], c.VISIT[4], c.RAW, ARRIVED, *c.SOURCE),
     key=("source_file", "source_offset"),
     partitioning=EVENT,
+    rows_in="duplicates of `silver.visits`, by the commit that publishes both",
+    left_out={"identical": ""},
     rules=(IN_ITS_HOUR,),
     statistics=("visit_id",),
     patterns=("Windowed Deduplicator", "Transactional Writer"),
@@ -137,6 +141,8 @@ LATE_VISITS = Contract(
     ),
     key=("source_file", "source_offset"),
     partitioning=ARRIVAL,
+    rows_in="visit events of the hour of arrival",
+    left_out={"on_time": "counted by the rows that are not late"},
     rules=(
         Rule(
             name="behind_watermark",
@@ -195,6 +201,7 @@ USERS = Contract(
     ),
     stands_for="sum(snapshots)",
     reasons={"unchanged": "sum(snapshots - 1)"},
+    left_out={"dead_lettered": ""},
     measures={"current": "count_if(is_current)"},
     statistics=("user_id", "valid_from"),
     patterns=("Audit-Write-Audit-Publish", "Data Overwrite"),
@@ -234,9 +241,14 @@ USERS_CURRENT = Contract(
             description="A row stands for usable ones, or is kept for one that is not",
         ),
     ),
+    rows_in="rows of the newest delivery",
     stands_for="sum(occurrences)",
-    # Rows that no usable one stands behind are below zero: they are rows out without being rows in.
     reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "kept": "-count_if(occurrences = 0)"},
+    left_out={
+        "dead_lettered": "",
+        # They are rows out without being rows in.
+        "kept": "below zero: rows that stay because the delivery names their users, in dead letters only",
+    },
     measures={"newest_change": "max(changed_on)"},
     statistics=("user_id",),
     patterns=("Stateful Merger", "Audit-Write-Audit-Publish"),
@@ -273,6 +285,7 @@ DEVICES = Contract(
         Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
     ),
     key=("device_type", "device_version", "changed_on"),
+    rows_in="rows of the newest delivery",
     rules=(
         Rule(
             name="valid_range",
@@ -294,8 +307,12 @@ DEVICES = Contract(
         ),
     ),
     stands_for="sum(occurrences)",
-    # Closed versions are below zero: they are rows out without being rows in.
     reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "earlier_versions": "-count_if(occurrences = 0)"},
+    left_out={
+        "dead_lettered": "",
+        # They are rows out without being rows in.
+        "earlier_versions": "below zero: versions that no longer hold",
+    },
     measures={"current": "count_if(valid_to is null)"},
     statistics=("device_type", "device_version"),
     patterns=("Audit-Write-Audit-Publish", "Merger"),

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,7 +26,7 @@ from patterns.core.partitions import Grain, start_of
 from planning.look import Snapshot, zone_of
 from planning.plan import ASKED, Plan, Planner
 from planning.window import Window
-from quality.contracts import CONTRACTS, GRAPH
+from quality.contracts import CONTRACTS, EVERY, GRAPH
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 from services import config
@@ -34,8 +35,10 @@ from simulator import landing as simulator
 from simulator.spec import SimulationSpec
 from simulator.truth import Truth
 
-DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
-WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
+DAILY, WEEKLY = (
+    tuple(name for name, contract in CONTRACTS.items() if (contract.layer, contract.grain) == ("gold", grain))
+    for grain in (Grain.DAY, Grain.WEEK)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +173,16 @@ class Deployment:
     def ledger(self) -> list[LedgerLine]:
         """Audit every account, as `blogdata ledger` does."""
         return [line for contract in CONTRACTS.values() for line in ledger.audit(self.lake, self.events, contract)]
+
+    def undeclared(self) -> set[tuple[str, str]]:
+        """Give the reasons for which rows were left out that the contract of their dataset does not name."""
+        return {
+            (name, reason)
+            for name, contract in EVERY.items()
+            for entry in self.published(name).values()
+            for reason in entry.reasons
+            if not any(fnmatch(reason, declared) for declared in (*contract.reasons, *contract.left_out))
+        }
 
     def problems(self) -> list[str]:
         """Give what does not add up."""

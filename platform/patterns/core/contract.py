@@ -91,8 +91,11 @@ class Contract:
         write: How its rows get into the table.
         rules: Conditions on rows.
         audits: Conditions on a written partition.
+        rows_in: What a partition has to account for, in words; empty: the rows of its first input.
         stands_for: SQL aggregate: how many rows of the layer above the written rows account for.
         reasons: SQL aggregates: how many of these are not rows of this table, by reason.
+        left_out: Reasons that the steps of the dataset state in their accounts instead, each with what there is to say
+            of it; `filtered.*` stands for all that begin so. It may say more of those of `reasons`, too.
         measures: Further SQL aggregates kept with each commit.
         breakdowns: Row counts by these columns kept with each commit, by name.
         parts: How many partitions of the layer below make one of these complete, counted by the measure `parts`; None
@@ -116,8 +119,10 @@ class Contract:
     write: Write = field(default_factory=Replace)
     rules: tuple[Rule, ...] = ()
     audits: tuple[Audit, ...] = ()
+    rows_in: str = ""
     stands_for: str = "count(1)"
     reasons: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
     measures: Mapping[str, str] = field(default_factory=dict)
     breakdowns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parts: int | None = None
