@@ -289,8 +289,8 @@ WRITING = (
     in_code(
         "what only followed is taken for asked",
         REACH,
-        "dict.fromkeys(look.published(edge.below.dataset), _ALL) if asked.get(edge.above) else {}",
-        "dict.fromkeys(look.published(edge.below.dataset), _ALL) if wanted.get(edge.above) else {}",
+        "if asked.get(edge.above):",
+        "if wanted.get(edge.above):",
         PLANNER,
     ),
     in_code(
