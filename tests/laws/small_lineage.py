@@ -138,12 +138,13 @@ class Lineage:
 
     def behind(self) -> list[str]:
         """Give the hours of clicks that have not seen all that has arrived."""
-        return dynamic_late_data_integrator.behind(
+        lines = dynamic_late_data_integrator.state(
             self.events.publications(BRONZE.dataset),
             self.events.publications(SILVER.dataset),
             source=BRONZE.dataset,
             breakdown="event_hours",
         )
+        return [hour for hour, line in lines.items() if line.behind]
 
     def pages_behind(self) -> bool:
         """Tell whether the pages have not seen all clicks."""

@@ -45,7 +45,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def ticked(deployment: Deployment, instance: dg.DagsterInstance, **tags: str) -> dg.ExecuteInProcessResult:
     """A run of the job, as Dagster does it."""
     resources = dict(connections(deployment.settings))
-    return dg.materialize([visits_live], resources=resources, instance=instance, tags=tags, raise_on_error=False)
+    return dg.materialize([visits_live()], resources=resources, instance=instance, tags=tags, raise_on_error=False)
 
 
 def reported(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:

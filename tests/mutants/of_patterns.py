@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import in_code, in_engine, in_error_management
 
-HELD = "tests/orchestration/test_held.py"
+HELD = "tests/planning/test_held.py"
 PLAN = "platform/planning/plan.py"
 REACH = "platform/planning/reach.py"
 PLANNER = "tests/planning/test_plan_of_a_replay.py"

@@ -39,8 +39,8 @@ STARTING = (
     in_code(
         "a run of the command line does not say whose it is",
         "blogdata/pipeline.py",
-        "**dead_runs.own()}",
-        "}",
+        "                    **dead_runs.own(),\n",
+        "",
         "tests/lineage/test_commands.py::test_a_plan_that_is_agreed_to_runs_and_its_commits_say_who_asked",
     ),
     in_code(

@@ -55,7 +55,7 @@ WRITING = (
     in_code(
         "two compact the event log at once",
         "platform/patterns/core/events.py",
-        'write_deltalake(log, rows, mode="overwrite", commit_properties=CommitProperties(max_commit_retries=0))',
+        'write_deltalake(log, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)',
         "log.optimize.compact()",
         "tests/core/test_event_log.py::test_of_two_who_compact_it_at_once_one_does",
     ),
@@ -266,10 +266,10 @@ WRITING = (
     ),
     in_code(
         "a run computes what another one has claimed",
-        "blogdata/pipeline.py",
-        "mine = claims.take(left - self._busy(instance, stage), owner)",
-        "mine = sorted(left)",
-        CLAIMS,
+        "platform/orchestration/refresh.py",
+        "while not (mine := held.take(todo, owner)):",
+        "while not (mine := sorted(todo)):",
+        "tests/lineage/test_concurrent_runs.py::test_of_two_runs_that_want_the_same_one_computes_each_partition",
     ),
     # Planning.
     in_code(

@@ -176,7 +176,7 @@ def test_observing_assets_stay_out_of_the_graph(settings: Settings) -> None:
     graph = definitions.build(settings).resolve_asset_graph()
     for key in (KEY, LINEAGE):
         assert graph.get(key).parent_keys | graph.get(key).child_keys == set()
-        assert "from bronze to gold" in (graph.get(key).description or "")
+        assert "every dataset" in (graph.get(key).description or "")
 
 
 def test_a_fault_of_the_platform_fails_the_run_and_says_what_to_do(home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from importlib import import_module
 from typing import Any
 
 import dagster as dg
@@ -27,7 +28,7 @@ def asked(schedule: dg.ScheduleDefinition, *moment: int, now: datetime | None = 
     due = datetime(*moment, tzinfo=timezone.utc)  # type: ignore[misc, arg-type]
     context = dg.build_schedule_context(scheduled_execution_time=due)
     with pytest.MonkeyPatch.context() as clock:
-        clock.setattr("sensors.schedules._now", lambda: now or due + timedelta(seconds=1))
+        clock.setattr(import_module("sensors.schedules"), "_now", lambda: now or due + timedelta(seconds=1))
         requests = schedule.evaluate_tick(context).run_requests or ()
     for request in requests:
         found: dict[str, Any] = request.run_config["resources"]["request"]["config"]
