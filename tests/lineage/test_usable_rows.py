@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -24,7 +25,7 @@ from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from assets.transforms.enrichment import enrich
 from lineage import odd_lines
-from patterns.core import audit
+from patterns.core import audit, kept_rows
 from patterns.core.contract import Contract
 from patterns.core.partitions import Grain, coarser
 from patterns.error_management import late_data_detector, windowed_deduplicator
@@ -66,6 +67,7 @@ class Computed:
     """Every dataset as its transforms compute it from the odd lines, each once."""
 
     spark: Any
+    kept: ExitStack
     frames: dict[str, DataFrame] = field(default_factory=dict)
 
     def __getitem__(self, dataset: str) -> DataFrame:
@@ -76,7 +78,7 @@ class Computed:
     def once(self, name: str, compute: Callable[[Computed], DataFrame]) -> DataFrame:
         """Compute something once, and keep it without its plan: every reader would plan all of it again."""
         if name not in self.frames:
-            self.frames[name] = compute(self).localCheckpoint()
+            self.frames[name] = self.kept.enter_context(kept_rows.computed(compute(self)))
         return self.frames[name]
 
     @property
@@ -201,9 +203,8 @@ def computed(spark_server: SparkServer) -> Iterator[Computed]:
     session = spark_session.attach(spark_server.url)
     for setting, value in FOR_FEW_ROWS.items():
         session.conf.set(setting, value)
-    found = Computed(spark=session)
-    yield found
-    found.frames.clear()
+    with ExitStack() as kept:
+        yield Computed(spark=session, kept=kept)
     spark_session.release(session)
 
 
