@@ -137,12 +137,19 @@ def _users(at: Computed) -> DataFrame:
     return _delivered(at, user_rules.judge, "json", lines[:100], lines[100:])
 
 
-def _users_current(at: Computed) -> DataFrame:
-    columns = ", ".join(f"{column.name} {column.type}" for column in EVERY["silver.users_current"].columns)
-    rows = at.spark.createDataFrame([], columns)
-    for day in DAYS:
-        rows = user_rules.newest(at["bronze.users"].where(F.col("load_date") == day), rows, day)
-    return rows
+def _devices(at: Computed) -> DataFrame:
+    header, lines = b"type;full_name;version", odd_lines.drawn(odd_lines.devices(), 100)
+    return _delivered(at, device_rules.judge, "csv", [header, *lines[:60]], [header, *lines[40:]])
+
+
+def _day_by_day(dataset: str, above: str, merge: Callable[[DataFrame, DataFrame, str], DataFrame]) -> Any:
+    def computed(at: Computed) -> DataFrame:
+        rows = at.spark.createDataFrame([], EVERY[dataset].ddl)
+        for day in DAYS:
+            rows = merge(at[above].where(F.col("load_date") == day), rows, day)
+        return rows
+
+    return computed
 
 
 def _period(dataset: str, transform: Callable[[DataFrame], DataFrame]) -> Callable[[Computed], DataFrame]:
@@ -170,9 +177,7 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
         at["bronze.visits"].where(F.size("reasons") > 0).withColumn("replay", is_replay())
     ),
     "bronze.users": _users,
-    "bronze.devices": lambda at: _delivered(
-        at, device_rules.judge, "csv", [b"type;full_name;version", *odd_lines.drawn(odd_lines.devices(), 100)]
-    ),
+    "bronze.devices": _devices,
     "bronze.visits_live": lambda at: (
         at["bronze.visits"].where(F.col("format") == visit_events.JSON).withColumn("batch", F.lit("one/0"))
     ),
@@ -183,8 +188,8 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
         {odd_lines.ARRIVALS[1]: WATERMARK},
     ),
     "silver.users": lambda at: user_rules.history(at["bronze.users"]),
-    "silver.users_current": _users_current,
-    "silver.devices": lambda at: device_rules.unique(at["bronze.devices"].where(F.size("reasons") == 0)),
+    "silver.users_current": _day_by_day("silver.users_current", "bronze.users", user_rules.newest),
+    "silver.devices": _day_by_day("silver.devices", "bronze.devices", device_rules.versions),
     "silver.visits_enriched": lambda at: enrich(
         at["silver.visits"], users=at["silver.users"], devices=at["silver.devices"]
     ),
