@@ -134,7 +134,7 @@ def test_a_pointer_of_which_no_version_can_be_read_names_nothing_and_all_is_comp
     shutil.rmtree(lake.path(members.table_of(DATASET, "")))
     publish(lake, FIRST, SECOND)
     assert lake.rows(DATASET, "week") == {FIRST: 1, SECOND: 1}
-    assert list(EventLog(lake).publications(DATASET)) == [FIRST, SECOND]
+    assert set(EventLog(lake).publications(DATASET)) == {FIRST, SECOND}
 
 
 def test_a_pointer_that_a_checkpoint_tells_of_goes_back_all_the_same(lake: Lake) -> None:
