@@ -31,7 +31,7 @@ def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResul
     return dg.MaterializeResult(metadata=_split(context))
 
 
-@dg.op(name="landing__hourly_access_logs", required_resource_keys={"lake", "request"}, out=dg.Out(dg.Nothing))
+@dg.op(required_resource_keys={"lake", "request"}, out=dg.Out(dg.Nothing))
 def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
     """Split what waits, in a run over the lineage that nobody has narrowed to some datasets."""
     fault: Exception | None = None

@@ -24,7 +24,7 @@ from orchestration.computation import (
 )
 from orchestration.freshness import freshness_of
 from orchestration.lineage import column_schema
-from orchestration.names import key_of, slug
+from orchestration.names import key_of, slug, step_of
 from orchestration.pools import pool_of
 from orchestration.waiting import note_faults, waiting_result, waiting_spec
 from patterns.core.contract import Contract
@@ -58,7 +58,7 @@ class Plant:
         together = len(task.contracts) > 1
 
         @dg.multi_asset(
-            name="__".join(key_of(main.dataset).path),
+            name=step_of(main.dataset),
             specs=[self._spec(contract, task, skippable=together) for contract in task.contracts],
             partitions_def=None if task.grain is None else self.calendar[task.grain],
             check_specs=[

@@ -13,9 +13,14 @@ def key_of(dataset: str) -> dg.AssetKey:
     return dg.AssetKey(dataset.split(".", 1))
 
 
-def op_of(dataset: str) -> str:
-    """Give the name of the step that computes a dataset in a run over the lineage."""
+def step_of(dataset: str) -> str:
+    """Give the name of a dataset's step, in whichever run: that of `silver.visits` is `silver__visits`."""
     return dataset.replace(".", "__")
+
+
+def op_of(dataset: str) -> str:
+    """Give the name of what a run over the lineage does at a dataset's step; assets have names of their own."""
+    return f"refresh__{step_of(dataset)}"
 
 
 def slug(pattern: str) -> str:

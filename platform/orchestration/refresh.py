@@ -29,7 +29,7 @@ from orchestration.computation import (
     refused_checks,
     report,
 )
-from orchestration.names import op_of
+from orchestration.names import op_of, step_of
 from orchestration.pools import ARRIVING
 from orchestration.waiting import judged, note_faults
 from patterns.core.claims import Claims
@@ -108,10 +108,10 @@ def refresh_job(
         for task in code.graph.tasks:
             above = sorted({edge.above for edge, _ in code.graph.edges(task)} & done.keys())
             # Of the steps that may run, the executor takes that of the highest priority: the order of the lineage.
-            step = _step(code, task).tag({_PRIORITY: str(-len(done))})
+            step = _step(code, task).alias(step_of(task.main)).tag({_PRIORITY: str(-len(done))})
             done.update(dict.fromkeys(task.datasets, step([done[name] for name in above] or [landing])))
         for contract, serve in served:
-            serve([done[read.dataset] for read in contract.reads])
+            serve.alias(step_of(contract.dataset))([done[read.dataset] for read in contract.reads])
 
     return refresh.to_job(
         name=JOB,
