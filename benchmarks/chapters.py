@@ -120,10 +120,10 @@ tables has a log of its own, which is why past years are frozen into one.
 )
 _G = Chapter(
     title="Late rows",
-    aim="at most 1.20 a touched hour",
+    aim="100 hours in at most 3 times the seconds of one",
     text="""
 A thousand hours are published; then one file lands with one late event for each of 1, 10 or 100 of them, scattered so
-that no two are neighbours and every one is a run of its own, and `blogdata run` integrates it, up to gold. What is
+that no two are neighbours, and `blogdata run` integrates it, up to gold. What is
 timed is all of that run. Below are the seconds a touched hour, and how many hours of `silver.visits` ran: the
 arrival's own, which is empty, is one more.
 """,

@@ -80,14 +80,14 @@ class Pipeline:
         if window is not None or select:
             span = window or Window(start=None, end=None)
             if not self._is_anything_in(span, select):
-                return Outcome(problems=self._held(window, select))
+                return self._with_held(Outcome(), window, select)
             request.update(span=span.written(), only_again=True)
             outcome = self._execute(request, "what was asked for")
         elif self._is_something_to_do():
             outcome = self._execute(request, "everything that is stale")
         else:
             outcome = Outcome()
-        outcome.problems += self._held(window, select)
+        outcome = self._with_held(outcome, window, select)
         if window is None and not select:
             passed_over.report(outcome, self._zone, self._events)
         return outcome
@@ -133,10 +133,11 @@ class Pipeline:
 
         return is_behind(self._settings, self._events)
 
-    def _held(self, window: Window | None, select: Sequence[str]) -> list[str]:
-        """Say which hours wait for a person, once for each reason: everything else has been done."""
+    def _with_held(self, outcome: Outcome, window: Window | None, select: Sequence[str]) -> Outcome:
+        """Add which hours wait for a person, once for each reason: everything else has been done."""
         planner = Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
         told = [] if select or window else [str(error) for error in planner.refused()]
+        failed = set[str]()
         for dataset, found in planner.held().items():
             task = GRAPH.task_of(dataset)
             waiting: dict[str, list[str]] = {}
@@ -144,10 +145,12 @@ class Pipeline:
                 chosen = not select or bool({*select} & {*task.datasets})
                 if chosen and (window is None or window.holds(key, task.grain)):
                     waiting.setdefault(str(fault), []).append(key)
-            told += [
-                f"{dataset} {spanned(keys, task.grain)} waits for a person: {why}" for why, keys in waiting.items()
-            ]
-        return told
+            for why, keys in waiting.items():
+                told.append(f"{dataset} {spanned(keys, task.grain)} waits for a person: {why}")
+                # The step that found it has failed by it.
+                failed.add(f"{task.main}: {why}")
+        outcome.problems = [problem for problem in outcome.problems if problem not in failed] + told
+        return outcome
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
         # Dagster takes seconds to import: whoever has nothing to do is told so at once.

@@ -54,7 +54,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
     events, judged_now = _judged(waiting, seen.get("waiting", {}))
     told = _tell(context, planner.look, stale, seen.get("told", []))
     cursor = json.dumps({"waiting": judged_now, "told": told}, sort_keys=True)
-    result = _asked(context, lake, fresh, stale)
+    result = _asked(context, lake, fresh, stale, {main: keys for main, keys in waiting.items() if keys})
     return dg.SensorResult(
         run_requests=result.run_requests, skip_reason=result.skip_reason, cursor=cursor, asset_events=events
     )
@@ -65,10 +65,14 @@ def _asked(
     lake: LakeResource,
     fresh: Mapping[str, Mapping[str, str]],
     stale: Mapping[str, Mapping[str, str]],
+    waiting: Mapping[str, Mapping[str, PlatformError]],
 ) -> dg.SensorResult:
     logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in pending(lake.landing_path)]
     if not stale and not logs:
-        return dg.SensorResult(skip_reason="everything that has landed is published, and all that follows from it")
+        done = "everything that has landed is published, and all that follows from it"
+        return dg.SensorResult(
+            skip_reason=f"{done}, but for what waits for a person: {_about(waiting)}" if waiting else done
+        )
     if asked.is_under_way(context.instance):
         return dg.SensorResult(
             skip_reason="a run over the lineage is under way; what is stale after it is asked for then"
@@ -80,7 +84,7 @@ def _asked(
         return asking.ask(context.instance, [request], quiet="")
     left = _since_last_run(context.instance)
     if left < _PAUSE_SECONDS:
-        return dg.SensorResult(skip_reason=f"what is stale waits for a person: {_about(stale)}")
+        return dg.SensorResult(skip_reason=f"what is stale waits for a person: {_about(waiting)}")
     request = asked.refresh(_digest([stale]), Request(scope=Scope.READY.value), about=f"again: {_about(stale)}")
     return asking.ask(context.instance, [request], quiet="")
 
@@ -119,7 +123,7 @@ def _judged(
     return events, now
 
 
-def _about(stale: Mapping[str, Mapping[str, str]]) -> str:
+def _about(stale: Mapping[str, Mapping[str, object]]) -> str:
     return "; ".join(
         f"{main} {next(iter(keys)) or 'whole'}" + (f" and {len(keys) - 1} more" if len(keys) > 1 else "")
         for main, keys in stale.items()

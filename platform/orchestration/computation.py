@@ -104,6 +104,7 @@ class Publication:
             "run_publishes": f"{self.commit.dataset} version {self.commit.version}"
             + (" (already published by this run)" if self.commit.repeated else ""),
             "seconds": round(self.seconds, 2),
+            "code_version": self.step.run.code_version,
             **shown,
         }
 
@@ -114,14 +115,17 @@ class Publication:
         return sorted({*self.step.partitions, *(self.commit.entries if self.contract.executed else ())})
 
     def materializations(self) -> Iterator[dg.AssetMaterialization]:
-        """Describe it as events, one a partition."""
+        """Describe it as events, one a partition.
+
+        They bear no version in Dagster's own tags: it would miss those of the inputs beside it, and call every
+        dataset unsynced.
+        """
         keys: list[str | None] = [*self.partitions()]
         for partition in keys or [None]:
             yield dg.AssetMaterialization(
                 self.key,
                 partition=partition,
                 metadata={**self.commit.metadata(partition), **self.common()},
-                tags={"dagster/code_version": self.step.run.code_version},
             )
 
     def checks(self) -> list[dg.AssetCheckResult]:

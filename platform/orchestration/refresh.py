@@ -49,6 +49,8 @@ MOST_ROWS = 20_000_000
 _LOOK_AGAIN_SECONDS = 1.0
 _PRIORITY = "dagster/priority"
 Work = Callable[[dg.OpExecutionContext], None]
+Held = Mapping[str, Mapping[str, PlatformError]]
+"""Dataset to the partitions that wait for a person, each with the reason."""
 
 
 class Request(dg.ConfigurableResource["Request"]):
@@ -70,6 +72,7 @@ class Request(dg.ConfigurableResource["Request"]):
     only_again: bool = False
     retry_waiting: bool = True
     _refused: set[str] = PrivateAttr(default_factory=set)
+    _held_before: Held | None = PrivateAttr(default=None)
 
     def refuse(self, datasets: Sequence[str]) -> None:
         """Have nothing be made of some datasets in this run."""
@@ -79,6 +82,12 @@ class Request(dg.ConfigurableResource["Request"]):
     def refused(self) -> frozenset[str]:
         """The datasets of which nothing is made in this run."""
         return frozenset(self._refused)
+
+    def held_before(self, look: Callable[[], Held]) -> Held:
+        """Give what waited for a person when this run began, as its first step sees it."""
+        if self._held_before is None:
+            self._held_before = look()
+        return self._held_before
 
 
 class NotReady(PlatformError):
@@ -171,6 +180,7 @@ class Refresh:
         self._access = access_of(context)
         self._request: Request = context.resources.request
         self._accepted = accepted(context)
+        self._held_before = self._request.held_before(self._planner().held)
 
     def task(self, task: Task) -> None:
         """Compute what is stale of a task, and what was asked for, each partition once.
@@ -196,10 +206,22 @@ class Refresh:
                     faults.update(self._batch(task, batch))
                 done |= mine
             seen |= mine
-        if seen:
+        held = self._newly_held(task)
+        if seen or held:
             self._judge_waiting(task, faults)
+        # A person is told once, by the run that found it; the check stays red.
+        faults.update(held)
         if faults:
             raise failed(_all_of(task, faults))
+
+    def _newly_held(self, task: Task) -> dict[str, PlatformError]:
+        held = self._planner().held()
+        return {
+            key: why
+            for dataset in task.datasets
+            for key, why in held.get(dataset, {}).items()
+            if key not in self._held_before.get(dataset, {})
+        }
 
     def _again(self, task: Task) -> set[str]:
         keys = {key for dataset in task.datasets for key in self._request.again.get(dataset, ())}

@@ -97,3 +97,9 @@ def evaluations(deployment: Deployment, dataset: str, check: str) -> list[dg.Ass
     # A run that is asked for plans its checks before it makes them.
     made = dg.DagsterEventType.ASSET_CHECK_EVALUATION
     return [event.asset_check_evaluation_data for event in events if event is not None and event.event_type == made]
+
+
+def last_run(deployment: Deployment) -> dg.DagsterRunStatus:
+    """Give how the newest run ended."""
+    with dagster_home.opened(deployment.settings) as instance:
+        return instance.get_run_records(limit=1)[0].dagster_run.status

@@ -11,7 +11,7 @@ import pytest
 import oracle
 from lineage.conftest import Deploy
 from lineage.deployment import DAILY, WEEKLY, Deployment, event
-from lineage.runs import evaluations
+from lineage.runs import evaluations, last_run
 from patterns.core.commit import Entry
 from quality.contracts import CONTRACTS
 
@@ -187,9 +187,12 @@ def test_of_so_many_dead_letters_that_it_is_no_accident_nothing_is_made_before_a
     )
     assert len(broken.rows("bronze.dead_letters", "raw")) == 150
     assert broken.lake.table("silver.visits") is None
+    assert last_run(broken) == dg.DagsterRunStatus.FAILURE, "whoever watches runs is told as well"
+    assert [check.passed for check in evaluations(broken, "silver.visits", "waiting")] == [False]
     # Other hours go on; these rows do not, whoever runs it next, and nobody is told that all is well.
     broken.land(HOURS[2], [*(event(*given) for given in ARRIVALS[HOURS[2]]), b"{"])
     (told,) = broken.run().problems
+    assert last_run(broken) == dg.DagsterRunStatus.SUCCESS, "and that once"
     assert told.startswith(f"silver.visits {HOURS[0]} waits for a person: 150 of 154 rows (97.4%) are rejected")
     assert "blogdata run --accept dead_letters" in told
     assert broken.pasted(told) == [(["not_json"], 150)], "and not the dead letter of the other hour"

@@ -53,14 +53,16 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     _require(frame, [*key, *order])
     together = Window.partitionBy(*key)
     in_order = together.orderBy(*order)
-    ranked = frame.withColumns({"_rank": F.row_number().over(in_order), "_winner": F.first(payload).over(in_order)})
+    # Computed before the rows are shuffled: what only the payload is made of need not travel.
+    held = frame.withColumn("_payload", payload)
+    ranked = held.withColumns({"_rank": F.row_number().over(in_order), "_winner": F.first("_payload").over(in_order)})
     counted = ranked.withColumns(
         {
             "occurrences": F.count(F.lit(1)).over(together),
-            "conflicts": F.count_if(~payload.eqNullSafe(F.col("_winner"))).over(together),
+            "conflicts": F.count_if(~F.col("_payload").eqNullSafe(F.col("_winner"))).over(together),
         }
     )
-    return counted.filter(F.col("_rank") == 1).drop("_rank", "_winner")
+    return counted.filter(F.col("_rank") == 1).drop("_rank", "_winner", "_payload")
 
 
 def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
