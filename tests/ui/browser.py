@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 PATIENCE = 90.0
+_COUNTDOWN = re.compile(r"\b\d:\d\d\b")
 UNFINISHED = "[class*=Skeleton_], [class*=Spinner_], [aria-label=Loading]"
 FAULTS = ("GraphQL error", "Unexpected error", "Error loading", "An error occurred", "Could not load")
 
@@ -111,13 +113,14 @@ class Browser:
 
         Args:
             name: Of the file.
-            moves: The page has a clock's hand: only its words have to stand still.
+            moves: The page has a clock: only its other words have to stand still.
         """
         looks: list[bytes | str] = []
 
         def stands_still() -> bool:
             loading = [each for each in self._driver.find_elements(By.CSS_SELECTOR, UNFINISHED) if each.is_displayed()]
-            looks.append("" if loading else self.text() if moves else self._driver.get_screenshot_as_png())
+            words = _COUNTDOWN.sub("", self.text())
+            looks.append("" if loading else words if moves else self._driver.get_screenshot_as_png())
             return len(looks) > 1 and bool(looks[-1]) and looks[-1] == looks[-2]
 
         self.until(stands_still, f"page that stands still for the picture {name}")

@@ -91,8 +91,8 @@ def test_a_bad_hour_is_red_until_it_is_mended(browser: Browser, served: Served) 
     browser.until(lambda: succeeded(served, dagster__sensor_name=STALE) == 2, "later hour that succeeds", RUN)
     browser.open("/assets/silver/visits?view=checks&checkDetail=waiting", "waiting", f"waiting for a person: {bad}")
     browser.picture("bad-hour")
-    browser.open("/assets?asset[]=silver", "silver")
-    browser.picture("catalog-with-a-bad-hour")
+    browser.open("/assets/silver/visits?view=lineage", "4 / 5 Passed")
+    browser.picture("lineage-with-a-bad-hour")
     for file, content in kept.items():
         file.write_bytes(content)
     flag.touch()
@@ -128,7 +128,7 @@ def test_the_partitions_that_are_there_fill_the_bar(browser: Browser) -> None:
     browser.open("/assets/silver/visits?view=partitions", "Materialized")
     browser.picture("partitions")
     browser.open("/assets", "Asset name")
-    browser.picture("catalog")
+    browser.picture("catalog", moves=True)
 
 
 def test_figures_of_the_partitions_are_plotted(browser: Browser) -> None:
@@ -156,8 +156,8 @@ def test_the_data_docs_of_healthy_data_are_green(browser: Browser, served: Serve
     served.launch("data_docs")
     docs = served.home / "data_docs"
     browser.until(lambda: (docs / "index.html").exists(), "Data Docs", RUN)
-    browser.open("/assets/ops/data_docs?view=checks", "Passed")
-    assert "broken" not in browser.text()
+    browser.open("/assets/ops/data_docs?view=checks", "promises kept")
+    assert "Failed" not in browser.text()
     browser.picture("data-docs-checks")
     browser.open_file(docs / "index.html", "silver.visits")
     browser.picture("data-docs")
@@ -192,7 +192,7 @@ def test_everything_is_on_from_the_start_when_it_is_asked_for(browser: Browser, 
         flag.touch()
 
     def is_served() -> bool:
-        return f'"{served.days[-1]}"' in served.run("sql", "SELECT event_date FROM gold.page_stats", "--json")
+        return f'"{served.days[-1]}"' in served.run("sql", "SELECT DISTINCT event_date FROM gold.page_stats", "--json")
 
     browser.until(is_served, "day in gold", RUN)
     assert len(served.runs(dagster__sensor_name=STALE)) - before <= 2
