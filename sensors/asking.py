@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
-WAITING = "blogdata/waiting"
-"""Tag of a run: what waited when it was asked for."""
+WAITING = ".dagster/blogdata_waiting"
+"""Tag of a run, hidden from the list of runs: what waited when it was asked for, as a digest."""
 MOST_AT_ONCE = 24
 """Runs one tick asks for; the rest follows at the next tick, so that a large delivery does not flood the queue."""
 _PAUSE_SECONDS = 60.0
