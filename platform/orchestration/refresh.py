@@ -197,25 +197,27 @@ class Refresh:
         asked = self._again(task)
         seen: set[str] = set()
         done: set[str] = set()
+        planner = self._planner()
         # Partitions may outdate others of their own dataset: it is asked until nothing new is behind.
-        while todo := (self._stale(task) | asked) - done:
+        while todo := (self._stale(task, planner) | asked) - done:
             with self._claimed(task, todo) as mine:
                 # Whoever held one of these a moment ago may have done it.
-                left = (self._stale(task) | asked) & mine
+                left = (self._stale(task, self._planner()) | asked) & mine
                 for batch in self._batches(task, sorted(left)):
                     faults.update(self._batch(task, batch))
                 done |= mine
             seen |= mine
-        held = self._newly_held(task)
+            planner = self._planner()
+        held = self._newly_held(task, planner)
         if seen or held:
-            self._judge_waiting(task, faults)
+            self._judge_waiting(task, faults, planner)
         # A person is told once, by the run that found it; the check stays red.
         faults.update(held)
         if faults:
             raise failed(_all_of(task, faults))
 
-    def _newly_held(self, task: Task) -> dict[str, PlatformError]:
-        held = self._planner().held()
+    def _newly_held(self, task: Task, planner: Planner) -> dict[str, PlatformError]:
+        held = planner.held()
         return {
             key: why
             for dataset in task.datasets
@@ -232,10 +234,9 @@ class Refresh:
         # A run that was cut off goes on: what it has published itself is done.
         return {key for key in keys if key not in published or published[key].run_id != self._context.run_id}
 
-    def _stale(self, task: Task) -> set[str]:
+    def _stale(self, task: Task, planner: Planner) -> set[str]:
         if self._request.only_again:
             return set()
-        planner = self._planner()
         stale = planner.stale(task)
         if self._request.retry_waiting:
             return set(stale)
@@ -301,10 +302,12 @@ class Refresh:
                 raise failure(self._context, error) from error
             return Done(faults=dict.fromkeys(keys or [WHOLE_TABLE], error))
 
-    def _judge_waiting(self, task: Task, faults: Mapping[str, PlatformError]) -> None:
+    def _judge_waiting(self, task: Task, faults: Mapping[str, PlatformError], planner: Planner) -> None:
         lasting = {key: error for key, error in faults.items() if not error.transient}
-        note_faults(self._access, self._code.graph, task, lasting)
-        waiting = self._planner().waiting(task)
+        if lasting:
+            note_faults(self._access, self._code.graph, task, lasting)
+            planner = self._planner()
+        waiting = planner.waiting(task)
         for contract in task.contracts:
             report(self._context, evaluation(judged(contract, waiting)))
 
