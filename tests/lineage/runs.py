@@ -15,7 +15,7 @@ import dagster as dg
 from blogdata.outcome import Outcome
 from lineage.deployment import Deployment
 from orchestration import dead_runs
-from orchestration.names import key_of
+from orchestration.names import key_of, step_of
 from services import dagster_home
 
 
@@ -69,7 +69,7 @@ def retries(deployment: Deployment, dataset: str) -> list[str]:
         for record in reversed(instance.get_run_records()):
             for entry in instance.all_logs(record.dagster_run.run_id, of_type=dg.DagsterEventType.STEP_UP_FOR_RETRY):
                 event = entry.get_dagster_event()
-                if event.step_key == dataset.replace(".", "__"):
+                if event.step_key == step_of(dataset):
                     error = event.step_retry_data.error
                     found.append(str(error.cause.cls_name) if error and error.cause else "untyped")
     return found
