@@ -14,6 +14,7 @@ from assets.code import code
 from orchestration.refresh import Refresh, Request
 from patterns.core.errors import PlatformError
 from planning.graph import Task
+from planning.plan import Planner
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
 
@@ -39,7 +40,7 @@ class Integrating(Refresh):
     def _again(self, task: Task) -> set[str]:
         return set()
 
-    def _stale(self, task: Task) -> set[str]:
+    def _stale(self, task: Task, planner: Planner) -> set[str]:
         left = [key for key in KEYS if not (self._folder / key).exists()]
         self._looks += 1
         # Late rows come a few partitions at a time: whoever looked first would claim all.
