@@ -21,7 +21,7 @@ from planning.look import Snapshot, zone_of
 from planning.plan import Plan, Planner, spanned
 from planning.window import Window
 from quality.contracts import CONTRACTS, GRAPH, SERVED
-from services import postgres
+from services import dagster_home, postgres
 from services.config import Settings
 
 if TYPE_CHECKING:
@@ -87,6 +87,10 @@ class Pipeline:
             outcome = self._execute(request, "everything that is stale")
         else:
             outcome = Outcome()
+            if dagster_home.left_behind(self._settings):
+                # The last run was killed when all was published: it does not count as under way for good.
+                with self._running(outcome):
+                    pass
         outcome = self._with_held(outcome, window, select)
         if window is None and not select:
             passed_over.report(outcome, self._zone, self._events)
@@ -192,13 +196,16 @@ class Pipeline:
     @contextmanager
     def _running(self, outcome: Outcome) -> Iterator[dg.DagsterInstance]:
         from orchestration import dead_runs, storage_faults
-        from services import dagster_home
 
         started = time.monotonic()
         with (
             storage_faults.named(self._settings.home / "dagster"),
             dagster_home.opened(self._settings) as instance,
         ):
+            left_behind = dagster_home.left_behind(self._settings)
             dead_runs.settle(instance)
-            yield instance
+            for file in left_behind:
+                file.unlink(missing_ok=True)
+            with dagster_home.noted(self._settings):
+                yield instance
         outcome.seconds = time.monotonic() - started

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 from services.config import Settings
 from services.files import locked, write_atomically
@@ -55,3 +60,34 @@ def opened(settings: Settings) -> DagsterInstance:
     # Two that open the storage for the first time at once would both create its tables.
     with locked(home / "lock", seconds=_OPENING_SECONDS):
         return DagsterInstance.from_config(str(home))
+
+
+@contextmanager
+def noted(settings: Settings) -> Iterator[None]:
+    """Keep a file for as long as this process executes a run: one that was killed leaves it behind.
+
+    Args:
+        settings: Of the deployment.
+    """
+    file = _noted(settings) / str(os.getpid())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def left_behind(settings: Settings) -> list[Path]:
+    """List the files of processes that were killed while they executed a run; Dagster need not be imported for it.
+
+    Args:
+        settings: Of the deployment.
+    """
+    folder = _noted(settings)
+    files = folder.iterdir() if folder.is_dir() else ()
+    return [file for file in files if not psutil.pid_exists(int(file.name))]
+
+
+def _noted(settings: Settings) -> Path:
+    return settings.home / "dagster" / "executing"

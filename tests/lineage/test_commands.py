@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ from assets.ops import LineageConfig, lineage
 from blogdata.main import main
 from lineage.conftest import Deploy
 from lineage.deployment import DAILY, WEEKLY, Deployment, event
-from lineage.runs import newest_tags
+from lineage.runs import newest_tags, under_way
 from orchestration import dead_runs
 from parquet import codecs
 from patterns.core.commit import Commit
@@ -26,6 +27,7 @@ from patterns.core.errors import DiskFull
 from patterns.core.events import EventLog
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
+from services import dagster_home
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +200,27 @@ def test_what_is_cut_off_is_said_beside_the_json(said: Said) -> None:
 )
 def test_a_run_that_does_nothing_says_why(said: Said, arguments: tuple[str, ...], why: str) -> None:
     assert said("run", *arguments)[:2] == (0, f"nothing to do: {why}\n")
+
+
+def test_a_run_that_died_when_all_was_published_does_not_count_as_under_way_after_one_that_does_nothing(
+    said: Said, deployment: Deployment
+) -> None:
+    dies = (
+        "import os, signal; from blogdata.outcome import Outcome; from blogdata.pipeline import Pipeline;"
+        "from dagster._core.test_utils import create_run_for_test; import dagster as dg;"
+        "from orchestration import dead_runs; from services.config import load\n"
+        "with Pipeline(load())._running(Outcome()) as instance:\n"
+        "    create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED, tags=dead_runs.own())\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", dies], check=False, env={**os.environ, "PYTHONPATH": ":".join(sys.path)}
+    )
+    assert process.returncode == -signal.SIGKILL
+    assert len(under_way(deployment)) == 1
+    assert said("run")[1].startswith("nothing to do")
+    assert under_way(deployment) == []
+    assert dagster_home.left_behind(deployment.settings) == []
 
 
 def test_a_plan_of_what_changed_is_what_run_would_do(said: Said, deployment: Deployment) -> None:

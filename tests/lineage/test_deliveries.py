@@ -105,7 +105,7 @@ def test_a_user_whose_row_is_a_dead_letter_stays_what_he_was_until_one_can_be_re
     assert dict(entry.reasons) == {"dead_lettered": 4, "duplicates": 1, "kept": -1}
     assert made.problems() == []
 
-    deliver(made, "users/date=2026-01-07/users.json", [user(name) for name in "abd"])
+    deliver(made, "users/date=2026-01-07/users.json", [user(name) for name in "abde"])
     assert made.run().problems == []
     (version,) = (row[1:] for row in made.rows("silver.users", "user_id", "valid_to", "snapshots") if row[0] == "b")
     assert version == (None, 2)

@@ -65,6 +65,8 @@ def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
             return rows
         if callable(rows):
             return lambda day: in_order(rows(day))
+        if isinstance(rows, Delivery):
+            return in_order(rows)
         return spoil(rows.select(*[column.name for column in contract.columns]))
 
     def in_order(delivery: Delivery) -> Delivery:
@@ -86,7 +88,7 @@ def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted
     assert [problem for problem in outcome.problems if rule in problem]
     assert deployment.contents()[dataset] == before[1]
     # Its other partitions are as right as before, and may have been published again.
-    own = {dataset: 0, "ops.events": 0}
+    own = {dataset: 0, CONTRACTS[dataset].main: 0, "ops.events": 0}
     assert {**deployment.versions(), **own} == {**before[0], **own}
     assert deployment.problems() == known
     return "\n".join(outcome.problems)
