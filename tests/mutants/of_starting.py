@@ -27,7 +27,7 @@ STARTING = (
         "platform/planning/reach.py",
         "{partition.fingerprint} over {_replaced(partition, published)}",
         "{partition.fingerprint}",
-        f"{STALE}::test_an_hour_that_changes_back_is_asked_for_once_more",
+        f"{STALE}::test_an_hour_that_failed_and_changes_back_is_tried_again",
     ),
     in_code(
         "a run of another machine is ended",
@@ -56,6 +56,14 @@ STARTING = (
         "processes = [*_created_by(record), *_noted(instance, run)]",
         "processes = [*_noted(instance, run)]",
         f"{DEAD}::test_a_run_whose_process_was_killed_before_it_noted_itself_has_failed",
+    ),
+    in_code(
+        "a run that was killed when all was published counts as under way for good",
+        "blogdata/pipeline.py",
+        "if dagster_home.left_behind(self._settings):",
+        "if False:",
+        "tests/lineage/test_commands.py::"
+        "test_a_run_that_died_when_all_was_published_does_not_count_as_under_way_after_one_that_does_nothing",
     ),
     in_code(
         "a run that has just succeeded is reported as failed",

@@ -147,6 +147,20 @@ def test_an_hour_that_changes_back_is_asked_for_once_more(lake: LakeResource, ti
     assert len(asked) == 5
 
 
+def test_an_hour_that_failed_and_changes_back_is_tried_again(lake: LakeResource, tick: Any) -> None:
+    straggler = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "straggler.json"
+    fail(lake, "bronze.visits", HOUR)
+    assert request(tick(whatever_is_stale))["retry_waiting"] is True, "as it is, it waits for a person"
+    straggler.touch()
+    os.utime(straggler, ns=(1, 1))
+    prints = {hour.key: hour.fingerprint for hour in landed(lake.landing_path, "visits", Grain.HOUR)}
+    bronze(lake.lake, {HOUR: {HOUR: 1}}, landed=prints)
+    straggler.unlink()
+    data = tick(whatever_is_stale)
+    assert request(data)["retry_waiting"] is False
+    assert f"bronze.visits {HOUR}" in data.run_requests[0].tags["blogdata/about"]
+
+
 def test_a_day_is_ready_with_its_last_hour_and_after_late_ones(lake: LakeResource) -> None:
     hours = finer(DAY, Grain.DAY, Grain.HOUR)
     enriched(lake.lake, hours[:23], read=0)
