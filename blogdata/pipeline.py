@@ -89,7 +89,7 @@ class Pipeline:
             outcome = Outcome()
             if dagster_home.left_behind(self._settings):
                 # The last run was killed when all was published: it does not count as under way for good.
-                with self._running(outcome):
+                with self._running(Outcome()):
                     pass
         outcome = self._with_held(outcome, window, select)
         if window is None and not select:

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
+from services import processes
 from services.config import Settings
 from services.files import locked, write_atomically
 from services.jars import package_folder
+from services.processes import ProcessIdentity
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -69,7 +69,8 @@ def noted(settings: Settings) -> Iterator[None]:
     Args:
         settings: Of the deployment.
     """
-    file = _noted(settings) / str(os.getpid())
+    own = processes.identify(os.getpid())
+    file = _noted(settings) / f"{own.pid} {own.created}"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     try:
@@ -85,8 +86,12 @@ def left_behind(settings: Settings) -> list[Path]:
         settings: Of the deployment.
     """
     folder = _noted(settings)
-    files = folder.iterdir() if folder.is_dir() else ()
-    return [file for file in files if not psutil.pid_exists(int(file.name))]
+    return [file for file in folder.iterdir() if not processes.is_alive(_identity(file))] if folder.is_dir() else []
+
+
+def _identity(file: Path) -> ProcessIdentity:
+    pid, created = file.name.split(" ")
+    return ProcessIdentity(pid=int(pid), created=created)
 
 
 def _noted(settings: Settings) -> Path:
