@@ -61,7 +61,7 @@ mutants: setup ## Seed harmful changes into copies of the project: some test mus
 	@cd tests && ../$(BIN)/python -m mutants $(ARGS)
 
 test-cluster: setup ## The core of the tests on a Spark standalone cluster of two workers
-	@BLOGDATA_TEST_WORKERS=2 $(BIN)/python -m pytest tests/core tests/ingestion tests/lineage/test_plan.py \
+	@BLOGDATA_TEST_WORKERS=2 $(BIN)/python -m pytest tests/lake tests/publish tests/evidence tests/ingestion tests/lineage/test_plan.py \
 		tests/lineage/test_truth.py tests/lineage/test_access_log.py $(ARGS)
 
 lint: setup ## Ruff, mypy and the import contract

@@ -8,12 +8,12 @@ from assets import landing_checks, live, ops, serving, sources
 from assets.bronze.access_logs import hourly_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
+from evidence.events import EventLog
+from lake.lake import Lake
 from orchestration import dead_runs
 from orchestration.calendar import calendar
 from orchestration.dataset import Plant
 from orchestration.refresh import Request
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
 from planning import history
 from quality.data_docs import data_docs
 from resources import connections

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from patterns.core.events import EventLog
-from patterns.core.lineage import Look
-from patterns.core.partitions import Grain, contiguous
+from evidence.events import EventLog
 from patterns.ingestion.landed_links import LinkRefused, StrayLink
 from patterns.ingestion.log_splitter import refused_logs
 from patterns.ingestion.readiness_marker import (
@@ -28,6 +26,8 @@ from patterns.ingestion.readiness_marker import (
 )
 from planning.look import EARLIEST, is_possible
 from planning.reach import Landed
+from publish.contract import Look
+from publish.partitions import Grain, contiguous
 from quality.contracts import CONTRACTS
 
 LANDED = {

@@ -5,26 +5,19 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import lru_cache
-from pathlib import Path
 from types import ModuleType
 
-import assets
-import patterns
-import quality
 from assets import bronze, gold, silver
+from assets.code_version import version
 from orchestration.computation import Code, computations
-from patterns.core.run import code_version
 from quality.contracts import GRAPH
-
-SOURCES = tuple(Path(package.__file__ or "").parent for package in (assets, patterns, quality))
-"""Folders whose code decides what the rows are."""
 
 
 @lru_cache(maxsize=1)
 def code() -> Code:
     """Collect the computations and the lineage, with the version of their code."""
     modules = [module for layer in (bronze, silver, gold) for module in _modules(layer)]
-    return Code(computations=computations(modules), graph=GRAPH, version=code_version(*SOURCES))
+    return Code(computations=computations(modules), graph=GRAPH, version=version())
 
 
 def _modules(layer: ModuleType) -> list[ModuleType]:

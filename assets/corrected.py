@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from patterns.core.events import EventLog
-from patterns.core.partitions import Grain, following, key_of
+from evidence.events import EventLog
 from patterns.error_management.dead_letter_replay import Correction
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.readiness_marker import LandingZone
 from planning.look import Snapshot
 from planning.plan import STALE, Planner
+from publish.partitions import Grain, following, key_of
 from quality.contracts import GRAPH
 
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::\d\d(?:[.,]\d+)?)?(?:Z|([+-]\d\d)(?::?(\d\d))?)")

@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets.arrivals import LANDED, WATCHED, Arrivals, Overdue
 from orchestration.step import LakeAccess
-from patterns.core.contract import Contract
+from publish.contract import Contract
 from quality.contracts import CONTRACTS
 
 OVERDUE = "overdue"

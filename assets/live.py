@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from assets.code import code
+from assets.code_version import version
 from assets.transforms.live_visits import STREAM
 from orchestration.streamed_dataset import streamed
 from quality.contracts import STREAMED
@@ -10,4 +10,4 @@ from quality.contracts import STREAMED
 
 def visits_live() -> dg.AssetsDefinition:
     """Make the assets of the stream of visits."""
-    return streamed(STREAM, STREAMED, version=code().version)
+    return streamed(STREAM, STREAMED, version=version())

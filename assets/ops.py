@@ -4,12 +4,12 @@ from pathlib import Path
 
 import dagster as dg
 
+from errors import PlatformError
+from lake import retired
+from lake.retired import Removed
 from orchestration.computation import failure
 from orchestration.names import key_of
 from orchestration.step import LakeAccess
-from patterns.core import retired
-from patterns.core.errors import PlatformError
-from patterns.core.retired import Removed
 from patterns.data_value import lake_views
 from patterns.observability import dataset_tracker
 from quality.contracts import DECLARED, EVERY

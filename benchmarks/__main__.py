@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import machine, page, tables
 from benchmarks.deployment import Bench
 from benchmarks.measure import Result, Size
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 MODULES = {
     "a": "bronze_to_gold",

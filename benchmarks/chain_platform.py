@@ -21,16 +21,17 @@ from pyspark.sql import functions as F
 
 from benchmarks.deployment import RunFailed
 from blogdata.pipeline import QUIET
+from lake.commit import Account, Commit
+from lake.lake import Lake
 from orchestration import accounts, dead_runs
 from orchestration.dataset import dataset, key_of, range_tags
 from orchestration.step import Step
-from patterns.core.commit import Account, Commit
-from patterns.core.contract import Column, Contract, Partitioning, Rule
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
-from patterns.core.run import RunContext
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance, Target
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.run import RunContext
+from publish.schema import Column, Partitioning, Rule
 from resources import connections
 from services import config, dagster_home
 from services.config import Settings

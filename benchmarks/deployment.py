@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.measure import say
 from blogdata.outcome import Outcome
 from blogdata.pipeline import Pipeline
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 from services import config, spark_connect, spark_session

@@ -10,9 +10,9 @@ from typing import Any
 
 from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, say
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain, between, key_of, start_of
+from evidence.events import EventLog
+from lake.lake import Lake
+from publish.partitions import Grain, between, key_of, start_of
 from simulator import landing as simulator
 from simulator.files import complete, write_whole
 from simulator.spec import SimulationSpec

@@ -9,14 +9,15 @@ from pyspark.sql import functions as F
 
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
-from patterns.core.contract import Column, Contract
-from patterns.core.lake import Lake
-from patterns.core.run import RunContext
-from patterns.core.writes import Merge, Replace
+from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.idempotency.merger import merge
 from patterns.quality.audit_write_audit_publish import Provenance
 from patterns.quality.audit_write_audit_publish import Target as WriteTarget
+from publish.contract import Contract
+from publish.run import RunContext
+from publish.schema import Column
+from publish.writes import Merge, Replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,7 +81,7 @@ def _merge(bench: Bench, lake: Lake, contract: Contract, rows: int, number: int)
 
 
 def _metrics(lake: Lake, contract: Contract) -> dict[str, int]:
-    table = lake.table(contract.dataset)
+    table = lake.caught_up(contract.dataset)
     assert table is not None
     (newest,) = table.history(1)
     return {name: int(newest["operationMetrics"][name]) for name in METRICS}

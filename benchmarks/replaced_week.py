@@ -15,16 +15,17 @@ from pyspark.sql import functions as F
 from benchmarks import same
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
-from patterns.core import members
-from patterns.core.commit import Account
-from patterns.core.contract import Column, Contract, Partitioning, Rule
-from patterns.core.lake import Lake
-from patterns.core.members import NONE_YET, Member
-from patterns.core.partitions import Grain, between
-from patterns.core.run import RunContext
+from lake import members
+from lake.commit import Account
+from lake.lake import Lake
+from lake.members import NONE_YET, Member
 from patterns.idempotency.fast_metadata_cleaner import replace_periods
 from patterns.quality.audit_write_audit_publish import Provenance
 from patterns.quality.audit_write_audit_publish import Target as WriteTarget
+from publish.contract import Contract
+from publish.partitions import Grain, between
+from publish.run import RunContext
+from publish.schema import Column, Partitioning, Rule
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

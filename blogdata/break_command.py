@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from blogdata.output import agreed, console, say_json
-from patterns.core import names
+from errors import refuse_unknown
 from services.config import Settings, load
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def break_(
     from blogdata.break_scenes import SCENES
 
     scenes = {scene.name: scene for scene in SCENES}
-    names.known([name] if name else [], scenes, where="break", kind="way to break it")
+    refuse_unknown([name] if name else [], scenes, where="break", kind="way to break it")
     if listing or (name is None and not (sys.stdin.isatty() and not as_json)):
         _list(scenes, as_json=as_json)
         return

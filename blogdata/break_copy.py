@@ -10,7 +10,8 @@ from pathlib import Path
 from assets.arrivals import LANDED
 from patterns.ingestion.landed_links import stray
 from patterns.ingestion.readiness_marker import mark
-from planning.look import landed, zone_of
+from planning.look import landed
+from resources.lake import zone_of
 from services import config, spark_connect
 from services.config import PostgresSettings, Settings
 from simulator import landing as simulator

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from patterns.core import ledger
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
+from evidence import ledger
+from evidence.events import EventLog
+from lake.lake import Lake
 from patterns.ingestion.readiness_marker import scan
-from planning.look import landed, zone_of
+from planning.look import landed
+from publish.partitions import Grain
 from quality.contracts import CONTRACTS
+from resources.lake import zone_of
 from services.config import Settings
 
 

@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assets.arrivals import Arrivals
-from patterns.core.commit import WHOLE_TABLE
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain, start_of
+from errors import ConfigurationError
+from evidence.events import EventLog
+from lake.commit import WHOLE_TABLE
+from lake.lake import Lake
 from patterns.ingestion import readiness_marker
 from patterns.ingestion.whole_files import write_whole
-from planning.look import Snapshot, landed, zone_of
+from planning.look import Snapshot, landed
 from planning.plan import ASKED, Plan, Planner
+from publish.partitions import Grain, start_of
 from quality.contracts import CONTRACTS, GRAPH
+from resources.lake import zone_of
 from services import spark_connect
 from services.config import Settings
 

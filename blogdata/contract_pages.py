@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from patterns.core.contract import Contract
+from publish.contract import Contract
 
 
 def render(contracts: Iterable[Contract]) -> str:

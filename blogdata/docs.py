@@ -8,7 +8,7 @@ from pathlib import Path
 
 from blogdata import contract_pages, lineage_picture, pattern_index
 from blogdata.output import console
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from quality.contracts import EVERY
 from services.config import PostgresSettings, Settings
 

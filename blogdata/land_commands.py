@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blogdata.output import say_json
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -108,10 +108,10 @@ def replay(
 ) -> None:
     """Land corrected dead letters in the hours they belong to; `blogdata run` then publishes what they touch."""
     from assets import corrected
-    from patterns.core.events import EventLog
-    from patterns.core.lake import Lake
+    from evidence.events import EventLog
+    from lake.lake import Lake
     from patterns.error_management import dead_letter_replay
-    from planning.look import zone_of
+    from resources.lake import zone_of
     from services.config import load
 
     if not file.is_file():
@@ -121,7 +121,7 @@ def replay(
         corrections = dead_letter_replay.read(lines, str(file))
     hours = sorted({correction.arrival_hour for correction in corrections})
     lake = Lake(root=str(settings.lake))
-    table = lake.table("bronze.dead_letters")
+    table = lake.caught_up("bronze.dead_letters")
     columns = ["source_file", "source_offset"]
     dead = (
         []

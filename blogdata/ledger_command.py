@@ -10,11 +10,11 @@ import typer
 from rich.table import Table
 
 from blogdata.output import NOTHING_PUBLISHED, console, say_json
-from patterns.core import ledger as core
-from patterns.core import names
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.ledger import LedgerLine
+from errors import refuse_unknown
+from evidence import ledger as core
+from evidence.events import EventLog
+from evidence.ledger import LedgerLine
+from lake.lake import Lake
 from quality.contracts import EVERY
 from services.config import load
 
@@ -27,7 +27,7 @@ def ledger(
     as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
 ) -> None:
     """Show that nothing is lost: rows in = rows out + every row left out, with its reason."""
-    names.known([dataset] if dataset else [], EVERY, where="ledger")
+    refuse_unknown([dataset] if dataset else [], EVERY, where="ledger")
     lake = Lake(root=str(load().lake))
     events = EventLog(lake)
     chosen = [EVERY[dataset]] if dataset else list(EVERY.values())

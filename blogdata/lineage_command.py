@@ -9,9 +9,9 @@ import typer
 from rich.table import Table
 
 from blogdata.output import NOTHING_PUBLISHED, console, say_json
-from patterns.core import names
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
+from errors import refuse_unknown
+from evidence.events import EventLog
+from lake.lake import Lake
 from patterns.observability import dataset_tracker
 from patterns.observability.dataset_tracker import Lineage
 from quality.contracts import DECLARED
@@ -34,7 +34,7 @@ def lineage(
     lake, landing = Lake(root=str(settings.lake)), str(settings.landing)
     events = EventLog(lake)
     graph = dataset_tracker.track(lake, events, DECLARED, landing=landing)
-    names.known([dataset] if dataset else [], graph.nodes, where="lineage")
+    refuse_unknown([dataset] if dataset else [], graph.nodes, where="lineage")
     if openlineage is not None:
         written = dataset_tracker.export_openlineage(lake, events, DECLARED, landing=landing, folder=openlineage)
         if not as_json:

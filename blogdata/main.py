@@ -10,7 +10,7 @@ import typer
 
 from blogdata.deferred import Deferred, command_of, group_of
 from blogdata.output import for_the_rest, say_error
-from patterns.core.errors import DiskFull, PlatformError
+from errors import DiskFull, PlatformError
 
 COMMANDS: dict[str, Deferred] = {}
 """Every command, in the order of the help."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 if TYPE_CHECKING:
     from services.config import Settings

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from blogdata.outcome import Outcome
-    from patterns.core.events import EventLog
+    from evidence.events import EventLog
     from patterns.ingestion.readiness_marker import LandingZone
 
 

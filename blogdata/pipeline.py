@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata import passed_over
 from blogdata.outcome import Outcome
-from patterns.core import names
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
+from errors import ConfigurationError, refuse_unknown
+from evidence.events import EventLog
+from lake.lake import Lake
 from patterns.ingestion.full_loader import SIZE
 from patterns.ingestion.log_splitter import pending
 from planning.held import DEAD_LETTERS
-from planning.look import Snapshot, zone_of
+from planning.look import Snapshot
 from planning.plan import Plan, Planner, spanned
 from planning.window import Window
 from quality.contracts import CONTRACTS, GRAPH, SERVED
+from resources.lake import zone_of
 from services import dagster_home, postgres
 from services.config import Settings
 
@@ -75,7 +75,7 @@ class Pipeline:
             ConfigurationError: A selected dataset does not exist.
             StorageFailed: Dagster's storage failed.
         """
-        names.known(select, [*CONTRACTS, *self._served], where="--select")
+        refuse_unknown(select, [*CONTRACTS, *self._served], where="--select")
         request: dict[str, Any] = {"datasets": list(select)}
         if window is not None or select:
             span = window or Window(start=None, end=None)

@@ -14,10 +14,9 @@ from rich.table import Table
 from blogdata.output import NOTHING_LANDED, agreed, console, is_new, say_error, say_json
 from blogdata.passed_over import say_warnings
 from blogdata.run_command import EVERYTHING, say
-from patterns.core import names
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
+from errors import ConfigurationError, refuse_unknown
+from evidence.events import EventLog
+from lake.lake import Lake
 from quality.contracts import CONTRACTS
 from services.config import Settings, load
 
@@ -44,11 +43,12 @@ def plan(
     """
     from assets import arrivals
     from patterns.ingestion.log_splitter import pending
-    from planning.look import Snapshot, zone_of
+    from planning.look import Snapshot
     from planning.plan import ASKED, Planner
     from quality.contracts import GRAPH
+    from resources.lake import zone_of
 
-    names.known([replay] if replay else [], CONTRACTS, where="--replay")
+    refuse_unknown([replay] if replay else [], CONTRACTS, where="--replay")
     settings = load()
     look = Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
     planner = Planner(graph=GRAPH, look=look)

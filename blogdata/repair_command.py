@@ -7,12 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from blogdata.output import agreed, console, say_error, say_json
-from patterns.core import damage, names
-from patterns.core.damage import Damage
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.store_faults import LogDamaged
+from errors import ConfigurationError, refuse_unknown
+from evidence.events import EventLog
+from evidence.repair import Damage, inspect, mend
+from lake.lake import Lake
+from lake.store_faults import LogDamaged
 from quality.contracts import CONTRACTS
 from services.config import load
 
@@ -25,16 +24,14 @@ def repair(
     as_json: Annotated[bool, typer.Option("--json", help="Only tell what is damaged, as JSON")] = False,
 ) -> None:
     """Look at the files of every table; what is damaged is put aside, and computed again by the next run."""
-    names.known([dataset] if dataset else [], CONTRACTS, where="repair")
+    refuse_unknown([dataset] if dataset else [], CONTRACTS, where="repair")
     if yes and as_json:
         raise ConfigurationError(
             what="--json only tells what is damaged, --yes mends it", where="repair", next_step="give one of them"
         )
     lake = Lake(root=str(load().lake))
     chosen = [CONTRACTS[dataset]] if dataset else list(CONTRACTS.values())
-    found = {
-        contract.dataset: list(damage.inspect(lake, contract.dataset, contract.partition_column)) for contract in chosen
-    }
+    found = {contract.dataset: list(inspect(lake, contract.dataset, contract.partition_column)) for contract in chosen}
     damaged = {name: damages for name, damages in found.items() if damages}
     if as_json:
         say_json([_as_json(name, one) for name, damages in damaged.items() for one in damages])
@@ -68,8 +65,8 @@ def repair(
 def _mend(lake: Lake, events: EventLog, name: str) -> None:
     contract = CONTRACTS[name]
     # A log that is whole again may tell of data files that are not.
-    while damages := damage.inspect(lake, name, contract.partition_column):
-        for done in damage.mend(lake, events, contract, damages):
+    while damages := inspect(lake, name, contract.partition_column):
+        for done in mend(lake, events, contract, damages):
             console.print(f"{name}: {done}", markup=False)
         if all(one.partition is not None for one in damages):
             return

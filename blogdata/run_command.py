@@ -9,7 +9,7 @@ import typer
 
 from blogdata.output import NOTHING_LANDED, console, for_the_rest, is_new, say_json
 from blogdata.passed_over import say_warnings
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from services.config import load
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from services import config, doctor, postgres, spark_connect
 from services.config import Settings
 

@@ -14,10 +14,11 @@ import typer
 from rich.table import Table
 
 from blogdata.output import NOTHING_PUBLISHED, console, errors, say_json
-from patterns.core import companions, executions, store_faults
-from patterns.core.errors import ConfigurationError, PlatformError
-from patterns.core.events import EVENTS, EventLog
-from patterns.core.lake import Lake
+from errors import ConfigurationError, PlatformError
+from evidence import executions
+from evidence.events import EVENTS, EventLog
+from lake import companions, store_faults
+from lake.lake import Lake
 from patterns.data_value import metadata_decorator
 from patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
 from patterns.error_management import checkpointer
@@ -130,7 +131,7 @@ class _Asked:
 def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Mapping[str, int]:
     if moment is None:
         return lake.versions(sorted(names))
-    return {name: version_at(lake, name, moment) for name in names if lake.table(name) is not None}
+    return {name: version_at(lake, name, moment) for name in names if lake.caught_up(name) is not None}
 
 
 def _derived(lake: Lake) -> list[str]:
@@ -139,7 +140,7 @@ def _derived(lake: Lake) -> list[str]:
 
 
 def _existing(lake: Lake) -> str:
-    there = sorted(name for name in (*EVERY, EVENTS) if lake.table(name) is not None)
+    there = sorted(name for name in (*EVERY, EVENTS) if lake.caught_up(name) is not None)
     return f"tables: {', '.join([*there, *_derived(lake)])}" if there else NOTHING_PUBLISHED
 
 
@@ -197,7 +198,7 @@ def _table(
 def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> DataFrame:
     rows = []
     for dataset, contract in EVERY.items():
-        if contract.executed is None or lake.table(dataset) is None:
+        if contract.executed is None or lake.caught_up(dataset) is None:
             continue
         newest = None if moment is None else version_at(lake, dataset, moment)
         marks = [mark for mark in EventLog(lake).executions(dataset) if newest is None or mark.version <= newest]
@@ -218,7 +219,7 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
     Raises:
         ConfigurationError: The table did not exist yet.
     """
-    table = lake.table(dataset)
+    table = lake.caught_up(dataset)
     if table is not None and (main := companions.main_of(table)) is not None:
         return companions.version_with(lake, dataset, version_at(lake, main, moment))
     oldest = moment

@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from blogdata.output import console, say_json
-from patterns.core.errors import ConfigurationError, PlatformError
-from patterns.core.lake import Lake
-from patterns.core.run import RunContext
+from errors import ConfigurationError, PlatformError
+from lake.lake import Lake
+from publish.run import RunContext
 from services.config import load
 
 _RESTARTS = 5
@@ -43,7 +43,7 @@ def stream(
     from orchestration.stream import Place
     from patterns.error_management.checkpointer import appended, checkpoints
     from patterns.error_management.late_data_detector import LateShare
-    from patterns.ingestion.streamed_files import left_out_in, told_left_out
+    from patterns.error_management.streamed_files import left_out_in, told_left_out
     from resources.spark import SparkResource
 
     if dataset not in (STREAM.name, *STREAM.datasets):

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from blogdata.output import console
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from services import dagster_home, spark_connect, spark_probe
 from services.config import Settings, load
 from services.files import LockTimeout, locked, write_atomically

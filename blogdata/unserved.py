@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from patterns.core.errors import PlatformError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
+from errors import PlatformError
+from evidence.events import EventLog
+from lake.lake import Lake
 from services import postgres
 from services.config import Settings
 

@@ -11,10 +11,9 @@ from rich.table import Table
 
 from blogdata.output import NOTHING_PUBLISHED, console, say_json
 from blogdata.sql_command import moment_of
-from patterns.core import names
-from patterns.core.errors import ConfigurationError
-from patterns.core.lake import Lake
-from patterns.core.members import Member, NotBehindAPointer
+from errors import ConfigurationError, refuse_unknown
+from lake.lake import Lake
+from lake.members import Member, NotBehindAPointer
 from patterns.idempotency import proxy
 from quality.contracts import CONTRACTS
 from services.config import load
@@ -29,7 +28,7 @@ def versions(
     as_json: Annotated[bool, typer.Option("--json", help="Print the copies as JSON")] = False,
 ) -> None:
     """Show which copy of a dataset was visible when."""
-    names.known([dataset], CONTRACTS, where="versions")
+    refuse_unknown([dataset], CONTRACTS, where="versions")
     lake = Lake(root=str(load().lake))
     moment = moment_of(at, "--at") if at else None
     try:

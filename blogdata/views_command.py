@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from blogdata.output import console
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EVENTS
-from patterns.core.lake import Lake
+from errors import ConfigurationError
+from evidence.events import EVENTS
+from lake.lake import Lake
 from patterns.data_value import lake_views
 from quality.contracts import EVERY
 from services.config import load

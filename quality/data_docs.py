@@ -7,12 +7,12 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
+from errors import PlatformError
 from orchestration.computation import failure
 from orchestration.step import LakeAccess
-from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
 from patterns.quality.expectations import Project
 from patterns.quality.validation import RuleResult, Validation
+from publish.contract import Contract
 from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["ops", "data_docs"])

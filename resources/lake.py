@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import dagster as dg
 from dagster_deltalake import DeltaTableResource
 
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
+from evidence.events import EventLog
+from lake.lake import Lake
 from patterns.ingestion.readiness_marker import Convention, LandingZone
 from patterns.quality.audit_write_audit_publish import Engine
+
+if TYPE_CHECKING:
+    from services.config import Settings
 
 
 class LakeResource(dg.ConfigurableResource["LakeResource"]):
@@ -72,3 +75,8 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     def table(self, dataset: str) -> DeltaTableResource:
         """Give a dataset's table for readers of metadata, without a JVM."""
         return DeltaTableResource(url=self.lake.path(dataset))
+
+
+def zone_of(settings: Settings) -> LandingZone:
+    """Give the landing zone of a deployment, and what makes a partition of it complete."""
+    return LandingZone(folder=settings.landing, convention=settings.ready)

@@ -10,7 +10,7 @@ import dagster as dg
 from assets.transforms.live_visits import STREAM
 from orchestration import stream as streams
 from patterns.error_management.checkpointer import checkpoints
-from patterns.ingestion.streamed_files import told_left_out
+from patterns.error_management.streamed_files import told_left_out
 from resources.lake import LakeResource
 from sensors import asking, jobs
 

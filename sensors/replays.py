@@ -5,14 +5,13 @@ from typing import Any
 
 import dagster as dg
 
+from errors import PlatformError, refuse_unknown
+from lake.commit import WHOLE_TABLE
 from orchestration import replays
 from orchestration.computation import failure
 from orchestration.refresh import JOB, Request
 from orchestration.replays import TAG, Replay
 from orchestration.step import LakeAccess
-from patterns.core import names
-from patterns.core.commit import WHOLE_TABLE
-from patterns.core.errors import PlatformError
 from planning.estimate import estimate
 from planning.look import Snapshot
 from planning.plan import ASKED, Planned, Planner
@@ -42,7 +41,7 @@ def plan_replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
     """Plan what a person asks for; nothing has run when it ends."""
     access: LakeAccess = context.resources.lake
     try:
-        names.known([config.dataset], CONTRACTS, where="dataset")
+        refuse_unknown([config.dataset], CONTRACTS, where="dataset")
         planner = Planner(graph=GRAPH, look=Snapshot(access.landing_zone, access.events))
         keys = planner.named(config.dataset, config.partitions or None)
         planned = planner.replay({config.dataset: dict.fromkeys(keys, ASKED)})

@@ -7,11 +7,11 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from orchestration.refresh import JOB, Request
-from patterns.core.lineage import Clock
-from patterns.core.partitions import Grain, between, key_of
 from patterns.error_management import static_late_data_integrator
 from planning.finality import lookback_of
 from planning.plan import Scope
+from publish.contract import Clock
+from publish.partitions import Grain, between, key_of
 from quality.contracts import CONTRACTS
 from sensors import asked, jobs
 from sensors.asked import EVERYTHING

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from assets import arrivals
+from errors import PlatformError
 from orchestration.computation import evaluation
 from orchestration.refresh import JOB, Request
 from orchestration.waiting import judged
-from patterns.core.errors import PlatformError
 from patterns.ingestion.log_splitter import pending, refused_logs
 from planning import look as clock
 from planning.look import Snapshot

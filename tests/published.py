@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from patterns.core.commit import WHOLE_TABLE, Account
-from patterns.core.lake import Lake
+from lake.commit import WHOLE_TABLE, Account
+from lake.lake import Lake
 from patterns.ingestion.whole_files import write_whole
 from resources.lake import LakeResource
 
@@ -118,7 +118,7 @@ def enriched(lake: Lake, hours: Sequence[str], *, read: int, of: str = "silver.u
 
 def another_version(lake: Lake, dataset: str) -> int:
     """Make a version that publishes nothing, as a compaction does; returns it."""
-    table = lake.table(dataset)
+    table = lake.caught_up(dataset)
     assert table is not None
     table.alter.set_table_properties({"delta.appendOnly": "false"})
     return table.version()

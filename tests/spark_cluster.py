@@ -11,7 +11,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from services import processes, spark_conf, spark_launch
 from services.config import Settings
 from services.files import locked, write_atomically

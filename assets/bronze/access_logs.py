@@ -7,8 +7,8 @@ from typing import Any
 import dagster as dg
 
 from assets.sources import LANDING_ACCESS_LOGS
+from errors import PlatformError
 from orchestration.computation import Context, access_of, failure
-from patterns.core.errors import PlatformError
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.landed_links import LinkRefused
 from patterns.ingestion.log_splitter import pending, split_by_hour

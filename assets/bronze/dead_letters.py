@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
+from lake.commit import Account, Commit
 from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import Source, Step
-from patterns.core.commit import Account, Commit
 from patterns.ingestion.landed_lines import is_replay
 
 

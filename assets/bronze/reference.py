@@ -6,14 +6,14 @@ from pyspark.sql import functions as F
 
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
+from errors import PlatformError
+from lake.commit import WHOLE_TABLE, Commit
 from orchestration.computation import computes
 from orchestration.landing import Landed, newest_day
 from orchestration.step import Source, Step
-from patterns.core.commit import WHOLE_TABLE, Commit
-from patterns.core.errors import PlatformError
-from patterns.core.partitions import Grain
 from patterns.ingestion import full_loader
 from planning.look import landed as landed_in
+from publish.partitions import Grain
 
 
 @computes("bronze.users")

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
+from lake.commit import Commit
 from orchestration.computation import computes
 from orchestration.landing import Landed
 from orchestration.step import Step
-from patterns.core.commit import Commit
-from patterns.core.partitions import Grain
+from publish.partitions import Grain
 
 
 @computes("bronze.visits")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from lake.commit import Account
 from orchestration import accounts
 from orchestration.step import Step
-from patterns.core.commit import Account
-from patterns.core.contract import Partitioning
-from patterns.core.partitions import Grain, finer
 from patterns.data_flow import aligned_fan_in
+from publish.partitions import Grain, finer
+from publish.schema import Partitioning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,19 +5,20 @@ from typing import Any
 
 import dagster as dg
 
+from assets.code_version import version
 from assets.gold.fan_in import HOURLY, gather
 from assets.transforms import weekly_visits
+from errors import PlatformError
+from lake.commit import Commit
 from orchestration.computation import computes, failure, run_context
 from orchestration.names import key_of
 from orchestration.pools import pool_of
 from orchestration.step import LakeAccess, Source, Step
-from patterns.core.commit import Commit
-from patterns.core.errors import PlatformError
-from patterns.core.partitions import Grain, coarser, start_of
-from patterns.core.partitions import key_of as partition_of
 from patterns.idempotency import fast_metadata_cleaner
 from patterns.quality.audit_write_audit_publish import Target
 from planning.finality import deciding, lookback_of
+from publish.partitions import Grain, coarser, start_of
+from publish.partitions import key_of as partition_of
 from quality.contracts import CONTRACTS
 
 DATASET = "gold.visits_weekly"
@@ -44,11 +45,9 @@ def visits_weekly(step: Step) -> Mapping[str, Commit]:
 )
 def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Freeze every year whose weeks are all final; late rows do not reach them any more."""
-    from assets.code import code
-
     access: LakeAccess = context.resources.lake
     contract = CONTRACTS[DATASET]
-    run = run_context(context, code().version)
+    run = run_context(context, version())
     target = Target(lake=access.lake, contract=contract, run=run, engine=access.engine, probe=access.probe)
     try:
         with context.resources.spark.guard() as spark:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pyspark.sql import functions as F
 
 from assets.transforms.enrichment import enrich
+from lake.commit import Commit
 from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import Source, Step
-from patterns.core.commit import Commit
 
 
 @computes("silver.visits_enriched")

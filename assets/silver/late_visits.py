@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from lake.commit import Account, Commit
 from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import Source, Step
-from patterns.core.commit import Account, Commit
 from patterns.error_management import late_data_detector
 from quality.contracts.silver import WATERMARK
 

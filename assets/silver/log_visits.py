@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from assets.transforms import access_logs, visit_events
+from lake.commit import Entry
 from orchestration.step import Step
-from patterns.core.commit import Entry
-from patterns.core.partitions import Grain, key_of, start_of
+from publish.partitions import Grain, key_of, start_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
+from lake.commit import WHOLE_TABLE, Account, Commit, Entry
 from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import Delivery, Source, Step
-from patterns.core.commit import WHOLE_TABLE, Account, Commit, Entry
 from patterns.error_management import dead_letter
 from patterns.idempotency import proxy
 from patterns.ingestion import full_loader

@@ -9,17 +9,17 @@ from pyspark.sql import functions as F
 
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import visit_events
+from lake.commit import Account, Commit, Entry
 from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import Source, Step
-from patterns.core.commit import Account, Commit, Entry
-from patterns.core.partitions import Grain, following, key_of, start_of
 from patterns.error_management import filter_interceptor, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.audit_write_audit_publish import Companion
 from planning.graph import Graph
 from planning.held import DEAD_LETTERS, held
 from planning.look import Snapshot
+from publish.partitions import Grain, following, key_of, start_of
 from quality.contracts import CONTRACTS
 
 IDENTITY = ("visit_id", "event_time", "page")

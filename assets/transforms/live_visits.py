@@ -18,16 +18,16 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
+from lake.commit import Account, Commit
 from orchestration.stream import MicroBatch, Stream
-from patterns.core.commit import Account, Commit
-from patterns.core.partitions import Grain, key_of
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.error_management.checkpointer import appended, turn_of
 from patterns.error_management.late_data_detector import Strategy, StreamProgress
+from patterns.error_management.streamed_files import SCHEMA, StreamedFiles, by_hour, left_out_notes, without
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import is_replay
-from patterns.ingestion.streamed_files import SCHEMA, StreamedFiles, by_hour, left_out_notes, without
-from patterns.quality.changes import READ, Append
+from publish.changes import READ, Append
+from publish.partitions import Grain, key_of
 from quality.contracts import STREAMED
 from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
 from quality.contracts.silver import WATERMARK
@@ -95,7 +95,7 @@ def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
     earlier = _newest(batch, BRONZE.dataset, not_of=this)
     if earlier is None:
         # A first batch; or one of a table whose history has been cleaned up meanwhile.
-        renewed = batch.place.lake.table(BRONZE.dataset) is not None
+        renewed = batch.place.lake.caught_up(BRONZE.dataset) is not None
     else:
         renewed = _Batch.of(earlier).writer != this.writer or bool(earlier.info["appended"]["notes"]["renewed"])
     sizes = by_hour(batch.files)
@@ -204,7 +204,7 @@ def _newest(batch: MicroBatch, dataset: str, *, not_of: _Batch) -> Commit | None
 
 def _taken_in_before(batch: MicroBatch, this: _Batch, hours: Iterable[str]) -> frozenset[str]:
     """Give the files of the batch that another batch has published: the table knows, whatever checkpoint is lost."""
-    table = batch.place.lake.table(BRONZE.dataset)
+    table = batch.place.lake.caught_up(BRONZE.dataset)
     if table is None:
         return frozenset()
     of_others = ds.field("arrival_hour").isin(pa.array(sorted(hours), pa.string())) & (ds.field("batch") != this.label)
@@ -219,7 +219,7 @@ def _to_hold_against(
 
     The number is that of the open ones, which is all that the stream has to remember.
     """
-    table = batch.place.lake.table(VISITS.dataset)
+    table = batch.place.lake.caught_up(VISITS.dataset)
     if table is None:
         empty = ", ".join(f"`{column.name}` {column.type}" for column in VISITS.columns)
         return batch.spark.createDataFrame([], empty), 0

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from assets.transforms import access_logs, visit_lines
 from assets.transforms.visit_times import hour_of, iso_time
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from patterns.data_value import wrapper
 
 JSON = "json"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from lake.commit import WHOLE_TABLE, Account, Entry
 from orchestration.step import InputChanged, Step
-from patterns.core.commit import WHOLE_TABLE, Account, Entry
 
 
 def entries(step: Step, dataset: str, partitions: Iterable[str] | None = None, **bounds: Any) -> Mapping[str, Entry]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from patterns.core.partitions import Grain, coarser
+from publish.partitions import Grain, coarser
 
 Calendar = Mapping[Grain, dg.TimeWindowPartitionsDefinition]
 """Partitions by their length."""

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
+from errors import PlatformError
+from evidence import ledger
+from evidence.ledger import LedgerLine
+from lake.commit import Commit
 from orchestration.completeness import complete_results, complete_specs
 from orchestration.finality import finality_results, finality_specs
 from orchestration.measures import measure_results, measure_specs
 from orchestration.shares import share_results, share_specs
 from orchestration.step import Step
-from patterns.core import ledger
-from patterns.core.commit import Commit
-from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
-from patterns.core.ledger import LedgerLine
-from patterns.quality.write_faults import AuditFailed
+from publish.contract import Contract
+from publish.write_faults import AuditFailed
 
 CONTRACT = "contract"
 LEDGER = "ledger"

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from patterns.core.commit import Entry
-from patterns.core.contract import Contract
-from patterns.core.events import EventLog
-from patterns.core.partitions import Grain, finer
+from evidence.events import EventLog
+from lake.commit import Entry
 from planning.finality import deciding, lookback_of
+from publish.contract import Contract
+from publish.partitions import Grain, finer
 
 COMPLETE = "complete"
 PARTS = "parts"

@@ -13,18 +13,18 @@ from typing import Any
 
 import dagster as dg
 
+from errors import PlatformError
+from lake import members
+from lake.commit import Commit
+from lake.store_faults import store_faults
 from orchestration.checks import failed_checks, passed_checks
 from orchestration.lineage import as_table, column_lineage
 from orchestration.names import ACCEPT, key_of
 from orchestration.step import LakeAccess, Step
-from patterns.core import members
-from patterns.core.commit import Commit
-from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
-from patterns.core.run import RunContext
-from patterns.core.store_faults import store_faults
-from patterns.quality.write_faults import AuditFailed
 from planning.graph import Graph, Task
+from publish.contract import Contract
+from publish.run import RunContext
+from publish.write_faults import AuditFailed
 
 MAX_RETRIES = 3
 RESOURCES = frozenset({"spark", "lake", "secrets"})

@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 from dagster_shared.utils.warnings import BetaWarning
 
+from errors import PlatformError
 from orchestration.calendar import Calendar
 from orchestration.checks import check_specs
 from orchestration.computation import (
@@ -27,11 +28,9 @@ from orchestration.lineage import column_schema
 from orchestration.names import key_of, slug, step_of
 from orchestration.pools import pool_of
 from orchestration.waiting import note_faults, waiting_result, waiting_spec
-from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
-from patterns.core.lineage import Read
 from planning.graph import Task
 from planning.reach import Within
+from publish.contract import Contract, Read
 
 
 @dataclass(frozen=True, kw_only=True)

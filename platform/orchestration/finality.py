@@ -6,12 +6,12 @@ from collections import Counter
 
 import dagster as dg
 
+from lake.commit import Commit
 from orchestration.step import Step
-from patterns.core.commit import Commit
-from patterns.core.contract import Contract
-from patterns.core.partitions import Grain, coarser
 from patterns.error_management import static_late_data_integrator
 from planning.finality import deciding, lookback_of
+from publish.contract import Contract
+from publish.partitions import Grain, coarser
 
 TOO_LATE = "too_late"
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from patterns.core.contract import Contract
+from publish.contract import Contract
 
 
 def freshness_of(contract: Contract) -> dg.FreshnessPolicy | None:

@@ -8,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from errors import PlatformError
+from lake.commit import Account
 from orchestration.step import Source, Step
-from patterns.core.commit import Account
-from patterns.core.errors import PlatformError
-from patterns.core.partitions import Grain
 from patterns.ingestion.landed_lines import LandedSize, measure_all, read
 from patterns.ingestion.readiness_marker import LandedPartition
 from patterns.quality.audit_write_audit_publish import Engine
+from publish.partitions import Grain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import dagster as dg
 
-from patterns.core.commit import Commit
+from lake.commit import Commit
 from patterns.error_management.late_data_detector import JUDGED_ROWS, MOST, LateShare
 
 LATE = "late"

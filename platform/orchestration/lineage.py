@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
-from patterns.core.commit import Commit
-from patterns.core.contract import Contract
-from patterns.core.lake import Lake
+from lake.commit import Commit
+from lake.lake import Lake
 from patterns.observability.fine_grained_tracker import ColumnSource, sources
+from publish.contract import Contract
 
 
 def column_schema(contract: Contract) -> dg.TableSchema:

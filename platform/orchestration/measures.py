@@ -6,12 +6,12 @@ import math
 
 import dagster as dg
 
+from lake.commit import Commit
 from orchestration.shares import grain_of, jump_result, with_history
 from orchestration.step import Step
-from patterns.core.commit import Commit
-from patterns.core.contract import Contract
 from patterns.quality.jumps import jumps
 from patterns.quality.online_observer import DISTINCT, observed_measures, series
+from publish.contract import Contract
 
 MEASURES = "measures"
 ALIKE = 2.0

@@ -7,7 +7,7 @@ import socket
 import uuid
 from datetime import datetime, timedelta, timezone
 
-from patterns.core.claims import Claim
+from evidence.claims import Claim
 from services import processes
 from services.processes import ProcessIdentity
 

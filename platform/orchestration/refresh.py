@@ -13,6 +13,10 @@ from typing import Any
 import dagster as dg
 from pydantic import Field, PrivateAttr
 
+from errors import PlatformError
+from evidence.claims import Claims
+from lake.commit import WHOLE_TABLE
+from lake.lake import Lake
 from orchestration import dead_runs, owners
 from orchestration.checks import LEDGER
 from orchestration.computation import (
@@ -32,16 +36,12 @@ from orchestration.computation import (
 from orchestration.names import op_of, step_of
 from orchestration.pools import ARRIVING
 from orchestration.waiting import judged, note_faults
-from patterns.core.claims import Claims
-from patterns.core.commit import WHOLE_TABLE
-from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
-from patterns.core.lake import Lake
-from patterns.core.writes import InOrder
 from planning.graph import Task
 from planning.look import Snapshot
 from planning.plan import Planner, Scope
 from planning.window import Window
+from publish.contract import Contract
+from publish.writes import InOrder
 
 JOB = "refresh"
 MOST_ROWS = 20_000_000

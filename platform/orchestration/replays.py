@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from patterns.core.commit import WHOLE_TABLE, Entry
-from patterns.core.events import Event, EventLog
-from patterns.core.lake import Lake
+from evidence.events import Event, EventLog
+from lake.commit import WHOLE_TABLE, Entry
+from lake.lake import Lake
 from planning.plan import Planned
 
 REPLAY = "replay"

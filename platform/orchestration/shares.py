@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import dagster as dg
 
+from lake.commit import Commit, Entry
 from orchestration.step import Step
-from patterns.core.commit import Commit, Entry
-from patterns.core.contract import Contract
-from patterns.core.partitions import Grain, key_of, start_of
 from patterns.error_management import filter_interceptor
 from patterns.quality import jumps, online_observer
 from patterns.quality.jumps import Jump
 from planning.held import DEAD_LETTERS, too_many
+from publish.contract import Contract
+from publish.partitions import Grain, key_of, start_of
 
 SHARE = "share"
 FILTERS = "filters"

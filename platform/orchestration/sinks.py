@@ -9,6 +9,10 @@ import dagster as dg
 import psycopg
 from dagster_shared.utils.warnings import BetaWarning
 
+from errors import ConfigurationError, PlatformError
+from evidence.events import EventLog
+from evidence.served import note
+from lake.lake import DatasetMissing, Lake
 from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
 from orchestration.completeness import complete_results, complete_specs
@@ -18,15 +22,11 @@ from orchestration.names import key_of, op_of
 from orchestration.pools import pool_of
 from orchestration.refresh import Request, handing_on
 from orchestration.step import InputChanged, LakeAccess
-from patterns.core.contract import Contract
-from patterns.core.errors import ConfigurationError, PlatformError
-from patterns.core.events import EventLog
-from patterns.core.lake import DatasetMissing, Lake
-from patterns.core.served import note
-from patterns.core.writes import Serve
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.transactional_sink import Delivery, Part, Receipt, RowsRefused
 from planning.window import Window
+from publish.contract import Contract
+from publish.writes import Serve
 
 
 class PartitionsRefused(PlatformError):
@@ -221,7 +221,7 @@ def stale(
         datasets: What is served together.
         served: What the database has, by dataset, id of its table, and partition.
     """
-    opened = {dataset: lake.table(dataset) for dataset in datasets}
+    opened = {dataset: lake.caught_up(dataset) for dataset in datasets}
     ids = {dataset: str(table.metadata().id) for dataset, table in opened.items() if table is not None}
     return [
         key
@@ -247,7 +247,7 @@ def _all_of(refused: Mapping[str, PlatformError], name: str) -> PlatformError:
 
 def _part(access: LakeAccess, contract: Contract, partition: str) -> Part:
     dataset = contract.dataset
-    table = access.lake.table(dataset)
+    table = access.lake.caught_up(dataset)
     entry = access.events.publications(dataset, [partition]).get(partition)
     if table is None or entry is None:
         raise DatasetMissing(

@@ -7,20 +7,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from patterns.core import executions
-from patterns.core.commit import WHOLE_TABLE, Account, Commit
-from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
-from patterns.core.events import EventLog
-from patterns.core.lake import DatasetMissing, Lake
-from patterns.core.run import RunContext
-from patterns.core.writes import ByPeriod, Copy
+from errors import PlatformError
+from evidence import executions
+from evidence.events import EventLog
+from lake.commit import WHOLE_TABLE, Account, Commit
+from lake.lake import DatasetMissing, Lake
 from patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.transactional_writer import overwrite_together
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Companion, Engine, Provenance, Target
+from publish.contract import Contract
+from publish.run import RunContext
+from publish.writes import ByPeriod, Copy
 from services import spark_probe
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import OperationalError
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 
 class StorageFailed(PlatformError):

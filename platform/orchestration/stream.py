@@ -15,19 +15,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from errors import ConfigurationError, PlatformError
+from evidence.claims import Claims
+from evidence.events import EventLog
+from lake.commit import Account, Commit
+from lake.lake import Lake
 from orchestration import owners, stream_faults
-from patterns.core import kept_rows
-from patterns.core.claims import Claims
-from patterns.core.commit import Account, Commit
-from patterns.core.contract import Contract
-from patterns.core.errors import ConfigurationError, PlatformError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.run import RunContext
 from patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
-from patterns.ingestion.streamed_files import LandedFile, StreamedFiles
+from patterns.error_management.streamed_files import LandedFile, StreamedFiles
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
-from patterns.quality.changes import Append
+from publish import kept_rows
+from publish.changes import Append
+from publish.contract import Contract
+from publish.run import RunContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
-from patterns.core.audit import Violation
-from patterns.core.errors import PlatformError
-from patterns.quality.write_faults import AuditFailed
+from errors import PlatformError
+from publish.audit import Violation
+from publish.write_faults import AuditFailed
 
 _FAULT = "[BLOGDATA_FAULT]"
 _WORKER_LATE = "Python worker failed to connect back"

@@ -7,6 +7,10 @@ from typing import Any
 
 import dagster as dg
 
+from errors import PlatformError
+from evidence import ledger
+from lake.commit import Commit, Entry
+from lake.lake import Lake
 from orchestration import stream as streams
 from orchestration.checks import LEDGER, check_specs, failed_checks, ledger_result, passed_checks
 from orchestration.computation import RESOURCES, accepted, failure, run_context
@@ -16,13 +20,9 @@ from orchestration.names import key_of
 from orchestration.pools import pool_of
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
-from patterns.core import ledger
-from patterns.core.commit import Commit, Entry
-from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
-from patterns.core.lake import Lake
 from patterns.error_management.checkpointer import appended
-from patterns.ingestion.streamed_files import left_out_in, told_left_out
+from patterns.error_management.streamed_files import left_out_in, told_left_out
+from publish.contract import Contract
 
 
 def streamed(

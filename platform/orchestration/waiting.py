@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import dagster as dg
 
+from errors import PlatformError
 from orchestration.names import key_of
 from orchestration.step import LakeAccess
-from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
 from planning import faults
 from planning.graph import Graph, Task
 from planning.look import Snapshot
 from planning.plan import Planner
+from publish.contract import Contract
 
 WAITING = "waiting"
 _NAMED = 5

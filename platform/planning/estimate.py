@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import median
 
-from patterns.core.commit import WHOLE_TABLE
-from patterns.core.lineage import Look
+from lake.commit import WHOLE_TABLE
 from planning.plan import Planned
+from publish.contract import Look
 
 
 @dataclass(frozen=True, kw_only=True)

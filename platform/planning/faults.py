@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 if TYPE_CHECKING:
-    from patterns.core.events import EventLog
+    from evidence.events import EventLog
 
 FAULT = "fault"
 
@@ -36,7 +36,7 @@ def note(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], st
         failed: Partition to what went wrong.
         states: Partition to what it lacked when it was computed; one that was not behind is not kept.
     """
-    from patterns.core.events import Event
+    from evidence.events import Event
 
     events.append(
         [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from patterns.core.commit import Entry
-from patterns.core.contract import Contract
-from patterns.core.partitions import Grain, key_of
+from lake.commit import Entry
 from patterns.error_management.static_late_data_integrator import Lookback
 from planning import look
+from publish.contract import Contract
+from publish.partitions import Grain, key_of
 
 
 def lookback_of(contract: Contract) -> Lookback | None:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
-from patterns.core.contract import Contract
-from patterns.core.errors import ConfigurationError
-from patterns.core.lineage import Edge, Read
-from patterns.core.partitions import Grain
+from errors import ConfigurationError
+from publish.contract import Contract, Edge, Read
+from publish.partitions import Grain
 
 LANDING = "landing."
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from patterns.core.commit import Entry
-from patterns.core.contract import Contract
-from patterns.core.lineage import Look
+from lake.commit import Entry
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import TooManyDeadLetters
 from planning.graph import Graph
 from planning.reach import EventsOf
+from publish.contract import Contract, Look
 
 DEAD_LETTERS = "dead_letters"
 """The guard that a person lifts to go on without what was rejected."""

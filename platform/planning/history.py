@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from patterns.core.events import EventLog
-from patterns.core.partitions import Grain, key_of
+from evidence.events import EventLog
 from planning.look import is_possible, now
+from publish.partitions import Grain, key_of
 
 _FOLDER = "date="
 

@@ -7,15 +7,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patterns.core.commit import Entry
-from patterns.core.partitions import Grain, key_of
+from lake.commit import Entry
 from patterns.ingestion.readiness_marker import LandedPartition, LandingZone
 from planning import faults
 from planning.faults import Fault
+from publish.partitions import Grain, key_of
 
 if TYPE_CHECKING:
-    from patterns.core.events import EventLog
-    from services.config import Settings
+    from evidence.events import EventLog
 
 EARLIEST = "2000"
 """No event and no delivery is older: an earlier time is a mistake of whoever wrote it."""
@@ -74,11 +73,6 @@ def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[Landed
     """
     found = LandingZone.of(landing).scan(table, grain)
     return [partition for partition in found if partition.ready and is_possible(partition.key, grain)]
-
-
-def zone_of(settings: Settings) -> LandingZone:
-    """Give the landing zone of a deployment, and what makes a partition of it complete."""
-    return LandingZone(folder=settings.landing, convention=settings.ready)
 
 
 def is_possible(key: str, grain: Grain) -> bool:

@@ -25,12 +25,9 @@ from enum import Enum
 from itertools import pairwise
 from types import MappingProxyType
 
-from patterns.core.commit import WHOLE_TABLE
-from patterns.core.contract import Contract
-from patterns.core.errors import ConfigurationError, PlatformError
-from patterns.core.executions import ReplayTooLong, due
-from patterns.core.lineage import On, Wanted
-from patterns.core.partitions import Grain, ends_of, following, key_of, parse_keys
+from errors import ConfigurationError, PlatformError
+from evidence.executions import ReplayTooLong, due
+from lake.commit import WHOLE_TABLE
 from patterns.error_management import static_late_data_integrator
 from planning import look as clock
 from planning.finality import lookback_of
@@ -38,6 +35,8 @@ from planning.graph import Graph, Task
 from planning.held import DEAD_LETTERS, held
 from planning.look import Snapshot
 from planning.reach import Landed, Within
+from publish.contract import Contract, On, Wanted
+from publish.partitions import Grain, ends_of, following, key_of, parse_keys
 
 ASKED = "asked for"
 """Why a partition runs that a person named."""
@@ -51,7 +50,7 @@ class Scope(str, Enum):
     ALL = "all"
     """Every one, periods that are still running included."""
     READY = "ready"
-    """Those that run by themselves now (:class:`patterns.core.lineage.On`)."""
+    """Those that run by themselves now (:class:`publish.contract.On`)."""
     ENDED = "ended"
     """Those of datasets with a clock whose period has ended, complete or not."""
 

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
 
-from patterns.core.commit import WHOLE_TABLE, Entry
-from patterns.core.executions import due, undone
-from patterns.core.lineage import Edge, Look, Wanted
-from patterns.core.partitions import Grain, coarser, finer
+from evidence.executions import due, undone
+from lake.commit import WHOLE_TABLE, Entry
 from patterns.error_management import dynamic_late_data_integrator, late_data_detector
 from patterns.error_management.late_data_detector import PartitionReading
-from patterns.ingestion.readiness_marker import LandedPartition
 from planning.finality import open_periods
+from publish.contract import Arrival, Edge, Look, Wanted
+from publish.partitions import Grain, coarser, finer
 
 _ALL = ""
 
@@ -326,7 +325,7 @@ WHOLE = Whole()
 WITHIN = Within()
 
 
-def not_published(ready: Iterable[LandedPartition], published: Mapping[str, Entry]) -> list[LandedPartition]:
+def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
     """Keep the landed partitions whose files are not those that were published."""
     return [
         partition
@@ -335,7 +334,7 @@ def not_published(ready: Iterable[LandedPartition], published: Mapping[str, Entr
     ]
 
 
-def _replaced(partition: LandedPartition, published: Mapping[str, Entry]) -> str:
+def _replaced(partition: Arrival, published: Mapping[str, Entry]) -> str:
     return f"version {published[partition.key].version}" if partition.key in published else "nothing"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from patterns.core.partitions import Grain, start_of
+from publish.partitions import Grain, start_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import psutil
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from services import engine, jars, java, postgres, processes, spark_connect
 from services.config import Settings
 

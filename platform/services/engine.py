@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from services.files import locked
 from services.jars import Jars, package_folder
 from services.java import Java

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 
 class LockTimeout(PlatformError):

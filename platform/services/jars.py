@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, cast
 from xml.sax.saxutils import quoteattr
 
-from patterns.core.errors import ConfigurationError, PlatformError
+from errors import ConfigurationError, PlatformError
 from services import java as javas
 from services import trust
 from services.config import Settings

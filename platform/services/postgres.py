@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from patterns.core.errors import ConfigurationError, PlatformError
+from errors import ConfigurationError, PlatformError
 from services import processes
 from services.config import Settings
 from services.files import locked, write_atomically

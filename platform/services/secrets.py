@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from services.config import Settings
 from services.files import locked, write_atomically
 

@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from patterns.core.errors import ConfigurationError, PlatformError
+from errors import ConfigurationError, PlatformError
 from services import processes, spark_conf, spark_launch, spark_probe
 from services.config import Settings
 from services.files import locked, write_atomically

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from services.config import Settings
 from services.files import write_atomically
 from services.jars import package_folder

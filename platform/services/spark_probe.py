@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 
 class SparkServerUnreachable(PlatformError):

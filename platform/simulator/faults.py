@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from simulator.broken import VALID, break_lines, draw_faults
 from simulator.files import complete, compressed, is_complete, write_whole
 from simulator.population import DayCounts, Population, device_snapshot

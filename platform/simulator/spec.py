@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from simulator.faults import FaultRates
 
 FORMAT = 1

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
-from patterns.core.contract import Contract
 from planning.graph import Graph
+from publish.contract import Contract
 from quality.contracts import bronze, gold, live, serving, silver
 
 

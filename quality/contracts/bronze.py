@@ -1,10 +1,10 @@
 """Bronze: what arrived, as it arrived, by hour of arrival or day of load."""
 
-from patterns.core.contract import Column, Contract, Partitioning, Rule
-from patterns.core.lineage import Read
-from patterns.core.partitions import Grain
-from patterns.core.writes import Copy
 from planning.reach import SAME, Landed
+from publish.contract import Contract, Read
+from publish.partitions import Grain
+from publish.schema import Column, Partitioning, Rule
+from publish.writes import Copy
 from quality.contracts import columns as c
 
 ARRIVAL = Partitioning(column="arrival_hour", grain=Grain.HOUR)

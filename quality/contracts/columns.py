@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from patterns.core.contract import Classification, Column
+from publish.schema import Classification, Column
 
 PERSONAL = Classification.PERSONAL
 

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from patterns.core.contract import Audit, Column, Contract, Partitioning, Rule
-from patterns.core.lineage import Clock, On, Read, Runs
-from patterns.core.partitions import Grain
-from patterns.core.writes import ByPeriod
 from planning.reach import WITHIN
+from publish.contract import Clock, Contract, On, Read, Runs
+from publish.partitions import Grain
+from publish.schema import Audit, Column, Partitioning, Rule
+from publish.writes import ByPeriod
 from quality.contracts import columns as c
 
 DAY = Partitioning(column="event_date", grain=Grain.DAY)

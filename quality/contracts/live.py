@@ -1,12 +1,12 @@
 """Live: what the stream of visits has taken in, seconds after it landed; batch by batch, and never replaced."""
 
-from patterns.core.contract import Column, Contract, Rule
-from patterns.core.lineage import Read
-from patterns.core.writes import Append
 from patterns.error_management.dead_letter import Tolerance
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
 from planning.reach import SAME
+from publish.contract import Contract, Read
+from publish.schema import Column, Rule
+from publish.writes import Append
 from quality.contracts import bronze, silver
 from quality.contracts import columns as c
 

@@ -1,9 +1,8 @@
 """Serving: what the blog itself reads, in PostgreSQL; there only when the deployment has one."""
 
-from patterns.core.contract import Contract
-from patterns.core.lineage import Read
-from patterns.core.writes import Serve
 from planning.reach import SAME
+from publish.contract import Contract, Read
+from publish.writes import Serve
 from quality.contracts import gold
 
 DAILY_STATS = Contract(

@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from patterns.core.contract import Audit, Column, Contract, Partitioning, Rule
-from patterns.core.lineage import Read, Runs
-from patterns.core.partitions import Grain
-from patterns.core.writes import AppearsWith, InOrder, Merge
 from patterns.quality.online_observer import observed
 from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, Outdated, Watermarked
+from publish.contract import Contract, Read, Runs
+from publish.partitions import Grain
+from publish.schema import Audit, Column, Partitioning, Rule
+from publish.writes import AppearsWith, InOrder, Merge
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
 

@@ -15,10 +15,10 @@ from blogdata import break_copy
 from blogdata.break_command import play
 from blogdata.break_scenes import SCENES
 from blogdata.main import main
+from errors import ConfigurationError
 from lineage.deployment import Deployment, event
-from patterns.core.errors import ConfigurationError
-from patterns.core.partitions import Grain
 from planning.look import landed
+from publish.partitions import Grain
 from services import config
 from services.spark_connect import SparkServer
 

@@ -15,8 +15,8 @@ import typer
 import published
 from blogdata.main import COMMANDS, app
 from blogdata.output import FIRST_STEPS
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
+from evidence.events import EventLog
+from lake.lake import Lake
 
 HEAVY = {"dagster", "pyspark", "great_expectations", "pandas", "sqlalchemy", "psycopg", "grpc"}
 OF_TABLES = {"deltalake", "pyarrow"}

@@ -10,8 +10,8 @@ import pytest
 from deltalake import write_deltalake
 
 from blogdata.sql_command import version_at
-from patterns.core.errors import ConfigurationError
-from patterns.core.lake import Lake
+from errors import ConfigurationError
+from lake.lake import Lake
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def lake(lake_root: Path) -> Lake:
 
 
 def times(lake: Lake) -> list[datetime]:
-    table = lake.table("gold.page_stats")
+    table = lake.caught_up("gold.page_stats")
     assert table is not None
     stamps = sorted(entry["timestamp"] for entry in table.history())
     return [datetime.fromtimestamp(stamp / 1000, tz=timezone.utc) for stamp in stamps]

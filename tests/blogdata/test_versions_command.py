@@ -12,10 +12,10 @@ from deltalake import write_deltalake
 
 from blogdata import versions_command
 from blogdata.sql_command import version_at
-from patterns.core import members
-from patterns.core.errors import ConfigurationError
-from patterns.core.lake import Lake
-from patterns.core.members import Member
+from errors import ConfigurationError
+from lake import members
+from lake.lake import Lake
+from lake.members import Member
 from services import config
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -78,7 +78,7 @@ def test_only_what_was_visible_at_a_time_is_shown(lake: Lake, capsys: pytest.Cap
 
 
 def test_a_time_reads_the_copy_of_that_time(lake: Lake) -> None:
-    table = lake.table("bronze.devices")
+    table = lake.caught_up("bronze.devices")
     assert table is not None
     first, second = (
         datetime.fromtimestamp(entry["timestamp"] / 1000, tz=timezone.utc) for entry in reversed(table.history())

@@ -290,7 +290,7 @@ class Round:
         if kill.moment != OPTIMIZE:
             return f"VACUUM {table}"
         contract = CONTRACTS[kill.writer]
-        there = self.deployment.lake.table(kill.writer)
+        there = self.deployment.lake.caught_up(kill.writer)
         # A table that points to others has none of the dataset's columns.
         held = {field.name for field in there.schema().fields} - {contract.partition_column} if there else set()
         columns = [f"`{name}`" for name in contract.statistics if name in held]
@@ -302,7 +302,7 @@ class Round:
         root = Path(self.deployment.lake.path(kill.writer))
         samples = [file for file in sorted(root.rglob("*.parquet")) if "_delta_log" not in file.parts]
         data, content = (samples[0], samples[0].read_bytes()) if samples else (root / "none", b"")
-        table = self.deployment.lake.table(kill.writer)
+        table = self.deployment.lake.caught_up(kill.writer)
         kept = table.metadata().configuration.get("delta.deletedFileRetentionDuration") if table else None
         old = time.time() - (int(kept.split()[1]) if kept else 7) * _DAY_SECONDS - _DAY_SECONDS
         left = []
@@ -335,7 +335,7 @@ class Round:
             return "not yet"
         log = Path(self.deployment.lake.path(dataset)) / "_delta_log"
         version = self._version(dataset)
-        table = self.deployment.lake.table(dataset)
+        table = self.deployment.lake.caught_up(dataset)
         interval = int(table.metadata().configuration.get("delta.checkpointInterval") or 10) if table else 10
         if version % interval:
             return "none"

@@ -14,11 +14,11 @@ from deltalake import DeltaTable, QueryBuilder
 from chaos import world as worlds
 from chaos.bench import Bench
 from chaos.world import Difference
+from evidence.events import PUBLICATION
+from lake.commit import entries_of, parse
+from lake.lake import marks_rows
 from lineage.deployment import Deployment
 from lineage.runs import under_way
-from patterns.core.commit import entries_of, parse
-from patterns.core.events import PUBLICATION
-from patterns.core.lake import marks_rows
 from patterns.observability import dataset_tracker
 from quality.contracts import CONTRACTS
 

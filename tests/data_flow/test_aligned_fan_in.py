@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patterns.core.errors import ConfigurationError
-from patterns.core.partitions import Grain, finer
+from errors import ConfigurationError
 from patterns.data_flow.aligned_fan_in import completeness
+from publish.partitions import Grain, finer
 
 DAY = "2026-01-05"
 HOURS = finer(DAY, Grain.DAY, Grain.HOUR)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from patterns.data_value import distributed_aggregator
 from patterns.data_value.distributed_aggregator import How, Measure
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from core.toy import target
 from data_value.test_metadata_decorator import FIRST, PAGES, SECOND, publish
-from patterns.core.contract import Column, Partitioning
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
+from evidence.events import EventLog
+from lake.lake import Lake
 from patterns.data_value import lake_views
 from patterns.idempotency import fast_metadata_cleaner
 from patterns.quality.audit_write_audit_publish import Provenance
+from publish.partitions import Grain
+from publish.schema import Column, Partitioning
+from toy import target
 
 WEEKS = replace(
     PAGES, dataset="gold.weeks", columns=PAGES.columns[:3], partitioning=Partitioning(column="day", grain=Grain.WEEK)

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from patterns.core.contract import Classification, Column, Contract, Partitioning
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
-from patterns.core.lake import DatasetMissing, Lake
-from patterns.core.partitions import Grain
-from patterns.core.run import RunContext
+from errors import ConfigurationError
+from evidence.events import EventLog
+from lake.lake import DatasetMissing, Lake
 from patterns.data_value.metadata_decorator import consumer_view, context_table
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance, Target
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.run import RunContext
+from publish.schema import Classification, Column, Partitioning
 
 PAGES = Contract(
     dataset="silver.pages",

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from patterns.core.commit import WHOLE_TABLE, Account
-from patterns.core.contract import Column, Contract
-from patterns.core.lake import Lake
-from patterns.core.run import RunContext
+from lake.commit import WHOLE_TABLE, Account
+from lake.lake import Lake
 from patterns.data_value import static_joiner
 from patterns.data_value.static_joiner import ColumnClash
 from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.quality.audit_write_audit_publish import Provenance, Target
-from patterns.quality.write_faults import AuditFailed
+from publish.contract import Contract
+from publish.run import RunContext
+from publish.schema import Column
+from publish.write_faults import AuditFailed
 
 FACTS = "fact INT, user_id STRING, at TIMESTAMP"
 VERSIONS = "user_id STRING, login STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"

@@ -35,10 +35,11 @@ LOOK = f"""
 import json
 from definitions import build
 from orchestration.names import key_of
-from planning.look import Snapshot, zone_of
+from planning.look import Snapshot
+from resources.lake import zone_of
 from planning.plan import Planner, Scope
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
+from evidence.events import EventLog
+from lake.lake import Lake
 from quality.contracts import GRAPH
 from services.config import load
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import Rule, Tolerance, TooManyDeadLetters
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from patterns.core.partitions import Grain
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction, CorrectionAwaited, HourIncomplete, ReplayRefused
 from patterns.ingestion.readiness_marker import late_files, scan
 from patterns.ingestion.whole_files import write_whole
+from publish.partitions import Grain
 
 FILE = "visits/date=2026-01-05/hour=03/visits-0000.json"
 CORRECTION = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"v"}')

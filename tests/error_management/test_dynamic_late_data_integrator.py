@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patterns.core.commit import Entry
+from lake.commit import Entry
 from patterns.error_management.dynamic_late_data_integrator import rows_by_event_partition, state
 
 SOURCE = "bronze.visits"

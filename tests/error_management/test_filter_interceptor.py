@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from patterns.error_management.filter_interceptor import Filter, first_match
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from patterns.core.errors import ConfigurationError
-from patterns.core.partitions import Grain, between
+from errors import ConfigurationError
 from patterns.error_management import late_data_detector
 from patterns.error_management.late_data_detector import (
     PartitionReading,
@@ -25,6 +24,7 @@ from patterns.error_management.late_data_detector import (
     readings_of,
     watermarks,
 )
+from publish.partitions import Grain, between
 
 ALLOWED = timedelta(minutes=15)
 HOURS = between("2026-01-31T00", "2026-01-31T23", Grain.HOUR)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table
-from patterns.core.partitions import Grain
-from patterns.core.writes import InOrder
+from publish.partitions import Grain
+from publish.writes import InOrder
 
 
 @pytest.fixture(scope="session")

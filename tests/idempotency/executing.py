@@ -7,21 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.toy import LETTERS, target
+from evidence import ledger
+from evidence.events import EventLog
+from evidence.executions import due, state
+from lake.commit import Account, Commit
+from lake.lake import Lake
 from orchestration.step import Step
-from patterns.core import ledger
-from patterns.core.commit import Account, Commit
-from patterns.core.contract import Contract
-from patterns.core.events import EventLog
-from patterns.core.executions import due, state
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
-from patterns.core.run import RunContext
-from patterns.core.writes import InOrder
 from patterns.idempotency.stateful_merger import execute
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, restate
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.run import RunContext
+from publish.writes import InOrder
 from resources.lake import LakeResource
 from resources.secrets import SecretsResource
+from toy import LETTERS, target
 
 CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.HOUR))
 Change = tuple[str, str | None, bool]
@@ -135,13 +135,13 @@ class Table:
         assert restate(self.spark, aim, "OPTIMIZE {table}", Provenance()) is not None
 
     def files(self, version: int) -> list[str]:
-        opened = self.lake.table(self.contract.dataset)
+        opened = self.lake.caught_up(self.contract.dataset)
         assert opened is not None
         opened.load_as_version(version)
         return sorted(opened.file_uris())
 
     def operations(self) -> list[str]:
-        opened = self.lake.table(self.contract.dataset)
+        opened = self.lake.caught_up(self.contract.dataset)
         assert opened is not None
         return [line["operation"] for line in reversed(opened.history())]
 

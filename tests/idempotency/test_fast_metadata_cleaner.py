@@ -12,21 +12,23 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from core.toy import target
+from errors import ConfigurationError
+from evidence import ledger
+from evidence.events import EventLog
+from lake import members
+from lake.commit import Account, Commit
+from lake.lake import Lake
 from laws.stepping import Held, Probe
-from patterns.core import ledger, members
-from patterns.core.commit import Account, Commit
-from patterns.core.contract import Column, Contract, Partitioning, Rule
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
-from patterns.core.writes import ByPeriod
 from patterns.idempotency import fast_metadata_cleaner
 from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
 from patterns.quality.audit_write_audit_publish import Provenance
-from patterns.quality.write_faults import AuditFailed, RowsOutsidePredicate
 from patterns.storage.tables import SchemaDrift
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.schema import Column, Partitioning, Rule
+from publish.write_faults import AuditFailed, RowsOutsidePredicate
+from publish.writes import ByPeriod
+from toy import target
 
 OLD, LAST, NEW = "2025-12-15", "2025-12-22", "2026-01-05"
 WEEKS = Contract(
@@ -105,7 +107,7 @@ def test_a_week_is_replaced_without_opening_a_file_of_another_one(spark: Any, la
     assert {name for name in after if after[name] != before[name]} == {NEW}
     assert (commit.rows_out, list(commit.entries)) == (2, [NEW])
     assert lake.rows(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 2}
-    table = lake.table(WEEKS.dataset)
+    table = lake.caught_up(WEEKS.dataset)
     assert table is not None
     assert table.history(1)[0]["operationMetrics"]["num_added_files"] == 1, "the pointer's own"
 

@@ -9,19 +9,20 @@ from typing import Any
 
 import pytest
 
-from core.toy import LETTERS, target
+from errors import ConfigurationError
 from idempotency.executing import step
+from lake.commit import Account, Commit
+from lake.lake import Lake
 from laws.writers import meanwhile
 from orchestration.step import Delivery
-from patterns.core.commit import Account, Commit
-from patterns.core.contract import Column, Contract, Rule
-from patterns.core.errors import ConfigurationError
-from patterns.core.lake import Lake
-from patterns.core.writes import Merge
 from patterns.idempotency.merger import merge, removed
 from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance
-from patterns.quality.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite, UnmarkedChange
+from publish.contract import Contract
+from publish.schema import Column, Rule
+from publish.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite, UnmarkedChange
+from publish.writes import Merge
+from toy import LETTERS, target
 
 Change = tuple[str, str | None, bool | None]
 pytestmark = pytest.mark.matrix(8)

@@ -13,16 +13,17 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
-from core.toy import CONTRACT, WHOLE, target
-from patterns.core import ledger, members, retired
-from patterns.core.commit import WHOLE_TABLE, Account, Commit
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.members import BehindAPointer, MemberClosed, MemberRemoved
+from errors import ConfigurationError
+from evidence import ledger
+from evidence.events import EventLog
+from lake import members, retired
+from lake.commit import WHOLE_TABLE, Account, Commit
+from lake.lake import Lake
+from lake.members import BehindAPointer, MemberClosed, MemberRemoved
 from patterns.idempotency import proxy
 from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.quality.audit_write_audit_publish import Provenance, restate
+from toy import CONTRACT, WHOLE, target
 
 THINGS = replace(WHOLE, dataset="bronze.things")
 YEARS = timedelta(days=THINGS.retention_days)

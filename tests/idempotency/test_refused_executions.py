@@ -11,17 +11,17 @@ from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import functions as F
 
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
+from lake.commit import Account, Commit
+from lake.store_faults import DataFileDamaged
 from orchestration.step import Delivery
-from patterns.core.commit import Account, Commit
-from patterns.core.store_faults import DataFileDamaged
-from patterns.quality.write_faults import (
+from patterns.storage.tables import SchemaDrift
+from publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
     ConcurrentWrite,
     ConstraintViolated,
     SchemaMismatch,
 )
-from patterns.storage.tables import SchemaDrift
 
 pytestmark = pytest.mark.matrix(2)
 

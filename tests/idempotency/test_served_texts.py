@@ -13,8 +13,8 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from errors import PlatformError
 from idempotency.test_transactional_sink import DAY, OTHER_DAY, SCHEMA, both, deliver, delivery, part, shown
-from patterns.core.errors import PlatformError
 from patterns.idempotency.transactional_sink import Delivery, RowsRefused
 from services.postgres import PostgresBusy, PostgresRefused, PostgresUnreachable
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from core.toy import target
+from errors import ConfigurationError
+from evidence.executions import ReplayTooLong, due, state
 from idempotency.executing import CONTRACT, DAILY, DAYS, EIGHT, NINE, SEVEN, TABLE_4_1, TEN, Table
 from laws.stepping import Held, Probe
 from laws.writers import meanwhile
-from patterns.core.errors import ConfigurationError
-from patterns.core.executions import ReplayTooLong, due, state
-from patterns.core.partitions import Grain
-from patterns.core.writes import InOrder, Replace
 from patterns.idempotency.stateful_merger import VersionVacuumed, restorable
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, restate
-from patterns.quality.write_faults import AuditFailed, ConcurrentWrite
+from publish.partitions import Grain
+from publish.write_faults import AuditFailed, ConcurrentWrite
+from publish.writes import InOrder, Replace
+from toy import target
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_a_restoration_is_for_the_version_it_was_decided_on_and_no_other(spark: 
 
 
 def test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebuild_works(daily: Table) -> None:
-    table = daily.lake.table(CONTRACT.dataset)
+    table = daily.lake.caught_up(CONTRACT.dataset)
     assert table is not None
     before = daily.rows()
     assert restorable(daily.lake, CONTRACT.dataset, 2)

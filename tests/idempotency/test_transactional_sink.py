@@ -18,10 +18,11 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from patterns.core.contract import Column, Contract, Partitioning
-from patterns.core.partitions import Grain
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.transactional_sink import Delivery, Overtaken, Part, Receipt, RowsRefused, SinkDrift
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.schema import Column, Partitioning
 from services import postgres
 from services.postgres import PostgresUnreachable
 

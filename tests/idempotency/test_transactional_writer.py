@@ -15,19 +15,21 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from core.toy import CONTRACT, HOURS, accounts, clicks, table, target
+from errors import ConfigurationError
+from evidence import ledger
+from evidence.events import EventLog
+from lake import companions
+from lake.commit import Account
+from lake.lake import Lake
 from laws.stepping import Held, Probe
-from patterns.core import companions, ledger
-from patterns.core.commit import Account
-from patterns.core.contract import Column, Contract
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.writes import AppearsWith, Replace
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.idempotency.transactional_writer import Together, overwrite_together
 from patterns.quality.audit_write_audit_publish import Companion, Engine, Provenance
-from patterns.quality.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
+from publish.contract import Contract
+from publish.schema import Column
+from publish.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
+from publish.writes import AppearsWith, Replace
+from toy import CONTRACT, HOURS, accounts, clicks, table, target
 
 MAIN = replace(CONTRACT, measures={"disputed": "count_if(stands_for = 3)"})
 BESIDE = Contract(

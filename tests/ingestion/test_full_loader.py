@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patterns.core.commit import WHOLE_TABLE, Account
-from patterns.core.contract import Column, Contract
-from patterns.core.lake import Lake
-from patterns.core.run import RunContext
+from lake.commit import WHOLE_TABLE, Account
+from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.ingestion.full_loader import MAX_MULTIPLE, MIN_SHARE, FullLoadRefused, guard
 from patterns.quality.audit_write_audit_publish import Provenance, Target
-from patterns.quality.write_faults import AuditFailed
+from publish.contract import Contract
+from publish.run import RunContext
+from publish.schema import Column
+from publish.write_faults import AuditFailed
 
 DEVICES = Contract(
     dataset="bronze.things",

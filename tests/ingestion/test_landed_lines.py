@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patterns.core.store_faults import DataFileDamaged, LandedFileUnreadable, LandedFileVanished, store_faults
+from lake.store_faults import DataFileDamaged, LandedFileUnreadable, LandedFileVanished, store_faults
 from patterns.ingestion.landed_lines import LandedSize, measure, measure_all, read
 from patterns.ingestion.landed_links import LinkRefused
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from patterns.core.partitions import Grain
 from patterns.error_management import dead_letter_replay
 from patterns.error_management.dead_letter_replay import Correction
 from patterns.ingestion.combined_log import hour_of_combined
@@ -17,6 +16,7 @@ from patterns.ingestion.log_splitter import PROGRESS, SplitReport, pending, refu
 from patterns.ingestion.passthrough_replicator import land
 from patterns.ingestion.readiness_marker import FLAG, LandedPartition, mark, scan
 from patterns.ingestion.whole_files import write_whole
+from publish.partitions import Grain
 
 HOURS = ("2026-01-05T03", "2026-01-05T04", "2026-01-06T03")
 LINE = b'203.0.113.9 - - [05/Jan/2026:03:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Firefox/145.0"\n'

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from patterns.core.partitions import Grain
 from patterns.ingestion.readiness_marker import Lack, NothingToMark, gaps, late_files, mark, overdue, scan
+from publish.partitions import Grain
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 

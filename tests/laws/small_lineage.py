@@ -10,17 +10,18 @@ from typing import Any
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from core.toy import target
-from patterns.core import ledger
-from patterns.core.commit import WHOLE_TABLE, Account, Commit
-from patterns.core.contract import Column, Contract, Partitioning
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
+from evidence import ledger
+from evidence.events import EventLog
+from lake.commit import WHOLE_TABLE, Account, Commit
+from lake.lake import Lake
 from patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.idempotency.merger import merge, removed
 from patterns.quality.audit_write_audit_publish import Provenance, Target
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.schema import Column, Partitioning
+from toy import target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03")
 

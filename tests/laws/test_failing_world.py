@@ -15,16 +15,16 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from core.toy import CONTRACT, HOURS, accounts, clicks, table, target
-from patterns.core import damage, ledger
-from patterns.core.commit import Commit
-from patterns.core.damage import Damage, Kind
-from patterns.core.errors import DiskFull, PlatformError
-from patterns.core.events import Event, EventLog
-from patterns.core.lake import Lake
-from patterns.core.store_faults import DataFileDamaged, LogDamaged, StoreNotWritable, store_faults
+from errors import DiskFull, PlatformError
+from evidence import ledger, repair
+from evidence.events import Event, EventLog
+from evidence.repair import Damage, Kind
+from lake.commit import Commit
+from lake.lake import Lake
+from lake.store_faults import DataFileDamaged, LogDamaged, StoreNotWritable, store_faults
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance
+from toy import CONTRACT, HOURS, accounts, clicks, table, target
 
 DATASET = CONTRACT.dataset
 SECOND = HOURS[1:]
@@ -72,10 +72,10 @@ class World:
             return self.lake.read(self.spark, DATASET, version).collect()
 
     def inspect(self) -> list[Damage]:
-        return list(damage.inspect(self.lake, DATASET, "hour"))
+        return list(repair.inspect(self.lake, DATASET, "hour"))
 
     def mend(self) -> list[str]:
-        return list(damage.mend(self.lake, self.events, CONTRACT, self.inspect()))
+        return list(repair.mend(self.lake, self.events, CONTRACT, self.inspect()))
 
     def problems(self) -> list[str]:
         return [line.problem for line in ledger.audit(self.lake, self.events, CONTRACT) if line.problem]

@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from core.toy import WHOLE, target
+from lake.lake import Lake
 from laws.stepping import PATIENCE_SECONDS, Held, Probe
 from laws.writers import Batch, State
-from patterns.core.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.idempotency.merger import merge
 from patterns.quality.audit_write_audit_publish import Provenance, Target, restate
-from patterns.quality.write_faults import ConcurrentWrite
+from publish.write_faults import ConcurrentWrite
+from toy import WHOLE, target
 
 pytestmark = pytest.mark.matrix(12)
 CONTRACT = replace(WHOLE, dataset="silver.stepped", reasons={}, breakdowns={})

@@ -13,16 +13,15 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from core.toy import HOURS, table
+from errors import PlatformError
+from evidence import ledger
+from evidence.events import EventLog
+from lake.commit import Commit
+from lake.lake import Lake
 from laws.stepping import Held, Probe
 from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer, meanwhile
-from patterns.core import ledger
-from patterns.core.commit import Commit
-from patterns.core.errors import PlatformError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
 from patterns.quality.audit_write_audit_publish import Engine
-from patterns.quality.write_faults import (
+from publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
     ConcurrentWrite,
@@ -30,6 +29,7 @@ from patterns.quality.write_faults import (
     RowsOutsidePredicate,
     SchemaMismatch,
 )
+from toy import HOURS, table
 
 pytestmark = pytest.mark.matrix(8)
 BEFORE = Batch(first=0, rows=60)

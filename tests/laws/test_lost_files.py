@@ -12,23 +12,24 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from core.toy import LETTERS, target
+from evidence import ledger, repair
+from evidence.events import EventLog
+from evidence.repair import Damage, Kind
 from idempotency.test_fast_metadata_cleaner import BEFORE, LAST, NEW, OLD, WEEKS
+from lake import members
+from lake.commit import WHOLE_TABLE, Account
+from lake.lake import Lake
+from lake.store_faults import DataFileDamaged, LogDamaged, store_faults
 from orchestration.step import Delivery, Source, Step
-from patterns.core import damage, ledger, members
-from patterns.core.commit import WHOLE_TABLE, Account
-from patterns.core.contract import Contract
-from patterns.core.damage import Damage, Kind
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
-from patterns.core.run import RunContext
-from patterns.core.store_faults import DataFileDamaged, LogDamaged, store_faults
-from patterns.core.writes import InOrder, Merge
 from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.quality.audit_write_audit_publish import Engine
-from patterns.quality.write_faults import AuditFailed, ConcurrentWrite
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.run import RunContext
+from publish.write_faults import AuditFailed, ConcurrentWrite
+from publish.writes import InOrder, Merge
+from toy import LETTERS, target
 
 MERGED = replace(LETTERS, write=Merge())
 EXECUTED = replace(LETTERS, write=InOrder(period=Grain.DAY, replay_limit=1, marks_rows=True))
@@ -123,10 +124,10 @@ class World:
             return sorted(tuple(row) for row in self.lake.read(self.spark, self.contract.dataset).collect())
 
     def inspect(self) -> list[Damage]:
-        return list(damage.inspect(self.lake, self.contract.dataset, self.contract.partition_column))
+        return list(repair.inspect(self.lake, self.contract.dataset, self.contract.partition_column))
 
     def mend(self) -> list[str]:
-        return list(damage.mend(self.lake, self.events, self.contract, self.inspect()))
+        return list(repair.mend(self.lake, self.events, self.contract, self.inspect()))
 
     def problems(self) -> list[str]:
         return [line.problem for line in ledger.audit(self.lake, self.events, self.contract) if line.problem]

@@ -19,12 +19,12 @@ from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
+from lake.commit import Commit
 from laws import tally
 from laws.plain_clicks import Rows, clicks_of, pages_of
 from laws.small_lineage import BRONZE, GOLD, HOURS, SILVER, Line, Lineage
 from laws.stepping import Held, Probe
-from patterns.core.commit import Commit
-from patterns.quality.write_faults import ConcurrentWrite
+from publish.write_faults import ConcurrentWrite
 
 SHORT = 300
 STEPS = int(os.environ.get("MODEL_STEPS", SHORT))

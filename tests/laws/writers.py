@@ -9,16 +9,16 @@ from typing import Any, Literal
 
 import pytest
 
-from core.toy import CONTRACT, HOURS, WHOLE, clicks, target
-from patterns.core.audit import AuditSpec, Judgement, judge
-from patterns.core.commit import Account, Commit
-from patterns.core.contract import Contract
+from lake.commit import Account, Commit
 from patterns.idempotency import fast_metadata_cleaner, proxy
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge
 from patterns.quality import audit_write_audit_publish
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
-from patterns.quality.changes import Append
+from publish.audit import AuditSpec, Judgement, judge
+from publish.changes import Append
+from publish.contract import Contract
+from toy import CONTRACT, HOURS, WHOLE, clicks, target
 
 Row = tuple[str, int, int, str]
 """hour, click, stands_for, page"""

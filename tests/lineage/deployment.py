@@ -17,17 +17,18 @@ from typing import Any
 from blogdata.outcome import Outcome
 from blogdata.pipeline import Pipeline
 from blogdata.sql_command import _Asked
-from patterns.core import ledger
-from patterns.core.commit import Entry
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.ledger import LedgerLine
-from patterns.core.partitions import Grain, start_of
-from planning.look import Snapshot, zone_of
+from evidence import ledger
+from evidence.events import EventLog
+from evidence.ledger import LedgerLine
+from lake.commit import Entry
+from lake.lake import Lake
+from planning.look import Snapshot
 from planning.plan import ASKED, Plan, Planner
 from planning.window import Window
+from publish.partitions import Grain, start_of
 from quality.contracts import CONTRACTS, EVERY, GRAPH
 from resources import spark as spark_resources
+from resources.lake import zone_of
 from resources.spark import SparkResource
 from services import config
 from services.config import Settings
@@ -158,7 +159,7 @@ class Deployment:
 
     def contents(self) -> dict[str, list[str]]:
         """Give every row of every table, in an order that does not depend on files."""
-        return {name: self.contents_of(name) for name in CONTRACTS if self.lake.table(name) is not None}
+        return {name: self.contents_of(name) for name in CONTRACTS if self.lake.caught_up(name) is not None}
 
     def contents_of(self, dataset: str) -> list[str]:
         """Give every row of a table, in an order that does not depend on files."""

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from assets.transforms.live_visits import STREAM
+from evidence import ledger
 from lineage.deployment import Deployment
 from orchestration import stream as streams
 from orchestration.stream import Place
-from patterns.core import ledger
-from patterns.core.run import RunContext
+from publish.run import RunContext
 from quality.contracts import STREAMED
 from resources.spark import SparkResource
 from simulator.faults import FaultRates

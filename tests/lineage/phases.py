@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from evidence.events import EventLog
+from lake.commit import Commit
 from orchestration import step as steps
-from patterns.core.commit import Commit
-from patterns.core.events import EventLog
 from patterns.quality.audit_write_audit_publish import Target
 
 IN_THE_ENGINE = ("opened", "written", "audited", "committed")

@@ -17,14 +17,14 @@ from deltalake import DeltaTable
 
 from assets.ops import LineageConfig, lineage
 from blogdata.main import main
+from errors import DiskFull
+from evidence.events import EventLog
+from lake.commit import Commit
 from lineage.conftest import Deploy
 from lineage.deployment import DAILY, WEEKLY, Deployment, event
 from lineage.runs import newest_tags, under_way
 from orchestration import dead_runs
 from parquet import codecs
-from patterns.core.commit import Commit
-from patterns.core.errors import DiskFull
-from patterns.core.events import EventLog
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
 from services import dagster_home

@@ -25,7 +25,7 @@ def compact(deployment: Deployment) -> set[str]:
     before = deployment.versions()
     with deployment.session() as spark:
         for dataset in before:
-            contract, table = CONTRACTS.get(dataset), deployment.lake.table(dataset)
+            contract, table = CONTRACTS.get(dataset), deployment.lake.caught_up(dataset)
             assert table is not None
             there = {field.name for field in table.schema().fields} - {contract.partition_column if contract else None}
             # Ordered, files are rewritten also when they are few.

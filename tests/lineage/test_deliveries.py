@@ -11,16 +11,16 @@ import pytest
 
 from blogdata.main import main
 from blogdata.pipeline import Pipeline
+from evidence import repair
+from lake.commit import WHOLE_TABLE, Account
 from lineage import brute_force
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from patterns.core import damage
-from patterns.core.commit import WHOLE_TABLE, Account
-from patterns.core.run import RunContext
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction
 from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.quality.audit_write_audit_publish import Provenance, Target
+from publish.run import RunContext
 from quality.contracts import CONTRACTS
 
 HOUR, NEXT = "2026-01-05T10", "2026-01-05T11"
@@ -200,7 +200,7 @@ def test_visits_have_the_devices_as_of_their_event_whatever_runs_again(deploy: D
     for file in Path(made.lake.path("silver.devices")).glob("*.parquet"):
         file.unlink()
     contract = CONTRACTS["silver.devices"]
-    damage.mend(made.lake, made.events, contract, damage.inspect(made.lake, contract.dataset, None))
+    repair.mend(made.lake, made.events, contract, repair.inspect(made.lake, contract.dataset, None))
     assert made.run().problems == []
     assert made.contents() == contents, "the copies of the lists tell it all again"
     assert made.problems() == []

@@ -14,13 +14,13 @@ from pyspark.sql import functions as F
 from typer.testing import CliRunner
 
 from blogdata.main import app
+from lake import members
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event, module
 from orchestration.landing import Landed
 from orchestration.step import Delivery, Step
-from patterns.core import members
-from patterns.core.contract import Contract
 from patterns.quality.audit_write_audit_publish import Companion
+from publish.contract import Contract
 from quality.contracts import CONTRACTS
 from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec

@@ -14,7 +14,7 @@ from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import ASIDE, BRONZE, HOURS, VISITS, Tick, problems, tick
-from patterns.quality.write_faults import ConcurrentWrite
+from publish.write_faults import ConcurrentWrite
 from services.spark_connect import SparkServer
 
 SEED = int(os.environ.get("KILL_SEED", "1"))

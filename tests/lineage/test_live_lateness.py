@@ -9,7 +9,7 @@ import pytest
 from lineage.conftest import Deploy
 from lineage.deployment import event
 from lineage.live import ASIDE, VISITS, problems, tick
-from patterns.core.partitions import Grain, key_of
+from publish.partitions import Grain, key_of
 
 
 @pytest.mark.campaign

@@ -16,6 +16,7 @@ import pytest
 from assets.live import visits_live
 from assets.transforms.live_visits import DEAD_LETTERS, STREAM
 from blogdata import stream_command
+from evidence.claims import Claims
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
@@ -26,9 +27,8 @@ from orchestration.checks import CONTRACT, LEDGER
 from orchestration.late_share import LATE
 from orchestration.names import ACCEPT, key_of
 from orchestration.stream import StreamLost
-from patterns.core.audit import Violation
-from patterns.core.claims import Claims
-from patterns.quality.write_faults import AuditFailed
+from publish.audit import Violation
+from publish.write_faults import AuditFailed
 from quality.contracts import STREAMED
 from resources import connections
 
@@ -93,7 +93,7 @@ def test_a_tick_reports_each_dataset_and_its_checks_and_looks_at_the_ledger_thou
             (LATE, True),
         }
         assert len(checks) == 2 * len(STREAMED) + 1
-    table = made.lake.table(BRONZE)
+    table = made.lake.caught_up(BRONZE)
     assert table is not None
     table.delete("source_offset = 0")
     robbed = ticked(made, instance)

@@ -32,7 +32,7 @@ from orchestration.stream_faults import StreamFailed
 from parquet import codecs
 from patterns.error_management.checkpointer import IncompatibleCheckpoint, appended, checkpoints, kept_rows
 from patterns.error_management.dead_letter import TooManyDeadLetters
-from patterns.ingestion.streamed_files import LandedFileGone
+from patterns.error_management.streamed_files import LandedFileGone
 from quality.contracts import CONTRACTS, STREAMED
 
 ALLOWED = timedelta(minutes=15)
@@ -269,7 +269,7 @@ def test_the_command_takes_in_what_lands_until_it_is_told_to_end(deploy: Deploy)
 
 
 def _pages(deployment: Deployment) -> list[str]:
-    return sorted(deployment.rows(VISITS, "page")) if deployment.lake.table(VISITS) is not None else []
+    return sorted(deployment.rows(VISITS, "page")) if deployment.lake.caught_up(VISITS) is not None else []
 
 
 def _until(condition: Any, process: subprocess.Popen[str]) -> None:

@@ -9,10 +9,10 @@ import dagster as dg
 import pytest
 
 import oracle
+from lake.commit import Entry
 from lineage.conftest import Deploy
 from lineage.deployment import DAILY, WEEKLY, Deployment, event
 from lineage.runs import evaluations, last_run
-from patterns.core.commit import Entry
 from quality.contracts import CONTRACTS
 
 HOURS = ("2026-01-05T10", "2026-01-05T11", "2026-01-05T12")
@@ -186,7 +186,7 @@ def test_of_so_many_dead_letters_that_it_is_no_accident_nothing_is_made_before_a
         stopped.problems
     )
     assert len(broken.rows("bronze.dead_letters", "raw")) == 150
-    assert broken.lake.table("silver.visits") is None
+    assert broken.lake.caught_up("silver.visits") is None
     assert last_run(broken) == dg.DagsterRunStatus.FAILURE, "whoever watches runs is told as well"
     assert [check.passed for check in evaluations(broken, "silver.visits", "waiting")] == [False]
     # Other hours go on; these rows do not, whoever runs it next, and nobody is told that all is well.

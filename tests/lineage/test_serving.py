@@ -16,11 +16,11 @@ import pytest
 
 import openlineage_events
 from assets.transforms.live_visits import STREAM
+from lake import companions
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.runs import evaluations
-from patterns.core import companions
 from patterns.observability import dataset_tracker
 from quality.contracts import DECLARED
 from quality.contracts.serving import DAILY_STATS

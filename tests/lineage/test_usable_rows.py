@@ -25,11 +25,11 @@ from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from assets.transforms.enrichment import enrich
 from lineage import odd_lines
-from patterns.core import audit, kept_rows
-from patterns.core.contract import Contract
-from patterns.core.partitions import Grain, coarser
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
+from publish import audit, kept_rows
+from publish.contract import Contract
+from publish.partitions import Grain, coarser
 from quality.contracts import EVERY
 from quality.contracts.columns import IDENTIFIERS
 from quality.contracts.live import LATE

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.main import app
+from evidence.executions import state
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from patterns.core.executions import state
 
 DATASET = "silver.users_current"
 FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH = (f"2026-01-{day:02d}" for day in (5, 6, 7, 8, 9))
@@ -52,7 +52,7 @@ def test_days_are_executed_in_order_and_an_old_one_takes_the_later_ones_with_it(
     assert users(deployment) == [("a", "amy", EIGHTH), ("c", "cat", SIXTH)]
     assert executed(deployment) == {FIFTH: (1, True), SIXTH: (2, True), EIGHTH: (3, True)}
     assert agrees_with_history(deployment)
-    table = deployment.lake.table(DATASET)
+    table = deployment.lake.caught_up(DATASET)
     assert table is not None
     assert table.metadata().configuration["delta.deletedFileRetentionDuration"] == "interval 32 days"
     fifth = deployment.published(DATASET)[FIFTH]

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from errors import PlatformError
 from lineage import phases
 from lineage.deployment import Deployment, module
 from lineage.phases import PATIENCE_SECONDS, Hold
-from patterns.core.errors import PlatformError
 from services import config
 
 PRELOADED = [

@@ -15,7 +15,7 @@ KEYS = "tests/idempotency/test_keyed_idempotency.py"
 MERGES = "tests/idempotency/test_merger.py"
 CHANGED = "platform/patterns/idempotency/merger.py"
 MERGER = "platform/patterns/idempotency/stateful_merger.py"
-COMPANIONS = "platform/patterns/core/companions.py"
+COMPANIONS = "platform/lake/companions.py"
 SINK = "platform/patterns/idempotency/transactional_sink.py"
 TOGETHER = "tests/idempotency/test_transactional_writer.py"
 SERVED = "tests/idempotency/test_transactional_sink.py"
@@ -287,7 +287,7 @@ PATTERNS = (
     ),
     in_code(
         "a run leaves out what a refusal has taken from the table before its days",
-        "platform/patterns/core/executions.py",
+        "platform/evidence/executions.py",
         "wanted = {*asked, *undone(marks)}",
         "wanted = {*asked}",
         f"{REFUSED}::test_a_run_that_is_repeated_brings_back_what_its_refusal_took",
@@ -315,7 +315,7 @@ PATTERNS = (
     ),
     in_code(
         "later executions are not replayed",
-        "platform/patterns/core/executions.py",
+        "platform/evidence/executions.py",
         "return sorted({*wanted, *follow})",
         "return sorted(wanted)",
         f"{PLANNER}::test_a_delivery_that_runs_again_takes_all_later_executions_with_it",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mutants.mutant import in_code
 
 LAWS = "tests/laws/test_laws.py"
-DAMAGE = "tests/core/test_damage.py"
-MEMBERS = "tests/core/test_members.py"
+DAMAGE = "tests/evidence/test_repair.py"
+MEMBERS = "tests/lake/test_members.py"
 PROXY = "tests/idempotency/test_proxy.py"
 AUDITED_MEMBERS = "platform/patterns/idempotency/audited_members.py"
 CLEANER = "platform/patterns/idempotency/fast_metadata_cleaner.py"
@@ -14,7 +14,7 @@ CLEANER = "platform/patterns/idempotency/fast_metadata_cleaner.py"
 TABLES = (
     in_code(
         "a pointer is changed whatever came in between",
-        "platform/patterns/core/members.py",
+        "platform/lake/members.py",
         "table = DeltaTable(path, version=base.version, storage_options=options)",
         "table = DeltaTable(path, storage_options=options)",
         f"{MEMBERS}::test_a_state_is_changed_once",
@@ -42,14 +42,14 @@ TABLES = (
     ),
     in_code(
         "what is appended to a copy is read",
-        "platform/patterns/core/lake.py",
+        "platform/lake/lake.py",
         '.option("versionAsOf", member.version)',
         "",
         f"{PROXY}::test_a_copy_is_never_written_again",
     ),
     in_code(
         "retention removes what is visible",
-        "platform/patterns/core/retired.py",
+        "platform/lake/retired.py",
         "row.visible_until is None or row.visible_until >= before",
         "row.visible_until is not None and row.visible_until >= before",
         f"{MEMBERS}::test_only_what_nobody_has_seen_for_long_is_removed_and_it_is_said",
@@ -71,21 +71,21 @@ TABLES = (
     ),
     in_code(
         "a repair takes back nothing of days that build on one another",
-        "platform/patterns/core/damage.py",
+        "platform/evidence/repair.py",
         "    if contract.executed is not None:\n",
         "    if False:\n",
         f"{DAMAGE}::test_a_lost_file_of_executions_that_build_on_one_another_costs_all_of_them",
     ),
     in_code(
         "a restoration whose commit is lost counts",
-        "platform/patterns/core/events.py",
+        "platform/evidence/events.py",
         "[Event(kind=LOST, dataset=dataset, table_version=lost), *back]",
         "back",
         f"{DAMAGE}::test_an_execution_or_a_restoration_whose_commit_is_lost_has_not_happened",
     ),
     in_code(
         "a member's log is not looked at",
-        "platform/patterns/core/damage.py",
+        "platform/evidence/repair.py",
         "    if found := _of_the_log(log, member.version):\n",
         "    if found := list[Damage]():\n",
         f"{DAMAGE}::test_a_member_whose_log_is_damaged_costs_its_weeks_and_no_other_one",

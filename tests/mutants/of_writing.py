@@ -5,14 +5,14 @@ from __future__ import annotations
 from mutants.mutant import in_code, in_engine
 
 LAWS = "tests/laws/test_laws.py"
-PUBLISH = "tests/core/test_publish.py"
-CLAIMS = "tests/core/test_claims.py"
-LEDGER = "tests/core/test_ledger.py"
+PUBLISH = "tests/publish/test_publish.py"
+CLAIMS = "tests/evidence/test_claims.py"
+LEDGER = "tests/evidence/test_ledger.py"
 PLANNER = "tests/planning/test_plan_of_a_replay.py"
 REACH = "platform/planning/reach.py"
 ONE_WAY = "platform/patterns/quality/audit_write_audit_publish.py"
-CHANGES = "platform/patterns/quality/changes.py"
-UNMOVED = "platform/patterns/quality/unmoved.py"
+CHANGES = "platform/publish/changes.py"
+UNMOVED = "platform/publish/unmoved.py"
 TWO_MERGES = f"{LAWS}::test_of_two_merges_at_once_one_is_told_without_the_engines_jar_too"
 
 WRITING = (
@@ -40,28 +40,28 @@ WRITING = (
     ),
     in_code(
         "versions are counted down from the newest commit there is",
-        "platform/patterns/core/lake.py",
+        "platform/lake/store.py",
         'f"_delta_log/{version:020d}.json"',
         'f"_delta_log/{DeltaTable(table.table_uri).version() - table.version() + version:020d}.json"',
-        "tests/core/test_commits.py::test_commits_that_came_after_the_table_was_opened_shift_nothing",
+        "tests/lake/test_commits.py::test_commits_that_came_after_the_table_was_opened_shift_nothing",
     ),
     in_code(
         "two begin the event log at once",
-        "platform/patterns/core/events.py",
+        "platform/evidence/events.py",
         "max_commit_retries=0 if begins else None,",
         "max_commit_retries=None,",
-        "tests/core/test_event_log.py::test_two_who_begin_it_at_once_begin_one_log",
+        "tests/evidence/test_event_log.py::test_two_who_begin_it_at_once_begin_one_log",
     ),
     in_code(
         "two compact the event log at once",
-        "platform/patterns/core/events.py",
+        "platform/evidence/events.py",
         'write_deltalake(log, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)',
         "log.optimize.compact()",
-        "tests/core/test_event_log.py::test_of_two_who_compact_it_at_once_one_does",
+        "tests/evidence/test_event_log.py::test_of_two_who_compact_it_at_once_one_does",
     ),
     in_code(
         "the ledger forgets what was appended before",
-        "platform/patterns/core/events.py",
+        "platform/evidence/events.py",
         "entry.after(lines[partition]) if partition in lines else entry",
         "entry",
         f"{LAWS}::test_one_run_publishes_each_of_its_batches",
@@ -112,7 +112,7 @@ WRITING = (
     ),
     in_code(
         "a lost race is a permanent fault",
-        "platform/patterns/quality/write_faults.py",
+        "platform/publish/write_faults.py",
         '"""Another writer published first."""\n\n    transient: ClassVar[bool] = True',
         '"""Another writer published first."""',
         f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again",
@@ -121,7 +121,7 @@ WRITING = (
         "what is published is recorded first",
         ONE_WAY,
         "            _write(rows, target, spec, change, commit_id, beside)\n",
-        "            from patterns.core.events import EventLog, _publication_events\n"
+        "            from evidence.events import EventLog, _publication_events\n"
         "            seen = judge(rows, spec)\n"
         '            told = {**spec.info, "measures": seen.measures, "breakdowns": seen.breakdowns}\n'
         "            events = _publication_events(contract.dataset, before + 1, int(time.time() * 1000), told)\n"
@@ -216,28 +216,28 @@ WRITING = (
     # Ledger, events, claims.
     in_code(
         "rows too many are no problem",
-        "platform/patterns/core/ledger.py",
+        "platform/evidence/ledger.py",
         "if entry.missing < 0:",
         "if False:",
         LEDGER,
     ),
     in_code(
         "rows that are gone from a table are no problem",
-        "platform/patterns/core/ledger.py",
+        "platform/evidence/ledger.py",
         "if rows_there != entry.rows_out:",
         "if False:",
         LEDGER,
     ),
     in_code(
         "rows nobody accounts for are not looked for",
-        "platform/patterns/core/ledger.py",
+        "platform/evidence/ledger.py",
         "for key in sorted(set(there) - known):",
         "for key in ():",
         LEDGER,
     ),
     in_code(
         "a commit whose process died before it was recorded stays unknown",
-        "platform/patterns/core/events.py",
+        "platform/evidence/events.py",
         "if table is None or recorded >= table.version():",
         "if True:",
         f"{LEDGER}",
@@ -245,21 +245,21 @@ WRITING = (
     ),
     in_code(
         "a claim that failed is taken for made",
-        "platform/patterns/core/claims.py",
+        "platform/evidence/claims.py",
         "time.sleep(random.uniform(0.005, 0.05))\n                continue",
         "return",
         CLAIMS,
     ),
     in_code(
         "a claim is taken whoever holds it",
-        "platform/patterns/core/claims.py",
+        "platform/evidence/claims.py",
         "if key not in claims or claims[key].owner == owner]",
         "if True]",
         CLAIMS,
     ),
     in_code(
         "the dead hold their claims for ever",
-        "platform/patterns/core/claims.py",
+        "platform/evidence/claims.py",
         "living = {claim.partition: claim for claim in there if self._alive(claim)}",
         "living = {claim.partition: claim for claim in there}",
         CLAIMS,

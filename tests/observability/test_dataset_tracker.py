@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 import openlineage_events
-from patterns.core.contract import Column, Contract, Partitioning
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
-from patterns.core.run import RunContext
-from patterns.core.served import Served, note, noted
-from patterns.core.writes import Serve
+from evidence.events import EventLog
+from evidence.served import Served, note, noted
+from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.observability.dataset_tracker import Edge, Lineage, export_openlineage, publications, track
 from patterns.quality.audit_write_audit_publish import Provenance, Target
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.run import RunContext
+from publish.schema import Column, Partitioning
+from publish.writes import Serve
 
 RAW = Contract(
     dataset="bronze.views",

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core import toy
-from patterns.core.commit import Commit
-from patterns.core.contract import Column
-from patterns.core.lake import Lake
+import toy
+from lake.commit import Commit
+from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.observability.fine_grained_tracker import ColumnSource, sources
 from patterns.quality.audit_write_audit_publish import Provenance
+from publish.schema import Column
 
 COPY = replace(
     toy.CONTRACT,

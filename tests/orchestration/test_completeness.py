@@ -13,12 +13,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from evidence.events import EventLog
+from lake.lake import Lake
 from orchestration.checks import check_specs
 from orchestration.completeness import complete_results
 from orchestration.dataset import key_of
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain, finer
+from publish.partitions import Grain, finer
 from published import publish
 from quality.contracts import CONTRACTS
 

@@ -18,15 +18,15 @@ import pytest
 from assets import ops
 from assets.gold.fan_in import HOURLY
 from assets.gold.visits_weekly import frozen_years
+from lake import members
+from lake.commit import Account
+from lake.lake import Lake
 from orchestration.names import key_of
-from patterns.core import members
-from patterns.core.commit import Account
-from patterns.core.lake import Lake
-from patterns.core.run import RunContext
-from patterns.core.writes import ByPeriod, Copy
 from patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
 from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.storage import tables
+from publish.run import RunContext
+from publish.writes import ByPeriod, Copy
 from published import publish
 from quality.contracts import CONTRACTS, EVERY
 from resources.lake import LakeResource
@@ -136,7 +136,7 @@ def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_read
 def test_a_row_that_names_somebody_who_asked_not_to_be_is_refused_by_the_table(home: Path, spark: Any) -> None:
     lake = Lake(root=str(home / "lake"))
     (week, *_) = visible(lake, WEEKLY.dataset)
-    table = lake.table(members.table_of(WEEKLY.dataset, week.location))
+    table = lake.caught_up(members.table_of(WEEKLY.dataset, week.location))
     assert table is not None
     present = dict(table.metadata().configuration)
     rule = tables.constraints(WEEKLY)["private_is_private"]

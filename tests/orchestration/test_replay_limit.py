@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from blogdata.break_scenes import Story
 from blogdata.main import app
+from errors import ConfigurationError
+from evidence.executions import ReplayTooLong
 from lineage.deployment import Deployment
 from orchestration import replays
-from patterns.core.errors import ConfigurationError
-from patterns.core.executions import ReplayTooLong
-from patterns.core.partitions import Grain, parse_keys
 from planning.plan import ASKED
+from publish.partitions import Grain, parse_keys
 from published import days, publish, whole
 from resources.lake import LakeResource
 from sensors.replays import ReplayConfig, plan_replay

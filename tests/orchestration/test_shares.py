@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from lake.commit import Commit, Entry
 from orchestration.shares import share_results, share_specs
-from patterns.core.commit import Commit, Entry
 from patterns.error_management import filter_interceptor
 from planning.held import DEAD_LETTERS
 from quality.contracts import CONTRACTS

@@ -15,18 +15,18 @@ import dagster as dg
 import psycopg
 import pytest
 
+from evidence import served as core
 from kills import kill_postgres
+from lake.lake import Lake
 from orchestration import sinks
 from orchestration.calendar import calendar
 from orchestration.names import key_of
-from patterns.core import served as core
-from patterns.core.contract import Column, Contract, Partitioning
-from patterns.core.lake import Lake
-from patterns.core.lineage import Read
-from patterns.core.partitions import Grain
-from patterns.core.writes import Serve
 from patterns.idempotency import transactional_sink
 from planning.reach import SAME
+from publish.contract import Contract, Read
+from publish.partitions import Grain
+from publish.schema import Column, Partitioning
+from publish.writes import Serve
 from published import deployment, publish
 from resources.lake import LakeResource
 from resources.postgres import PostgresResource
@@ -89,7 +89,7 @@ class Shop:
 
     def publish(self, *days: str, datasets: tuple[str, ...] = BOTH) -> None:
         for dataset in datasets:
-            there = self.access.lake.table(dataset)
+            there = self.access.lake.caught_up(dataset)
             if there is not None:
                 there.delete(" OR ".join(f"day = '{day}'" for day in days))
             publish(self.access.lake, dataset, "day", dict.fromkeys(days, 1))

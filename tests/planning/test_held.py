@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
+from evidence.events import EventLog
+from lake.lake import Lake
 from planning.look import Snapshot, landed
 from planning.plan import Plan, Planner
+from publish.partitions import Grain
 from published import bronze, deployment, land, silver
 from quality.contracts import GRAPH
 

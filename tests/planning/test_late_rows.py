@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
+from evidence.events import EventLog
+from lake.lake import Lake
 from planning.look import Snapshot
 from planning.plan import Planner
 from published import bronze, days, enriched, publish, silver, whole

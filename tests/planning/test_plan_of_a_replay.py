@@ -10,17 +10,17 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from patterns.core.commit import WHOLE_TABLE
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
-from patterns.core.executions import ReplayTooLong
-from patterns.core.lake import Lake
-from patterns.core.lineage import Wanted
-from patterns.core.partitions import Grain, parse_keys
+from errors import ConfigurationError
+from evidence.events import EventLog
+from evidence.executions import ReplayTooLong
+from lake.commit import WHOLE_TABLE
+from lake.lake import Lake
 from planning import plan
 from planning.estimate import estimate
 from planning.look import Snapshot
 from planning.plan import ASKED, Planned, Planner, spanned
+from publish.contract import Wanted
+from publish.partitions import Grain, parse_keys
 from published import another_version, bronze, days, devices, enriched, publish, silver, whole
 from quality.contracts import CONTRACTS, GRAPH
 

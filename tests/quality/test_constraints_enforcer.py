@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from patterns.core.audit import judge, specify
-from patterns.core.contract import Column, Contract, Partitioning, Rule
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
-from patterns.core.run import RunContext
+from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.quality.constraints_enforcer import enforce, orphans, referential
-from patterns.quality.write_faults import AuditFailed
 from patterns.storage.tables import SchemaDrift
+from publish.audit import judge, specify
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.run import RunContext
+from publish.schema import Column, Partitioning, Rule
+from publish.write_faults import AuditFailed
 
 COLUMNS = (
     Column(name="day", type="STRING", nullable=False, description="Day"),
@@ -101,7 +102,7 @@ def test_a_dropped_constraint_is_there_again_before_the_next_write(spark: Any, l
     enforce(spark, lake, ORDERS)
     spark.sql(f"ALTER TABLE delta.`{lake.path(ORDERS.dataset)}` DROP CONSTRAINT positive")
     enforce(spark, lake, ORDERS)
-    table = lake.table(ORDERS.dataset)
+    table = lake.caught_up(ORDERS.dataset)
     assert table is not None
     assert table.metadata().configuration["delta.constraints.positive"] == "amount > 0"
 

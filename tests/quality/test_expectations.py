@@ -9,10 +9,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 
-from patterns.core.contract import Audit, Classification, Column, Contract, Partitioning, Rule
-from patterns.core.partitions import Grain
 from patterns.quality.expectations import ExpectationBroken, Project, UnknownType, suite
 from patterns.quality.validation import Validation
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.schema import Audit, Classification, Column, Partitioning, Rule
 from quality.contracts import CONTRACTS
 from services import spark_probe
 

@@ -5,17 +5,18 @@ from typing import Any
 
 import pytest
 
-from patterns.core.commit import Account
-from patterns.core.contract import Column, Contract, Partitioning
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
-from patterns.core.run import RunContext
+from errors import ConfigurationError
+from evidence.events import EventLog
+from lake.commit import Account
+from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
 from patterns.quality.jumps import Point
 from patterns.quality.online_observer import observe, observed, observed_measures, rates, series
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.run import RunContext
+from publish.schema import Column, Partitioning
 
 VIEWS = Contract(
     dataset="silver.views",

@@ -11,8 +11,8 @@ import dagster as dg
 import pytest
 
 from assets.transforms.live_visits import STREAM
+from evidence.claims import Claims
 from orchestration import owners
-from patterns.core.claims import Claims
 from patterns.error_management.checkpointer import Checkpoint, open_checkpoint
 from resources.lake import LakeResource
 from sensors.live import visits_landed

@@ -12,7 +12,7 @@ import pytest
 from assets import landing_checks
 from assets.arrivals import Arrivals
 from assets.landing_checks import key_of
-from patterns.core.events import EventLog
+from evidence.events import EventLog
 from published import bronze, land
 from resources.lake import LakeResource
 from sensors import overdue

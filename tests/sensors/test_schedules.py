@@ -10,9 +10,9 @@ import dagster as dg
 import pytest
 
 from orchestration.calendar import calendar
-from patterns.core.partitions import Grain
 from planning.look import Snapshot
 from planning.plan import Planner, Scope
+from publish.partitions import Grain
 from published import enriched, publish
 from quality.contracts import GRAPH
 from resources.lake import LakeResource

@@ -11,14 +11,14 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
+from errors import PlatformError
 from orchestration.refresh import JOB
-from patterns.core.errors import PlatformError
-from patterns.core.partitions import Grain, finer
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.log_splitter import split_by_hour
 from planning import faults
 from planning.look import Snapshot, landed
 from planning.plan import Planner, Scope
+from publish.partitions import Grain, finer
 from published import bronze, enriched, land, publish
 from quality.contracts import GRAPH
 from resources.lake import LakeResource

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from patterns.ingestion.readiness_marker import Convention
 from patterns.quality.audit_write_audit_publish import Engine
 from resources import connections

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata import services_commands
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from services import doctor, processes
 from services.config import Settings
 from services.spark_connect import SparkServer

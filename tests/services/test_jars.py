@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from services import jars, java, trust
 from services.config import Settings
 from services.java import Java

@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.services_commands import app
+from errors import ConfigurationError
 from kills import kill_postgres
-from patterns.core.errors import ConfigurationError
 from services import config, doctor, postgres
 from services.config import PostgresSettings, Settings
 from services.postgres import PostgresFailed, PostgresUnreachable

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from errors import PlatformError
 from kills import kill
-from patterns.core.errors import PlatformError
 from services import processes, spark_connect, spark_probe, spark_session
 from services.config import Settings
 from services.spark_connect import SparkServer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import oracle
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from simulator.faults import HUGE_LINES_PER_HOUR, FaultRates, load_faults
 from simulator.landing import simulate
 from simulator.spec import SimulationSpec

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from blogdata.land_commands import app
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 from patterns.error_management.checkpointer import StreamSpec, open_checkpoint
 from patterns.error_management.dead_letter_replay import CorrectionAwaited
 from patterns.ingestion.whole_files import SourceMissing

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from patterns.core.contract import Column, Contract, Partitioning
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
-from patterns.core.run import RunContext
+from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.storage.horizontal_partitioner import MAX_KEPT, PartitionKeyRefused, partition_column
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.run import RunContext
+from publish.schema import Column, Partitioning
 
 FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilters|ReadSchema|DataFilters))")
 
@@ -103,4 +104,4 @@ def test_a_first_batch_of_too_many_partitions_is_refused(spark: Any, lake_root: 
     with pytest.raises(PartitionKeyRefused, match="30,001 partitions") as refused:
         overwrite_partitions(rows, target, keys, Provenance())
     assert "coarser" in refused.value.next_step
-    assert target.lake.table("silver.toys") is None
+    assert target.lake.caught_up("silver.toys") is None

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from patterns.core.contract import Column, Contract, Partitioning
-from patterns.core.errors import ConfigurationError
-from patterns.core.lake import Lake
-from patterns.core.partitions import Grain
+from errors import ConfigurationError
+from lake.lake import Lake
 from patterns.storage import tables
 from patterns.storage.metadata_enhancer import properties
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.schema import Column, Partitioning
 
 VISITS = Contract(
     dataset="silver.clicks",

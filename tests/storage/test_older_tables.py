@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from core.toy import target
+from evidence.events import EventLog
+from lake.commit import Account
+from lake.lake import Lake
 from orchestration.completeness import partial
-from patterns.core.commit import Account
-from patterns.core.contract import Contract
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Provenance
-from patterns.quality.write_faults import AuditFailed
+from publish.contract import Contract
+from publish.write_faults import AuditFailed
 from quality.contracts import CONTRACTS
+from toy import target
 
 MONDAY, TUESDAY = "2026-01-05", "2026-01-06"
 NOW = CONTRACTS["gold.page_stats"]
@@ -65,7 +65,7 @@ def test_days_from_before_the_column_stay(spark: Any, lake_root: Path) -> None:
     found = partial(events, NOW, events.publications(NOW.dataset))
     assert (found.ended, found.uncounted) == ({TUESDAY: "23 of 24"}, 1)
 
-    table = lake.table(NOW.dataset)
+    table = lake.caught_up(NOW.dataset)
     assert table is not None
     assert "delta.constraints.hours_of_a_day" in table.metadata().configuration
     with pytest.raises(AuditFailed, match="hours_of_a_day"):

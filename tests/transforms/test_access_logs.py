@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 import oracle
 from assets.transforms import access_logs, user_agents, visit_events
 from assets.transforms.keyed_hash import derived_key, keyed_hash
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 
 REAL_LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
 LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from patterns.core.partitions import Grain, finer
+from publish.partitions import Grain, finer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from enum import Enum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
 
 DEFAULT_LG_K = 12
 _SALT = "__salt"

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patterns.core import members
-from patterns.core.contract import Contract
-from patterns.core.events import EVENTS
-from patterns.core.lake import Lake
-from patterns.core.members import Member
+from evidence.events import EVENTS
+from lake import members
+from lake.lake import Lake
+from lake.members import Member
 from patterns.data_value.metadata_decorator import CONSUMERS, CONTEXT, IS_PUBLICATION, PUBLICATIONS, visible
+from publish.contract import Contract
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ def _views(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> Itera
         columns = ", ".join(f"{expression} AS {name}" for name, expression in CONTEXT.items())
         yield PUBLICATIONS, f"SELECT {columns} FROM {_table(lake, EVENTS, dialect)} WHERE {IS_PUBLICATION}"
     for contract in contracts:
-        dataset, table = contract.dataset, lake.table(contract.dataset)
+        dataset, table = contract.dataset, lake.caught_up(contract.dataset)
         if table is None:
             continue
         there, source = [field.name for field in table.schema().fields], _table(lake, dataset, dialect)

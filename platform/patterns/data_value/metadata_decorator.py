@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from patterns.core.contract import Classification, Contract
-from patterns.core.errors import ConfigurationError
-from patterns.core.events import EVENTS, PUBLICATION
-from patterns.core.lake import Lake
+from errors import ConfigurationError
+from evidence.events import EVENTS, PUBLICATION
+from lake.lake import Lake
+from publish.contract import Contract
+from publish.schema import Classification
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

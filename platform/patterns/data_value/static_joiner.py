@@ -22,7 +22,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 _START, _END, _FOUND = "__start", "__end", "__found"
 _ALWAYS = "0001-01-01T00:00:00Z"

@@ -22,7 +22,7 @@ from enum import Enum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 RAW = "raw"
 COMPUTED = "computed"

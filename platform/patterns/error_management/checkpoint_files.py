@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 
 class CheckpointDamaged(PlatformError):

@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from patterns.core.commit import Commit, entries_of, parse
-from patterns.core.errors import PlatformError
-from patterns.core.lake import Lake
+from errors import PlatformError
+from lake.commit import Commit, entries_of, parse
+from lake.lake import Lake
 from patterns.error_management.checkpoint_files import damaged, numbered, parsed, read_lines, read_text
 
 STREAM_OFFSETS = "ops.stream_offsets"
@@ -307,7 +307,7 @@ def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
         lake: The tables' root.
         dataset: Name as `layer.table`.
     """
-    table = lake.table(dataset)
+    table = lake.caught_up(dataset)
     for version, entry in lake.commits(table) if table is not None else []:
         info = parse(entry.get("userMetadata"))
         if info is not None and "appended" in info:
@@ -321,7 +321,7 @@ def turn_of(lake: Lake, dataset: str) -> int:
         lake: The tables' root.
         dataset: Name as `layer.table`.
     """
-    table = lake.table(dataset)
+    table = lake.caught_up(dataset)
     last = None if table is None else table.transaction_version(dataset)
     return 0 if last is None else last + 1
 

@@ -19,14 +19,11 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from patterns.core.errors import ConfigurationError, PlatformError
+from errors import ConfigurationError, PlatformError
+from publish.contract import LEAST_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-
-LEAST_ROWS = 100
-"""Of fewer rows a share says nothing: one bad line in a quiet hour is no reason to stop. Quiet partitions are judged
-with those quiet ones before them that make so many rows."""
 
 
 @dataclass(frozen=True, kw_only=True)

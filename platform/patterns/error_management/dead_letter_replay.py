@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
 from patterns.ingestion.landed_links import require_within
 from patterns.ingestion.readiness_marker import FLAG, Convention, mark

@@ -7,7 +7,7 @@ partition; every publication of the integrating dataset keeps which version of t
 partition is behind when some arrival that touches it is newer than that version, or when the rows do not add
 up any more. This is the pattern's state table, derived from what was committed, so that it cannot disagree with it:
 a run that fails leaves its partition behind, and it is found again. The one thing that is kept beside is who is at
-work on a partition (:mod:`patterns.core.claims`), so that of several runs one integrates it; a claim ends with its
+work on a partition (:mod:`evidence.claims`), so that of several runs one integrates it; a claim ends with its
 owner, however that ends.
 
 The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended
@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from patterns.core.commit import Entry
+from lake.commit import Entry
 
 Arrivals = Mapping[str, Entry]
 

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patterns.core.commit import Entry
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
+from lake.commit import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

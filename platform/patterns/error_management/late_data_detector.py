@@ -25,9 +25,9 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from patterns.core.commit import Commit
-from patterns.core.errors import ConfigurationError
-from patterns.core.partitions import Grain, start_of
+from errors import ConfigurationError
+from lake.commit import Commit
+from publish.partitions import Grain, start_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from patterns.core.partitions import Grain, key_of, start_of
+from publish.partitions import Grain, key_of, start_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

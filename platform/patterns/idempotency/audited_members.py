@@ -17,15 +17,15 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from patterns.core import members
-from patterns.core.commit import WHOLE_TABLE, Commit, entries_of
-from patterns.core.contract import Contract
-from patterns.core.lake import Lake
-from patterns.core.members import CLOSED, Member, Members
+from lake import members
+from lake.commit import WHOLE_TABLE, Commit, entries_of
+from lake.lake import Lake
+from lake.members import CLOSED, Member, Members
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.quality.audit_write_audit_publish import Provenance, Target, commit_id_of, committed, receipt
-from patterns.quality.write_faults import ConcurrentWrite
 from patterns.storage import tables
+from publish.contract import Contract
+from publish.write_faults import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,7 +78,7 @@ def publish(new: Sequence[NewMember], target: Target, provenance: Provenance, *,
     """
     lake, dataset = target.lake, target.contract.dataset
     commit_id = commit_id_of(target, [key for one in new for key in one.partitions])
-    table = lake.table(dataset)
+    table = lake.caught_up(dataset)
     if table is not None and table.transaction_version(commit_id) is not None:
         return replace(receipt(lake, dataset, commit_id, None), repeated=True)
     partitions = keys_of(new)
@@ -197,7 +197,7 @@ def _of(provenance: Provenance, partitions: Sequence[str]) -> Provenance:
 
 
 def _close(lake: Lake, table: str) -> None:
-    found = lake.table(table)
+    found = lake.caught_up(table)
     assert found is not None
     if found.metadata().configuration.get(CLOSED) != "true":
         found.alter.set_table_properties({CLOSED: "true"})

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from patterns.core.commit import Commit
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
+from lake.commit import Commit
 from patterns.quality.audit_write_audit_publish import Companion, Provenance, Target, publish
-from patterns.quality.changes import Overwrite
+from publish.changes import Overwrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,7 +6,7 @@ files of a table that grows every day, and so does the time it takes.
 How it works: each period's rows are a table of their own, a member; the dataset's name stands for the union of those
 its pointer names. To replace a period, its new rows are written to a new member, audited, and one commit of the pointer
 has it take the old one's place: no file of any other period is opened, however many there are. The old member stays
-until nobody can be reading it any more (`patterns.core.retired`). :func:`freeze` turns the periods of a past year, once
+until nobody can be reading it any more (`lake.retired`). :func:`freeze` turns the periods of a past year, once
 they are final, into one immutable member: tables without end are a limit of every store, and a view of them grows slow.
 
 The trap: to drop the table before the view stops naming it. Readers fail in between, and whoever dies there leaves a
@@ -25,17 +25,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patterns.core import members
-from patterns.core.commit import Account, Commit, Entry
-from patterns.core.contract import Contract, Partitioning
-from patterns.core.errors import ConfigurationError, PlatformError
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.members import Member, Members
+from errors import ConfigurationError, PlatformError
+from evidence.events import EventLog
+from lake import members
+from lake.commit import Account, Commit, Entry
+from lake.lake import Lake
+from lake.members import Member, Members
 from patterns.idempotency import audited_members
 from patterns.idempotency.audited_members import NewMember
 from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.storage import tables
+from publish.contract import Contract
+from publish.schema import Partitioning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

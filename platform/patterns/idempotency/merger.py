@@ -28,13 +28,13 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from patterns.core.commit import Commit
-from patterns.core.contract import Contract
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
+from lake.commit import Commit
 from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
-from patterns.quality.changes import Rewrite, Upsert
-from patterns.quality.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
+from publish.changes import Rewrite, Upsert
+from publish.contract import Contract
+from publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -231,7 +231,7 @@ def _is_older_than_its_key(current: DataFrame, target: Target) -> bool:
     from pyspark.sql import Column
     from pyspark.sql import functions as F
 
-    table = target.lake.table(target.contract.dataset)
+    table = target.lake.caught_up(target.contract.dataset)
     assert table is not None
     # A column that was there from the beginning is not nullable, and nothing has to be looked for.
     later = {field.name for field in table.schema().fields if field.nullable} & set(target.contract.key)

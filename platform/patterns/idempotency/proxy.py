@@ -25,11 +25,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from patterns.core import members
-from patterns.core.commit import Commit
-from patterns.core.errors import ConfigurationError
-from patterns.core.lake import Lake
-from patterns.core.members import Member
+from errors import ConfigurationError
+from lake import members
+from lake.commit import Commit
+from lake.lake import Lake
+from lake.members import Member
 from patterns.idempotency import audited_members
 from patterns.idempotency.audited_members import NewMember
 from patterns.quality.audit_write_audit_publish import Provenance, Target

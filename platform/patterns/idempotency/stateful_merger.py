@@ -5,7 +5,7 @@ ones, and readers see a table that never was (Merger).
 
 How it works: every merge says in its commit which execution it belongs to, and every restoration how far it went back;
 execution time -> table version, the pattern's state table, is derived from these commits
-(:mod:`patterns.core.executions`). An execution that comes after all that the table consists of is merged, no more. Any
+(:mod:`evidence.executions`). An execution that comes after all that the table consists of is merged, no more. Any
 other one begins by a restoration to the version before the first merge that must not be seen: its own earlier one, or
 that of the next later execution. It is a commit of its own, audited: the table must have the rows again that it had.
 Then the execution is merged, and after it the later ones, in their order (`executions.due`); a crash at any moment
@@ -31,17 +31,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from patterns.core.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
-from patterns.core.contract import Contract
-from patterns.core.errors import ConfigurationError, PlatformError
-from patterns.core.events import EventLog
-from patterns.core.executions import EMPTY, applied, history
-from patterns.core.lake import Lake
+from errors import ConfigurationError, PlatformError
+from evidence.events import EventLog
+from evidence.executions import EMPTY, applied, history
+from lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
+from lake.lake import Lake
 from patterns.idempotency.merger import merge
 from patterns.quality import constraints_enforcer
 from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish, restate
-from patterns.quality.changes import Rewrite
-from patterns.quality.write_faults import ConcurrentWrite
+from publish.changes import Rewrite
+from publish.contract import Contract
+from publish.write_faults import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -186,7 +186,7 @@ def _vacuumed(contract: Contract, period: str, version: int) -> VersionVacuumed:
 
 
 def _published(lake: Lake, entry: Entry) -> Commit:
-    table = lake.table(entry.dataset)
+    table = lake.caught_up(entry.dataset)
     assert table is not None
     for version, line in lake.commits(table, entry.version - 1):
         info = parse(line.get("userMetadata"))

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql
 
-from patterns.core.contract import Column, Contract
-from patterns.core.errors import PlatformError
-from patterns.core.served import Served
+from errors import PlatformError
+from evidence.served import Served
+from publish.contract import Contract
+from publish.schema import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa

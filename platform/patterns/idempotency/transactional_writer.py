@@ -29,8 +29,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from patterns.core.commit import Commit
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
+from lake.commit import Commit
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.audit_write_audit_publish import Companion, Provenance, Target, published
 

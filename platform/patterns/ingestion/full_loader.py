@@ -19,7 +19,7 @@ Source: Data Engineering Design Patterns, ch. 2.
 
 from __future__ import annotations
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 MIN_SHARE = 0.5
 """Least share of the last load's rows, 0 to 1."""

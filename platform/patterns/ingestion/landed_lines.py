@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patterns.core.store_faults import landed_unreadable, landed_vanished
+from lake.store_faults import landed_unreadable, landed_vanished
 from patterns.ingestion.landed_links import require_within
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 _OUT = "leads out of the landing zone, to"
 _NOWHERE = "leads to what does not exist:"

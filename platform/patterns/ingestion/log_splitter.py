@@ -17,12 +17,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from patterns.core.errors import PlatformError
-from patterns.core.partitions import Grain, between, following, key_of
+from errors import PlatformError
 from patterns.idempotency.keyed_idempotency import STAMP, stamp
 from patterns.ingestion.landed_links import StrayLink, leading_out, require_within, stray
 from patterns.ingestion.readiness_marker import FLAG, mark
 from patterns.ingestion.whole_files import BLOCK, content, hidden, same_bytes, write_whole
+from publish.partitions import Grain, between, following, key_of
 
 LOGS = "access_logs"
 PROGRESS = ".replicated"

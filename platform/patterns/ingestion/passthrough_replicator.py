@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from patterns.ingestion.landed_links import leading_out, require_within
 from patterns.ingestion.whole_files import BLOCK, checksum, hidden, opened, same_bytes, starts_with
 

@@ -30,10 +30,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from patterns.core.errors import ConfigurationError, PlatformError
-from patterns.core.partitions import Grain, between, following, key_of, start_of
+from errors import ConfigurationError, PlatformError
 from patterns.ingestion.landed_links import StrayLink, stray
 from patterns.ingestion.whole_files import write_whole
+from publish.partitions import Grain, between, following, key_of, start_of
 
 FLAG = "_SUCCESS"
 Convention = Literal["flag", "next_exists"]

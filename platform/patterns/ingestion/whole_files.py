@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, ClassVar, cast
 
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 
 BLOCK = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b"

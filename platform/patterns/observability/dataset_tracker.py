@@ -25,15 +25,15 @@ from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
-from patterns.core.commit import Commit, entries_of, parse
-from patterns.core.contract import Contract
-from patterns.core.events import EventLog
-from patterns.core.lake import Lake
-from patterns.core.served import Served, noted
-from patterns.core.writes import Serve
+from evidence.events import EventLog
+from evidence.served import Served, noted
+from lake.commit import Commit, entries_of, parse
+from lake.lake import Lake
 from patterns.observability import openlineage
 from patterns.observability.fine_grained_tracker import sources
-from patterns.quality.changes import READ
+from publish.changes import READ
+from publish.contract import Contract
+from publish.writes import Serve
 
 NAMESPACE = "blogdata"
 """Namespace of the jobs and datasets in a catalog."""
@@ -149,7 +149,7 @@ def track(
 
 def publications(lake: Lake, dataset: str) -> Iterator[Published]:
     """Read the publications a table's log remembers, newest first."""
-    table = lake.table(dataset)
+    table = lake.caught_up(dataset)
     for version, entry in lake.commits(table) if table is not None else []:
         info = parse(entry.get("userMetadata"))
         if info is not None:

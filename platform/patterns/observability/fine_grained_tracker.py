@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from patterns.core.commit import Commit
-from patterns.core.lake import Lake
+from lake.commit import Commit
+from lake.lake import Lake
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from patterns.core.contract import Contract
 from patterns.observability.fine_grained_tracker import ColumnSource
+from publish.contract import Contract
 
 PRODUCER = "urn:blogdata:dataset-tracker"
 SPEC = "https://openlineage.io/spec"

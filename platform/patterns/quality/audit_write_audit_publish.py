@@ -32,18 +32,19 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from patterns.core import kept_rows, members
-from patterns.core.audit import AuditSpec, judge, specify
-from patterns.core.commit import Account, Commit, Execution, entries_of, parse
-from patterns.core.contract import Contract
-from patterns.core.errors import ConfigurationError
-from patterns.core.lake import Lake
-from patterns.core.run import RunContext
-from patterns.quality import companion_files, constraints_enforcer, unmoved
-from patterns.quality.changes import Append, Change, Overwrite, Rewrite, Statement, Upsert
-from patterns.quality.companion_files import Beside
-from patterns.quality.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
+from errors import ConfigurationError
+from lake import members
+from lake.commit import Account, Commit, Execution, entries_of, parse
+from lake.lake import Lake
+from patterns.quality import constraints_enforcer
 from patterns.storage import horizontal_partitioner
+from publish import companion_files, kept_rows, unmoved
+from publish.audit import AuditSpec, judge, specify
+from publish.changes import Append, Change, Overwrite, Rewrite, Statement, Upsert
+from publish.companion_files import Beside
+from publish.contract import Contract
+from publish.run import RunContext
+from publish.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -194,7 +195,7 @@ def restate(
             where=contract.dataset,
             next_step="overwrite the partitions it concerns instead",
         )
-    members.refuse_direct(lake.table(contract.dataset), contract.dataset)
+    members.refuse_direct(lake.caught_up(contract.dataset), contract.dataset)
     change = Statement(sql=sql, path=lake.path(contract.dataset), at=at)
     before = lake.version(contract.dataset)
     try:
@@ -347,7 +348,7 @@ def committed(lake: Lake, dataset: str, commit_id: str) -> Commit | None:
         dataset: Name as `layer.table`, also of a member.
         commit_id: Which.
     """
-    table = lake.table(dataset)
+    table = lake.caught_up(dataset)
     for version, entry in lake.commits(table) if table is not None else []:
         info = parse(entry.get("userMetadata"))
         if info is not None and info["commit_id"] == commit_id:

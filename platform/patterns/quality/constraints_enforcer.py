@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from patterns.core.audit import Violation
-from patterns.core.contract import Contract
-from patterns.core.lake import Lake
+from lake.lake import Lake
 from patterns.storage import tables
+from publish.audit import Violation
+from publish.contract import Contract
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

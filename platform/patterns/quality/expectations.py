@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
+from errors import PlatformError
 from patterns.quality import expectations_site
 from patterns.quality.validation import RuleResult, Validation
+from publish.contract import Contract
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

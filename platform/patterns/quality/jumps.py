@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from statistics import fmean
 
-from patterns.core.partitions import Grain
-from patterns.error_management.dead_letter import LEAST_ROWS
+from publish.contract import LEAST_ROWS
+from publish.partitions import Grain
 
 PAST = 168
 """Partitions before it that a partition is compared with: a week of hours, each of the day among them."""

@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from patterns.core.commit import Entry
-from patterns.core.contract import Contract
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
+from lake.commit import Entry
 from patterns.quality.jumps import Point
+from publish.contract import Contract
 
 NULL_SHARE = "null_share"
 DISTINCT = "approx_distinct"

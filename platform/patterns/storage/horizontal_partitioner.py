@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from patterns.core.contract import Contract
-from patterns.core.errors import PlatformError
+from errors import PlatformError
+from publish.contract import Contract
 
 MAX_KEPT = 30_000
 """Partitions a table bears within its retention: three years by the hour are 26,280."""

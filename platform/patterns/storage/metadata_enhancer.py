@@ -18,8 +18,8 @@ Source: Data Engineering Design Patterns, ch. 8.
 
 from __future__ import annotations
 
-from patterns.core.contract import Contract
-from patterns.core.errors import ConfigurationError
+from errors import ConfigurationError
+from publish.contract import Contract
 
 _UNORDERED = ("BINARY", "BOOLEAN", "ARRAY", "MAP", "STRUCT", "VARIANT")
 

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from patterns.core import members
-from patterns.core.companions import APPEARS_WITH
-from patterns.core.contract import Column, Contract
-from patterns.core.errors import PlatformError
-from patterns.core.lake import Lake
+from errors import PlatformError
+from lake import members
+from lake.companions import APPEARS_WITH
+from lake.lake import Lake
 from patterns.storage import metadata_enhancer
 from patterns.storage.horizontal_partitioner import partition_column
+from publish.contract import Contract
+from publish.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +43,7 @@ def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool 
         BehindAPointer: The dataset lives in members.
         MemberClosed: The table is a member that was published.
     """
-    table = lake.table(contract.dataset)
+    table = lake.caught_up(contract.dataset)
     path = lake.path(contract.dataset)
     if table is None and engine:
         _create(spark, path, contract)

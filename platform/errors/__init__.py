@@ -1,0 +1,85 @@
+"""Errors that tell a person what happened, where, and what to do next.
+
+Every fault of the platform is one subclass of :class:`PlatformError`. Whether running the same work again can
+help is part of the class (``transient``), so retry policies never guess from a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+
+class PlatformError(Exception):
+    """A fault with its place and its remedy.
+
+    Args:
+        what: What happened, one sentence without a full stop.
+        where: The dataset, partition, file, address or setting concerned.
+        next_step: What the reader can do about it.
+    """
+
+    transient: ClassVar[bool] = False
+    """True when the same work may succeed if it is simply run again."""
+    exit_code: ClassVar[int] = 1
+    """Exit code of the command line when this error ends a command."""
+    partitions: frozenset[str] = frozenset()
+    """The partitions at fault: without them the same work may succeed. Empty: nobody can tell."""
+
+    def __init__(self, *, what: str, where: str, next_step: str) -> None:
+        self.what = what
+        self.where = where
+        self.next_step = next_step
+        super().__init__(f"{what}\n  where: {where}\n  next:  {next_step}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.what, self.where, self.next_step, dict(self.__dict__)))
+
+
+class ConfigurationError(PlatformError):
+    """Something the user set (an option, a file, an environment variable) cannot be used."""
+
+    exit_code = 2
+
+
+class DiskFull(PlatformError):
+    """Files could not be written for want of space."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            what="the disk is full",
+            where=where,
+            next_step="free space (blogdata doctor shows it) and run it again; what was published stays, "
+            "and a partition is published whole or not at all",
+        )
+
+
+def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, kind: str = "dataset") -> None:
+    """Refuse names of what does not exist.
+
+    Args:
+        given: What a person typed.
+        there: The names that exist.
+        where: The command or option, for the message.
+        kind: What is named.
+
+    Raises:
+        ConfigurationError: Some do not exist.
+    """
+    names = list(there)
+    unknown = sorted(set(given) - set(names))
+    if unknown:
+        raise ConfigurationError(
+            what=f"no {kind} is called {', '.join(unknown)}",
+            where=where,
+            next_step=f"choose from: {', '.join(names)}",
+        )
+
+
+def _rebuild(
+    cls: type[PlatformError], what: str, where: str, next_step: str, state: dict[str, object]
+) -> PlatformError:
+    error = cls.__new__(cls)
+    PlatformError.__init__(error, what=what, where=where, next_step=next_step)
+    error.__dict__.update(state)
+    return error

@@ -1,0 +1,415 @@
+"""The one event log: what happened to the datasets, as rows of one Delta table (`ops.events`).
+
+A publication is first a commit of its table, with everything about it in the commit's metadata; the event is
+a projection of that commit. A process that dies between the two loses nothing: the next reader or writer finds
+the commit without its event and adds it. Several may find it at once, and one of them adds it: what is appended bears
+the dataset as its transaction identifier. Events are appended without a JVM, in tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from errors import PlatformError
+from lake import arrow
+from lake.commit import Commit, Entry, entries_of, parse
+from lake.data_files import ZSTD
+from lake.lake import Lake
+from lake.store_faults import store_faults
+
+EVENTS = "ops.events"
+PUBLICATION = "publication"
+TAKEN_BACK = "taken back"
+"""What was published of a partition up to a version does not count any more: its files are lost."""
+LOST = "lost"
+"""The commit of a version is lost, and the version is what the one before it was: nothing happened in it."""
+RESTORATION = "restoration"
+"""A table was taken back to an earlier version; its partition is the execution that is about to be merged again."""
+COMPACT_EVERY = 100
+"""Appends after which the log's many small files become few."""
+CHECKPOINT_EVERY = 10
+"""Appends after which what the log has is in one place; every look at a ledger opens it, and reads what came since."""
+
+_TRIES = 100
+_READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
+_APPENDED = '"appended": true'
+"""Told without parsing: of tables that are not appended to, only the newest line of a partition is parsed."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("event_id", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("recorded_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("dataset", pa.string(), nullable=False),
+        pa.field("partition", pa.string()),
+        pa.field("run_id", pa.string()),
+        pa.field("code_version", pa.string()),
+        pa.field("table_version", pa.int64()),
+        pa.field("rows_in", pa.int64()),
+        pa.field("rows_out", pa.int64()),
+        pa.field("seconds", pa.float64()),
+        pa.field("payload", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened to a dataset; ``payload`` is whatever its kind needs, as plain JSON values."""
+
+    kind: str
+    dataset: str
+    partition: str | None = None
+    run_id: str | None = None
+    code_version: str | None = None
+    table_version: int | None = None
+    rows_in: int | None = None
+    rows_out: int | None = None
+    seconds: float | None = None
+    payload: dict[str, Any] | None = None
+    identity: str | None = None
+
+
+class RecordingContended(PlatformError):
+    """Others changed the log so often that this one never came to it."""
+
+    transient = True
+
+
+class EventLog:
+    """Reads and appends `ops.events`, and keeps it complete against the tables' own logs."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Append events in one commit.
+
+        Raises:
+            RecordingContended: Others were always faster; transient.
+        """
+        if not events:
+            return
+        for _ in range(_TRIES):
+            try:
+                self._write(events, self._lake.table(EVENTS))
+                return
+            except DeltaError as error:
+                # Somebody has compacted it meanwhile, or begun it.
+                _require_overtaken(error)
+        raise _contended("changed the log", EVENTS)
+
+    def _write(self, events: Sequence[Event], log: DeltaTable | None, *transactions: Transaction) -> None:
+        now = datetime.now(timezone.utc)
+        rows = [
+            {
+                "event_id": event.identity or str(uuid.uuid4()),
+                "kind": event.kind,
+                "recorded_at": now,
+                "dataset": event.dataset,
+                "partition": event.partition,
+                "run_id": event.run_id,
+                "code_version": event.code_version,
+                "table_version": event.table_version,
+                "rows_in": event.rows_in,
+                "rows_out": event.rows_out,
+                "seconds": event.seconds,
+                "payload": None if event.payload is None else json.dumps(event.payload, default=str),
+            }
+            for event in events
+        ]
+        begins = log is None
+        once = CommitProperties(
+            # Of two that begin a table at once delta-rs commits both, one after the other, unless it may not retry.
+            max_commit_retries=0 if begins else None,
+            app_transactions=list(transactions),
+        )
+        with store_faults(EVENTS):
+            write_deltalake(
+                self._lake.path(EVENTS) if log is None else log,
+                pa.Table.from_pylist(rows, schema=SCHEMA),
+                mode="error" if begins else "append",
+                partition_by=["dataset"],
+                storage_options=dict(self._lake.storage_options),
+                commit_properties=once,
+                writer_properties=ZSTD,
+            )
+        table = self._lake.table(EVENTS)
+        if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+            compact(table)
+        if table is not None and table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
+            table.create_checkpoint()
+
+    def record(self, commit: Commit) -> None:
+        """Record a publication, and any earlier one of the dataset whose process died before it could."""
+        self._complete(commit.dataset)
+
+    def publications(
+        self,
+        dataset: str,
+        partitions: Iterable[str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> dict[str, Entry]:
+        """Give the ledger line of each partition of a dataset: the newest one, and with it those it was appended to.
+
+        Args:
+            dataset: Name as `layer.table`.
+            partitions: Only these partitions; None for all.
+            since: Only partitions from this key on.
+            until: Only partitions before this key.
+
+        Returns:
+            Partition key to its line.
+        """
+        log = self._complete(dataset)
+        keys = None if partitions is None else sorted(set(partitions))
+        if log is None or (keys is not None and not keys):
+            return {}
+        rows = _rows(log, dataset, (PUBLICATION, TAKEN_BACK), since=keys[0] if keys else since, until=until)
+        asked = None if keys is None else set(keys)
+        newest: dict[str, dict[str, Any]] = {}
+        appended: dict[str, list[Entry]] = {}
+        # Of one version, what was taken back comes after what was published.
+        for row in sorted(rows, key=lambda row: row["kind"]):
+            if asked is not None and row["partition"] not in asked:
+                continue
+            if row["payload"] and _APPENDED in row["payload"]:
+                appended.setdefault(row["partition"], []).append(_entry(row))
+                continue
+            held = newest.get(row["partition"])
+            if held is None or held["table_version"] <= row["table_version"]:
+                newest[row["partition"]] = row
+        lines = {partition: _entry(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
+        for partition, entries in appended.items():
+            begins = newest[partition]["table_version"] if partition in newest else -1
+            for entry in sorted(entries, key=lambda entry: entry.version):
+                if entry.version > begins:
+                    lines[partition] = entry.after(lines[partition]) if partition in lines else entry
+        return lines
+
+    def take_back(self, dataset: str, *, partitions: Iterable[str] | None = None, lost: int | None = None) -> list[str]:
+        """Have what was published of some partitions not count any more, so that they are computed again.
+
+        Args:
+            dataset: Name as `layer.table`.
+            partitions: Their keys; None for all.
+            lost: Only what this version published; its commit is lost, and nothing that it said counts any more.
+
+        Returns:
+            The keys of those concerned, in order.
+        """
+        newest = self.publications(dataset, partitions)
+        keys = sorted(key for key, entry in newest.items() if lost is None or entry.version == lost)
+        back = [
+            Event(kind=TAKEN_BACK, dataset=dataset, partition=key, table_version=newest[key].version) for key in keys
+        ]
+        self.append(back if lost is None else [Event(kind=LOST, dataset=dataset, table_version=lost), *back])
+        return keys
+
+    def history(self, dataset: str) -> list[Entry]:
+        """Give every ledger line a dataset ever had, in the order of the versions."""
+        return self._versions(dataset, PUBLICATION)
+
+    def executions(self, dataset: str) -> list[Entry]:
+        """Give all executions and restorations of a dataset that is executed by period, in their order."""
+        return self._versions(dataset, PUBLICATION, RESTORATION)
+
+    def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
+        log = self._complete(dataset)
+        if log is None:
+            return []
+        rows = _rows(log, dataset, (LOST, *kinds))
+        lost = {row["table_version"] for row in rows if row["kind"] == LOST}
+        kept = [row for row in rows if row["kind"] != LOST and row["table_version"] not in lost]
+        return [_entry(row) for row in sorted(kept, key=lambda row: int(row["table_version"]))]
+
+    def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
+        """List all events of some kinds other than publications, oldest first; of one dataset, if it is named."""
+        table = self._lake.table(EVENTS)
+        if table is None:
+            return []
+        pruned = None if dataset is None else [("dataset", "=", dataset)]
+        wanted = pc.field("kind").isin(kinds)
+        if dataset is not None:
+            wanted &= pc.field("dataset") == dataset
+        rows = table.to_pyarrow_dataset(file_pruning_predicate=pruned).to_table(filter=wanted).to_pylist()
+        return [
+            Event(
+                kind=row["kind"],
+                dataset=row["dataset"],
+                partition=row["partition"],
+                run_id=row["run_id"],
+                payload=None if row["payload"] is None else json.loads(row["payload"]),
+                identity=row["event_id"],
+            )
+            for row in sorted(rows, key=lambda row: row["recorded_at"])
+        ]
+
+    def earliest(self) -> list[str]:
+        """List the oldest partition that each dataset ever published."""
+        log = self._lake.table(EVENTS)
+        if log is None:
+            return []
+        files = pa.table(log.get_add_actions(flatten=True))
+        if "min.partition" not in files.column_names:
+            return []
+        oldest: dict[str, str] = {}
+        for dataset, key in zip(
+            files["partition.dataset"].to_pylist(), files["min.partition"].to_pylist(), strict=True
+        ):
+            if key:
+                oldest[dataset] = min(key, oldest.get(dataset, key))
+        return list(oldest.values())
+
+    def _complete(self, dataset: str) -> DeltaTable | None:
+        """Give the log with an event for every commit of a dataset."""
+        for _ in range(_TRIES):
+            table, log = self._lake.caught_up(dataset), self._lake.table(EVENTS)
+            recorded = _recorded_version(log, dataset)
+            if table is None or recorded >= table.version():
+                return log
+            try:
+                added = self._project(dataset, table, recorded, log)
+            except DeltaError as error:
+                # Somebody else has recorded it meanwhile, or has begun the log.
+                _require_overtaken(error)
+                continue
+            return self._lake.table(EVENTS) if added else log
+        raise _contended("recorded publications", f"{EVENTS}, {dataset}")
+
+    def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
+        events: list[Event] = []
+        for version, commit in self._lake.commits(table, after):
+            info = parse(commit.get("userMetadata"))
+            if info is not None:
+                events.extend(_publication_events(dataset, version, int(commit["timestamp"]), info))
+        if events:
+            # Of two who look at the same log and add events of one dataset, Delta refuses the second.
+            self._write(events, log, Transaction(dataset, table.version()))
+        return len(events)
+
+
+def _require_overtaken(error: DeltaError) -> None:
+    """Raise an error again, unless it says that somebody else has committed first."""
+    if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
+        raise error
+
+
+def _contended(what: str, where: str) -> RecordingContended:
+    return RecordingContended(
+        what=f"others {what} {_TRIES} times while this one was about to",
+        where=where,
+        next_step="run it again; when it repeats, fewer runs at once",
+    )
+
+
+def compact(log: DeltaTable) -> bool:
+    """Write the log's many small files as few ones; False when somebody has committed to it since it was opened.
+
+    Not by `optimize.compact`: of two that began at one version delta-rs commits both, and every row is there twice.
+    What the log has is written over itself instead, which is refused once anything else was added.
+
+    Args:
+        log: As it was opened.
+    """
+    rows = log.to_pyarrow_dataset().to_table()
+    try:
+        once = CommitProperties(max_commit_retries=0)
+        write_deltalake(log, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)
+    except CommitFailedError:
+        return False
+    return True
+
+
+def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
+    # From the files' statistics in the log: only what was derived from commits carries a table version.
+    if log is None:
+        return -1
+    files = log.get_add_actions(flatten=True)
+    if "max.table_version" not in files.column_names:
+        return -1
+    versions = [
+        file["max.table_version"]
+        for file in arrow.rows_of(files, ("partition.dataset", "max.table_version"))
+        if file["partition.dataset"] == dataset
+    ]
+    return max((version for version in versions if version is not None), default=-1)
+
+
+def _rows(
+    log: DeltaTable, dataset: str, kinds: Sequence[str], *, since: str | None = None, until: str | None = None
+) -> list[dict[str, Any]]:
+    wanted = [f"dataset = {arrow.text(dataset)}", f"kind IN ({', '.join(map(arrow.text, kinds))})"]
+    if since is not None:
+        wanted.append(f"partition >= {arrow.text(since)}")
+    if until is not None:
+        wanted.append(f"partition < {arrow.text(until)}")
+    with store_faults(EVENTS):
+        return arrow.select(log, f"SELECT {', '.join(_READ)} FROM t WHERE {' AND '.join(wanted)}")
+
+
+def _publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:
+    if info.get("executed") and not info.get("execution"):
+        # A compaction, for instance: the table is what its executions have made of it, now as before.
+        return
+    for partition, entry in entries_of(dataset, version, info).items():
+        yield Event(
+            kind=PUBLICATION if entry.restored is None else RESTORATION,
+            identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}")),
+            dataset=dataset,
+            partition=partition,
+            run_id=info["run"]["run_id"],
+            code_version=info["run"]["code_version"],
+            table_version=version,
+            rows_in=entry.rows_in,
+            rows_out=entry.rows_out,
+            seconds=round(committed_at / 1000 - float(info["started_at"]), 3),
+            payload={
+                "reasons": dict(entry.reasons),
+                "measures": dict(entry.measures),
+                "breakdowns": {
+                    name: [[*key, rows] for key, rows in counts.items()] for name, counts in entry.breakdowns.items()
+                },
+                "inputs": dict(entry.inputs),
+                "landed": entry.landed,
+                **({} if entry.restored is None else {"restored": entry.restored}),
+                **({"appended": True} if entry.appended else {}),
+                **({"outdates": list(entry.outdates)} if entry.outdates else {}),
+                "run": info["run"],
+            },
+        )
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    payload = json.loads(row["payload"])
+    return Entry(
+        dataset=row["dataset"],
+        partition=row["partition"],
+        version=row["table_version"],
+        rows_in=row["rows_in"],
+        rows_out=row["rows_out"],
+        reasons=payload["reasons"],
+        measures=payload["measures"],
+        breakdowns={
+            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
+        },
+        inputs=payload["inputs"],
+        run_id=row["run_id"] or "",
+        landed=payload["landed"],
+        appended=payload.get("appended", False),
+        outdates=tuple(payload.get("outdates", ())),
+        seconds=row["seconds"] or 0.0,
+        restored=payload.get("restored"),
+    )

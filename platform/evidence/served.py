@@ -1,0 +1,95 @@
+"""What databases were served, as events: each delivery once, with the versions it was made of.
+
+A delivery is first a transaction of the database, which keeps a line about it; the event is a projection of that line.
+A process that dies between the two loses nothing: the next one that looks into the database adds the event.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from evidence.events import Event, EventLog
+
+SERVED = "served"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """A partition of some datasets that a database was served in one transaction.
+
+    Args:
+        batch_id: Of the delivery; the same when the same is served again.
+        partition: Its key.
+        inputs: Dataset to the version of its table that was served.
+        rows: Rows of all of them.
+        run_id: Who served it.
+        served_at: When the transaction began, UTC.
+        job: Of the run; None when nobody knows the run any more.
+    """
+
+    batch_id: str
+    partition: str
+    inputs: Mapping[str, int]
+    rows: int
+    run_id: str
+    served_at: datetime
+    job: str | None = None
+
+
+def note(events: EventLog, dataset: str, deliveries: Iterable[Served], *, job_of: Callable[[str], str | None]) -> None:
+    """Add the events of deliveries that have none.
+
+    Args:
+        events: The event log.
+        dataset: What is served, as `layer.name`.
+        deliveries: As the database has them.
+        job_of: Finds the job of a run.
+    """
+    known = {each.batch_id for each in noted(events, dataset)}
+    events.append(
+        [
+            Event(
+                kind=SERVED,
+                identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{each.batch_id}")),
+                dataset=dataset,
+                partition=each.partition,
+                run_id=each.run_id,
+                rows_out=each.rows,
+                payload={
+                    "batch": each.batch_id,
+                    "inputs": dict(each.inputs),
+                    "rows": each.rows,
+                    "served_at": each.served_at.isoformat(),
+                    "job": job_of(each.run_id),
+                },
+            )
+            for each in deliveries
+            if each.batch_id not in known
+        ]
+    )
+
+
+def noted(events: EventLog, dataset: str) -> list[Served]:
+    """List the deliveries that have an event, in the order in which they were served.
+
+    Args:
+        events: The event log.
+        dataset: What is served, as `layer.name`.
+    """
+    found: dict[str, Served] = {}
+    for event in events.notes(SERVED, dataset=dataset):
+        told = event.payload or {}
+        # Two that looked into the database at once have both added it.
+        found[told["batch"]] = Served(
+            batch_id=told["batch"],
+            partition=event.partition or "",
+            inputs=told["inputs"],
+            rows=told["rows"],
+            run_id=event.run_id or "",
+            served_at=datetime.fromisoformat(told["served_at"]),
+            job=told["job"],
+        )
+    return sorted(found.values(), key=lambda each: each.served_at)

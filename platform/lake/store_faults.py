@@ -1,0 +1,180 @@
+"""What a failing store does to tables and to landed files, told as what a person can do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+from urllib.parse import unquote
+
+from errors import DiskFull, PlatformError
+
+_FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|bin))""")
+_LANDED = re.compile(
+    r"(?:error while reading file|Path does not exist:) (file:(?://)?)?(/[^\n]*?/date=[^\n]*?)\.(?:\s|$)"
+)
+"""What Spark says of a file that lies in a folder of a landing zone; tables have theirs elsewhere, or as Parquet."""
+_OF_TABLES = (".parquet", ".bin")
+_GONE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "NoSuchFileException", "FileNotFoundException")
+_NOT_WRITABLE = ("Read-only file system", "ReadOnlyFilesystem", "Permission denied", "PermissionDenied")
+_FULL = ("No space left on device", "StorageFull", "Disk quota exceeded")
+_LOG = (
+    "_delta_log",
+    "Kernel error: Json error",
+    "Kernel error: Arrow error: Parquet error",
+    "Kernel error: Invalid Checkpoint",
+    "LogSegment end version",
+    "DELTA_TRUNCATED",
+)
+_DATA = (
+    "FAILED_READ_FILE",
+    "Deletion Vector error",
+    "Kernel error: File not found",
+    "Object at location",
+    "Requested range was invalid",
+    "Parquet magic bytes not found",
+)
+"""What Spark, Delta and Arrow say of a data file, or of one that marks rows as removed, that they cannot read."""
+
+
+class StoreNotWritable(PlatformError):
+    """The folder of a table, or the whole file system, takes no writes."""
+
+
+class LogDamaged(PlatformError):
+    """A file of a table's log cannot be read."""
+
+
+class DataFileDamaged(PlatformError):
+    """A data file that the newest version of a table needs is gone, or is not what was written."""
+
+
+class LandedFileVanished(PlatformError):
+    """A landed file was taken away after it was listed and before it was read."""
+
+    transient: ClassVar[bool] = True
+
+
+class LandedFileUnreadable(PlatformError):
+    """A landed file is torn, garbled, or may not be read."""
+
+
+@contextmanager
+def store_faults(where: str) -> Iterator[None]:
+    """Name what the store did.
+
+    Args:
+        where: The dataset or folder concerned.
+
+    Raises:
+        PlatformError: The typed error, the original one as its cause; errors that are not the store's pass unchanged.
+    """
+    try:
+        yield
+    except PlatformError:
+        raise
+    except Exception as error:
+        typed = explained(str(error), where)
+        if typed is None:
+            raise
+        raise typed from error
+
+
+def explained(text: str, where: str) -> PlatformError | None:
+    """Tell a fault of the store by what Spark, Delta or the operating system say about it.
+
+    Args:
+        text: What they say, causes included.
+        where: The dataset or folder concerned.
+
+    Returns:
+        The typed error; None when it is not about the store.
+    """
+    if any(sign in text for sign in _FULL):
+        return DiskFull(where)
+    if landed := landed_file_in(text):
+        # Java says "not found" of what it may not open, too.
+        gone = "Permission denied" not in text and any(sign in text for sign in _GONE)
+        return landed_vanished(landed) if gone else landed_unreadable(landed, "Spark cannot read it")
+    if any(sign in text for sign in _NOT_WRITABLE) or "DELTA_CANNOT_CREATE_LOG_PATH" in text:
+        return StoreNotWritable(
+            what="the store takes no writes: it is mounted read-only, or belongs to another user",
+            where=where,
+            next_step="make it writable for the user who runs this, and run it again; nothing of this run was "
+            "published, and what was published can be read meanwhile",
+        )
+    if any(sign in text for sign in _DATA) and "_delta_log" not in text.split("JVM stacktrace")[0]:
+        return DataFileDamaged(
+            what="a data file is gone or cut off" + _named(file_in(text)),
+            where=where,
+            next_step="blogdata repair says what is concerned and has the next run compute it again; other partitions, "
+            "and earlier versions that do not need the file, can be read",
+        )
+    unreadable = "is not a Parquet file" in text or "MalformedInput" in text or "Kernel error" in text
+    if unreadable and any(sign in text for sign in _LOG):
+        return log_damaged(where, file_in(text))
+    return None
+
+
+def log_damaged(where: str, file: str) -> LogDamaged:
+    """Tell what to do about a file of a table's log that cannot be read.
+
+    Args:
+        where: The dataset or folder concerned.
+        file: Path of the file; empty when nobody says which.
+    """
+    return LogDamaged(
+        what="a file of the table's log is gone, cut off or garbled" + _named(file),
+        where=where,
+        next_step="blogdata repair finds it, and goes back to what the rest of the log tells; earlier versions can "
+        'be read meanwhile, as in: blogdata sql "SELECT ..." --as-of TIME',
+    )
+
+
+def landed_vanished(file: str) -> LandedFileVanished:
+    """Tell what to do about a landed file that was there a moment ago.
+
+    Args:
+        file: Its path.
+    """
+    return LandedFileVanished(
+        what="a landed file was taken away while it was about to be read",
+        where=file,
+        next_step="nothing was published of its partition; it is retried with what has landed then, or run it again; "
+        "if the file belongs there, put it back first",
+    )
+
+
+def landed_unreadable(file: str, why: str) -> LandedFileUnreadable:
+    """Tell what to do about a landed file that is there and cannot be read to its end.
+
+    Args:
+        file: Its path.
+        why: What whoever read it says.
+    """
+    return LandedFileUnreadable(
+        what=f"a landed file cannot be read to its end: {why}",
+        where=file,
+        next_step="nothing was published of its partition; have the file landed again, whole, or make it readable for "
+        "the user who runs this, then run it again",
+    )
+
+
+def landed_file_in(text: str) -> str:
+    """Give the path of the landed file that Spark could not read; empty when its error is about something else."""
+    found = _LANDED.search(text)
+    if found is None or "/_delta_log/" in found[2] or found[2].endswith(_OF_TABLES):
+        return ""
+    # As an address (three slashes) it is percent-encoded, as a path it is not.
+    return unquote(found[2]) if found[1] == "file://" else found[2]
+
+
+def file_in(text: str) -> str:
+    """Give the path of the file that an error is about; empty when it names none."""
+    found = _FILE.search(text)
+    return found[1] if found else ""
+
+
+def _named(file: str) -> str:
+    return f": {file}" if file else ""

@@ -1,1 +1,0 @@
-"""What every pattern shares: contracts, the lake, commits, the event log and the ledger."""

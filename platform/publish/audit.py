@@ -1,0 +1,173 @@
+"""What a write must measure and satisfy before it may be committed, and the judgement of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from lake.commit import WHOLE_TABLE, Account
+from publish.contract import Contract
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violation:
+    """One audit that one partition failed."""
+
+    rule: str
+    partition: str
+    detail: str
+    found: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSpec:
+    """The audits of one write; the engine's Java twin reads it as JSON."""
+
+    partition_column: str | None
+    partitions: tuple[str, ...]
+    measures: Mapping[str, str]
+    violations: Mapping[str, str]
+    unique: Mapping[str, str]
+    audits: Mapping[str, str]
+    expected: Mapping[str, Mapping[str, int]]
+    breakdowns: Mapping[str, tuple[str, ...]]
+    info: Mapping[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the specification as plain values."""
+        return asdict(self)
+
+
+def specify(
+    contract: Contract,
+    partitions: Sequence[str],
+    accounts: Mapping[str, Account],
+    info: Mapping[str, Any],
+    *,
+    expected: Mapping[str, Mapping[str, int]] | None = None,
+) -> AuditSpec:
+    """Derive the audits of a write from the dataset's contract.
+
+    Args:
+        contract: What is promised about the dataset.
+        partitions: Partition keys of the batch; empty for a table that is written whole.
+        accounts: What the layer above has, by partition.
+        info: What else the commit shall say.
+        expected: Further figures a partition must have, by partition and measure.
+
+    Returns:
+        Measures, violations, conditions and expected figures.
+    """
+    measures = {"rows": "count(1)", "accounted": contract.stands_for}
+    measures.update({f"reason.{name}": sql for name, sql in contract.reasons.items()})
+    measures.update(contract.measures)
+    violations = {
+        f"not_null.{column.name}": f"count_if(`{column.name}` is null)"
+        for column in contract.columns
+        if not column.nullable
+    }
+    violations.update({rule.name: f"count_if(not coalesce({rule.expression}, false))" for rule in contract.rules})
+    audits = {audit.name: audit.expression for audit in contract.audits}
+    unique = {}
+    if contract.key:
+        key = ", ".join(f"`{column}`" for column in contract.key)
+        unique["unique." + "+".join(contract.key)] = f"xxhash64({key})"
+    figures: dict[str, dict[str, int]] = {
+        partition: {"accounted": account.rows_in - sum(account.reasons.values())}
+        for partition, account in accounts.items()
+    }
+    for partition, more in (expected or {}).items():
+        figures.setdefault(partition, {}).update(more)
+    return AuditSpec(
+        partition_column=contract.partition_column,
+        partitions=tuple(partitions),
+        measures=measures,
+        violations=violations,
+        unique=unique,
+        audits=audits,
+        expected=figures,
+        breakdowns=dict(contract.breakdowns),
+        info={
+            **info,
+            "dataset": contract.dataset,
+            "contract": contract.fingerprint,
+            "partition_column": contract.partition_column,
+            "executed": contract.executed,
+            "accounts": {key: account.as_json() for key, account in accounts.items()},
+            "reasons": sorted(contract.reasons),
+            "own_measures": sorted(contract.measures),
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What a batch measured and everything that is wrong with it."""
+
+    measures: Mapping[str, Mapping[str, Any]]
+    breakdowns: Mapping[str, Sequence[Sequence[Any]]]
+    violations: Sequence[Violation]
+
+
+def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
+    """Measure a frame and judge it, for engines that cannot audit inside Delta's transaction.
+
+    Args:
+        rows: The rows about to be written; evaluated several times, so pass a checkpointed frame.
+        spec: The audits.
+
+    Returns:
+        The same figures the engine puts into a commit.
+    """
+    from pyspark.sql import functions as F
+
+    repeated = {name: f"count(1) - count(distinct {key})" for name, key in spec.unique.items()}
+    violations = {**spec.violations, **repeated}
+    rules = {**spec.measures, **violations, **spec.audits}
+    aggregates = [F.expr(sql).alias(name) for name, sql in rules.items()]
+    column = spec.partition_column
+    grouped = rows.groupBy(column).agg(*aggregates) if column else rows.agg(*aggregates)
+    declared = spec.partitions if column else (WHOLE_TABLE,)
+    measures: dict[str, dict[str, Any]] = {
+        key: {name: 0 if sql.startswith(("count", "sum")) else None for name, sql in spec.measures.items()}
+        for key in declared
+    }
+    wrong: list[Violation] = []
+    for row in grouped.collect():
+        partition = str(row[column]) if column else WHOLE_TABLE
+        if partition not in measures:
+            detail = "rows of a partition this write did not declare"
+            wrong.append(Violation(rule="partition_is_declared", partition=partition, detail=detail, found=None))
+        measures[partition] = {
+            name: 0 if row[name] is None and sql.startswith(("count", "sum")) else _told(row[name])
+            for name, sql in spec.measures.items()
+        }
+        for name, sql in violations.items():
+            if row[name]:
+                wrong.append(Violation(rule=name, partition=partition, detail=sql, found=row[name]))
+        for name, sql in spec.audits.items():
+            if row[name] is not True:
+                wrong.append(Violation(rule=name, partition=partition, detail=sql, found=row[name]))
+    for partition, figures in spec.expected.items():
+        for name, figure in figures.items():
+            actual = measures.get(partition, {}).get(name)
+            if actual != figure:
+                detail = f"expected {figure}"
+                wrong.append(Violation(rule=f"account.{name}", partition=partition, detail=detail, found=actual))
+    breakdowns = {}
+    for name, columns in spec.breakdowns.items():
+        # Selected first, because a grouping key may not explode an array.
+        keys = [F.expr(sql).alias(f"by{at}") for at, sql in enumerate((column, *columns) if column else columns)]
+        selected = rows.select(*keys)
+        breakdowns[name] = [list(row) for row in selected.groupBy(*selected.columns).count().collect()]
+    return Judgement(measures=measures, breakdowns=breakdowns, violations=wrong)
+
+
+def _told(value: Any) -> Any:
+    # Spark gives an instant as the local time without saying so; the engine writes it as UTC.
+    return value.astimezone(timezone.utc).isoformat() if isinstance(value, datetime) else value

@@ -1,0 +1,268 @@
+"""One contract per dataset: everything that is promised about it, in one declaration.
+
+Delta constraints, audits, Great Expectations suites, Dagster checks, column schemas and docs are derived from
+it; nothing about a dataset is written down twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from publish.partitions import Grain
+from publish.schema import Audit, Column, Partitioning, Rule
+from publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
+
+if TYPE_CHECKING:
+    from lake.commit import Entry
+
+LEAST_ROWS = 100
+"""Of fewer rows a share says nothing: one bad line in a quiet hour is no reason to stop. Quiet partitions are judged
+with those quiet ones before them that make so many rows."""
+Wanted = Mapping[str, Mapping[str, str]]
+"""Dataset to the partitions that must run, each with the reason."""
+
+
+class Arrival(Protocol):
+    """A partition that has landed, complete."""
+
+    @property
+    def key(self) -> str:
+        """Its partition key."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of its files."""
+
+
+class Look(Protocol):
+    """What has landed and what is published, at one moment."""
+
+    def published(self, dataset: str) -> Mapping[str, Entry]:
+        """Partition to its newest publication."""
+
+    def history(self, dataset: str) -> Sequence[Entry]:
+        """Every publication a dataset ever had, in the order of the versions."""
+
+    def executions(self, dataset: str) -> Sequence[Entry]:
+        """All executions and restorations of a dataset that is written in order."""
+
+    def landed(self, table: str, grain: Grain) -> Sequence[Arrival]:
+        """The complete partitions of a landed table, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """One dataset reads another one.
+
+    Args:
+        above: What is read, as `layer.table`.
+        below: The contract of the reader.
+    """
+
+    above: str
+    below: Contract
+
+
+class Reach(Protocol):
+    """How partitions of a dataset correspond to those of its input, in both directions."""
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the partitions below that have not read what they must have read.
+
+        Returns:
+            Partition to the state of the input that it lacks; the same text as long as that state is the same.
+        """
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Find the partitions below that have read partitions above.
+
+        Args:
+            look: What is published.
+            edge: The two datasets.
+            wanted: All partitions that will run so far; those of the datasets above are complete.
+            asked: Those among them that a person asked for.
+
+        Returns:
+            Partition below to the partition above that reaches it; an empty text stands for all of it.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """An input of a dataset.
+
+    Args:
+        dataset: Name as `layer.table`; `landing.table` for what comes in from outside.
+        reach: How the partitions correspond.
+    """
+
+    dataset: str
+    reach: Reach
+
+
+class On(str, Enum):
+    """What makes a partition run by itself."""
+
+    INPUT = "input"
+    """Any of its inputs changed."""
+    ALL_THERE = "all there"
+    """All partitions of the period are there; again when one of them changes."""
+    FIRST_ALL_THERE = "first all there"
+    """All partitions of the period are there for the first time; late rows wait for the clock."""
+
+
+class Clock(str, Enum):
+    """When a partition runs at the latest, whatever is there by then; the value is a cron schedule, UTC."""
+
+    NIGHTLY = "0 2 * * *"
+    WEEKLY = "0 3 * * 1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """When partitions of a dataset run by themselves.
+
+    Args:
+        on: What makes them run.
+        at: When a period that has ended runs even if its inputs are incomplete; None: never.
+        lookback: How many partitions before the newest one late rows still change; older ones are final unless a person
+            runs them again. None: late rows change any partition.
+        judged_by: Dataset of dead letters whose `max_share` says when too much of an arrival was rejected: what it
+            touches waits for a person then. None: nothing waits.
+    """
+
+    on: On = On.INPUT
+    at: Clock | None = None
+    lookback: int | None = None
+    judged_by: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """What is promised about one dataset.
+
+    Args:
+        dataset: Name as `layer.table`.
+        description: What a row is, for a reader who does not know the platform.
+        owner: Team that answers for it, as `team:name`.
+        columns: The schema, in order.
+        key: Columns that identify a row; their uniqueness is audited per partition. Empty: rows have no identity.
+        partitioning: The time partition; None for a table that is written whole.
+        reads: Its inputs, and how their partitions correspond; those of a dataset that appears with another one are in
+            that one's contract.
+        runs: When its partitions run by themselves.
+        write: How its rows get into the table.
+        rules: Conditions on rows.
+        audits: Conditions on a written partition.
+        rows_in: What a partition has to account for, in words; empty: the rows of its first input.
+        stands_for: SQL aggregate: how many rows of the layer above the written rows account for.
+        reasons: SQL aggregates: how many of these are not rows of this table, by reason.
+        left_out: Reasons that the steps of the dataset state in their accounts instead, each with what there is to say
+            of it; `filtered.*` stands for all that begin so. It may say more of those of `reasons`, too.
+        measures: Further SQL aggregates kept with each commit.
+        breakdowns: Row counts by these columns kept with each commit, by name.
+        parts: How many partitions of the layer below make one of these complete, counted by the measure `parts`; None
+            when a partition is not gathered from others.
+        max_share: Largest share, 0 to 1, of the rows it was given that may end here; None sets no bound. More fails a
+            blocking check, when the rows have been kept.
+        statistics: Columns with file statistics for skipping; chosen, because each costs on every write.
+        patterns: Names of the patterns the dataset uses, as in the pattern index.
+        freshness_hours: Hours after the end of a partition by which it is published; None when nothing is promised.
+        retention_days: How long rows are kept.
+    """
+
+    dataset: str
+    description: str
+    owner: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    partitioning: Partitioning | None = None
+    reads: tuple[Read, ...] = ()
+    runs: Runs = field(default_factory=Runs)
+    write: Write = field(default_factory=Replace)
+    rules: tuple[Rule, ...] = ()
+    audits: tuple[Audit, ...] = ()
+    rows_in: str = ""
+    stands_for: str = "count(1)"
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    measures: Mapping[str, str] = field(default_factory=dict)
+    breakdowns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: int | None = None
+    max_share: float | None = None
+    statistics: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    freshness_hours: float | None = None
+    retention_days: int = 730
+
+    @property
+    def layer(self) -> str:
+        """The part of the name before the dot."""
+        return self.dataset.split(".", 1)[0]
+
+    @property
+    def name(self) -> str:
+        """The part of the name after the dot."""
+        return self.dataset.split(".", 1)[1]
+
+    @property
+    def partition_column(self) -> str | None:
+        """The column the table is partitioned by; None when it is written whole."""
+        return self.partitioning.column if self.partitioning else None
+
+    @property
+    def executed(self) -> Grain | None:
+        """Length of the period of an execution; None when the rows do not depend on the order of runs."""
+        return self.write.period if isinstance(self.write, InOrder) else None
+
+    @property
+    def replay_limit(self) -> int | None:
+        """How many later executions may follow from one that runs again; None: any number."""
+        return self.write.replay_limit if isinstance(self.write, InOrder) else None
+
+    @property
+    def replaced_kept(self) -> timedelta | None:
+        """How long a replaced table behind the dataset's name is kept; None when it is one table."""
+        if isinstance(self.write, Copy):
+            return timedelta(days=self.retention_days)
+        return self.write.kept if isinstance(self.write, ByPeriod) else None
+
+    @property
+    def marks_rows(self) -> bool:
+        """True when a changed row is marked where it is (deletion vectors)."""
+        return isinstance(self.write, Merge) or (isinstance(self.write, InOrder) and self.write.marks_rows)
+
+    @property
+    def appears_with(self) -> str | None:
+        """The dataset whose commits publish this one; None for one of its own."""
+        return self.write.main if isinstance(self.write, AppearsWith) else None
+
+    @property
+    def main(self) -> str:
+        """The dataset whose commits publish this one: its own name, or the one it appears with."""
+        return self.appears_with or self.dataset
+
+    @property
+    def grain(self) -> Grain | None:
+        """Length of what one run of it computes: a partition or the period of an execution; None: all of it."""
+        return self.partitioning.grain if self.partitioning else self.executed
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest that changes when anything promised of the rows changes."""
+        promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
+        text = json.dumps(promised, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def ddl(self) -> str:
+        """The schema as Spark SQL column definitions."""
+        return ", ".join(
+            f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'}" for column in self.columns
+        )

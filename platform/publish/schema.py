@@ -1,0 +1,64 @@
+"""What a contract is made of: columns, rules and audits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from publish.partitions import Grain
+
+
+class Classification(str, Enum):
+    """Who may see a column."""
+
+    PUBLIC = "public"
+    INTERNAL = "internal"
+    PERSONAL = "personal"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column: its Spark SQL type, whether it may be null, and who may see it.
+
+    Args:
+        name: Its name.
+        type: Its Spark SQL type.
+        description: What it says.
+        nullable: It may be null.
+        classification: Who may see it.
+        generated: SQL expression over other columns that its value always is; Delta refuses any other one. A table
+            that was created without it stays without it. None: its value is whatever is written.
+    """
+
+    name: str
+    type: str
+    description: str
+    nullable: bool = True
+    classification: Classification = Classification.INTERNAL
+    generated: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A condition every row satisfies, as Spark SQL; enforced by a Delta CHECK constraint and counted by the audit."""
+
+    name: str
+    expression: str
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """A condition each written partition satisfies as a whole, as a boolean Spark SQL aggregate."""
+
+    name: str
+    expression: str
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partitioning:
+    """The column a table is partitioned by, and how much time one value covers."""
+
+    column: str
+    grain: Grain

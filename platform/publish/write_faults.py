@@ -1,0 +1,184 @@
+"""What can go wrong when rows are written, told apart by what a person should do about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar
+
+from errors import PlatformError
+from lake import store_faults
+from publish.audit import Violation
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+
+ROWS_MOVED = "BLOGDATA_ROWS_MOVED"
+"""What rows raise when the table they are written into does not have those any more that they were computed from."""
+
+AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
+"""What changes raise of which several have one key."""
+
+UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
+"""What changes raise of which one does not say whether its row is removed."""
+
+
+class AuditFailed(PlatformError):
+    """The rows broke audits; nothing was published."""
+
+    def __init__(self, dataset: str, violations: Sequence[Violation]) -> None:
+        self.dataset = dataset
+        self.violations = tuple(violations)
+        self.partitions = frozenset(item.partition for item in self.violations)
+        lines = "".join(
+            f"\n    - {item.rule} in partition '{item.partition}': found {item.found} ({item.detail})"
+            for item in self.violations
+        )
+        super().__init__(
+            what=f"{len(self.violations)} audit(s) failed, nothing was published:{lines}",
+            where=dataset,
+            next_step="readers still see the last audited version; mend the input or the contract, then run again",
+        )
+
+
+class RowsOutsidePredicate(PlatformError):
+    """A write would have touched rows outside the partitions it declared."""
+
+
+class ConstraintViolated(PlatformError):
+    """Delta's own constraints refused a row."""
+
+
+class SchemaMismatch(PlatformError):
+    """The written columns are not those of the table."""
+
+
+class AmbiguousChange(PlatformError):
+    """Several changes of a merge meet one row."""
+
+
+class UnmarkedChange(PlatformError):
+    """A change of a merge does not say whether its row is removed."""
+
+
+class ConcurrentWrite(PlatformError):
+    """Another writer published first."""
+
+    transient: ClassVar[bool] = True
+
+
+class PublicationUnknown(PlatformError):
+    """The write returned, but its commit is not in the log."""
+
+    transient: ClassVar[bool] = True
+
+    def __init__(self, dataset: str, commit_id: str) -> None:
+        super().__init__(
+            what=f"the write returned but no commit '{commit_id}' is in the log",
+            where=dataset,
+            next_step="run the step again: a batch that was published is not published twice",
+        )
+
+
+@contextmanager
+def translated(dataset: str, partitions: Sequence[str]) -> Iterator[None]:
+    """Turn what Spark and Delta say about a failed write into one of this module's errors.
+
+    Raises:
+        PlatformError: The typed error; the original one is its cause. Errors nobody foresaw pass unchanged.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        typed = _typed(error, dataset, partitions)
+        if typed is None:
+            raise
+        raise typed from error
+
+
+_ANOTHER_SHAPE = (
+    "UNRESOLVED_COLUMN",
+    "SCHEMA_MISMATCH",
+    "FAILED_TO_MERGE_FIELDS",
+    "CONSTRAINT_DATA_TYPE_MISMATCH",
+    "CAST_INVALID_INPUT",
+    "CAST_OVERFLOW",
+    "NUMERIC_VALUE_OUT_OF_RANGE",
+)
+"""What Spark and Delta call columns, or values, that are not those of the table."""
+
+
+def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> PlatformError | None:
+    condition = error.getCondition() or ""
+    text = str(error)
+    where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
+    if "BLOGDATA_AUDIT_FAILED" in text:
+        return _audit_failed(text)
+    if (
+        "BLOGDATA_TABLE_MOVED" in text
+        or _raised(ROWS_MOVED, text)
+        or "CONCURRENT" in condition
+        or "ConcurrentModification" in text
+        or "DELTA_CONCURRENT" in text
+    ):
+        return ConcurrentWrite(
+            what="another run published the same partitions while this one was writing",
+            where=where,
+            next_step="nothing of this run was published; it is retried, or run it again",
+        )
+    if "DELTA_PROTOCOL_CHANGED" in text or "DELTA_METADATA_CHANGED" in text:
+        return ConcurrentWrite(
+            what="another run created or altered the table while this one was about to write it",
+            where=where,
+            next_step="nothing of this run was published; it is retried, or run it again",
+        )
+    if "MULTIPLE_SOURCE_ROW_MATCHING" in text or _raised(AMBIGUOUS_CHANGE, text):
+        return AmbiguousChange(
+            what="several changes have the key of one row",
+            where=where,
+            next_step="nothing was written; decide in the computation which change of a key counts",
+        )
+    if _raised(UNMARKED_CHANGE, text):
+        return UnmarkedChange(
+            what="a change has null where it is marked as removed or not",
+            where=where,
+            next_step="nothing was written; have the computation mark every change, with false where its row stays",
+        )
+    if "EXPRESSION" in text and "REPLACE_WHERE_MISMATCH" in condition:
+        return RowsOutsidePredicate(
+            what="rows lie outside the partitions this write declared: " + _first_line(text),
+            where=where,
+            next_step="nothing was written; correct the computation, or declare all partitions it produces",
+        )
+    if "VIOLATE_CONSTRAINT" in text or "NOT_NULL_CONSTRAINT" in text:
+        return ConstraintViolated(
+            what="a row breaks a constraint of the table: " + _first_line(text),
+            where=where,
+            next_step="nothing was written; look the rule up in the dataset's contract and mend the row's source",
+        )
+    if any(name in text for name in _ANOTHER_SHAPE):
+        return SchemaMismatch(
+            what="the columns, or a value in them, are not those of the contract: " + _first_line(text),
+            where=where,
+            next_step="nothing was written; make the step produce the columns its contract declares",
+        )
+    return store_faults.explained(text, where)
+
+
+def _raised(what: str, text: str) -> bool:
+    # With what Spark puts before it: alone it also is in plans, and Spark shows these in other errors.
+    return f"[USER_RAISED_EXCEPTION] [{what}]" in text
+
+
+def _audit_failed(text: str) -> AuditFailed:
+    start = text.index("{", text.index("[BLOGDATA_AUDIT_FAILED]"))
+    detail, _ = json.JSONDecoder().raw_decode(text[start:])
+    return AuditFailed(detail["dataset"], [Violation(**item) for item in detail["violations"]])
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(lines[:4])[:500]

@@ -1,0 +1,84 @@
+"""A step that claims late partitions and integrates them: `python claiming.py HOME FOLDER DIES`."""
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import dagster as dg
+
+from assets.code import code
+from errors import PlatformError
+from orchestration.refresh import Refresh, Request
+from planning.graph import Task
+from planning.plan import Planner
+from quality.contracts import GRAPH
+from resources.lake import LakeResource
+
+DATASET = "silver.visits"
+KEYS = [f"2026-01-{5 + hour // 24:02d}T{hour % 24:02d}" for hour in range(50)]
+AT_ONCE = 5
+
+
+class Integrating(Refresh):
+    """The platform's own step; what is stale is what has no file yet, and the work is a line in that file.
+
+    Args:
+        context: Of the step.
+        folder: Of the files.
+        dies: How many partitions it integrates before it dies, like a process without memory; 0: it lives.
+    """
+
+    def __init__(self, context: dg.OpExecutionContext, folder: Path, dies: int) -> None:
+        super().__init__(context, code())
+        self._folder, self._dies = folder, dies
+        self._looks = 0
+
+    def _again(self, task: Task) -> set[str]:
+        return set()
+
+    def _stale(self, task: Task, planner: Planner) -> set[str]:
+        left = [key for key in KEYS if not (self._folder / key).exists()]
+        self._looks += 1
+        # Late rows come a few partitions at a time: whoever looked first would claim all.
+        return set(random.sample(left, min(AT_ONCE, len(left))) if self._looks % 2 else left)
+
+    def _batch(self, task: Task, keys: Sequence[str]) -> dict[str, PlatformError]:
+        meet(self._folder, "claimed")
+        for number, key in enumerate(keys):
+            if number == self._dies > 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(random.uniform(0, 0.01))
+            with (self._folder / key).open("a", encoding="utf-8") as done:
+                done.write(f"{os.getpid()}\n")
+        return {}
+
+
+def meet(folder: Path, where: str, processes: int = 3) -> None:
+    """Wait for the others: whoever is faster would do it all."""
+    (folder.parent / f"{where}-{os.getpid()}").touch()
+    while len(list(folder.parent.glob(f"{where}-*"))) < processes:
+        time.sleep(0.01)
+
+
+def main(home: Path, folder: Path, dies: int) -> None:
+    """Claim and integrate until nothing is left."""
+
+    @dg.op(required_resource_keys={"lake", "request"})
+    def integrate(context: dg.OpExecutionContext) -> None:
+        meet(folder, "begun")
+        Integrating(context, folder, dies).task(GRAPH.task_of(DATASET))
+
+    @dg.graph
+    def integration() -> None:
+        integrate()
+
+    lake = LakeResource(root=str(home / "lake"), landing=str(home / "landing"))
+    integration.execute_in_process(resources={"lake": lake, "request": Request()})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,118 @@
+"""The event log stays quick to open and read, and has every event once, whoever tidies it."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import published
+from evidence import events
+from evidence.events import EVENTS, Event, EventLog
+from lake.lake import Lake
+
+HOUR = "2026-01-05T10"
+
+
+@pytest.fixture
+def lake(lake_root: Path) -> Lake:
+    """Three publications and their events."""
+    found = Lake(root=str(lake_root))
+    for rows in range(3):
+        one_more(found, rows)
+    return found
+
+
+def one_more(lake: Lake, rows: int) -> None:
+    """Publish an hour with so many rows, and record it."""
+    published.silver(lake, {HOUR: rows}, read=0)
+    EventLog(lake).publications("silver.visits")
+
+
+def opened(lake: Lake) -> DeltaTable:
+    """The log as it is now."""
+    table = lake.table(EVENTS)
+    assert table is not None
+    return table
+
+
+def recorded(lake: Lake) -> list[int]:
+    """Rows of the publications, in their order."""
+    return [entry.rows_out for entry in EventLog(lake).history("silver.visits")]
+
+
+def test_of_two_who_compact_it_at_once_one_does(lake: Lake) -> None:
+    first, second = opened(lake), opened(lake)
+    assert (events.compact(first), events.compact(second)) == (True, False)
+    assert recorded(lake) == [0, 1, 2]
+    assert len(opened(lake).file_uris()) == 1
+
+
+def test_what_is_recorded_while_it_is_compacted_stays(lake: Lake) -> None:
+    before = opened(lake)
+    one_more(lake, 3)
+    assert not events.compact(before)
+    assert recorded(lake) == [0, 1, 2, 3]
+    assert events.compact(opened(lake))
+    one_more(lake, 4)
+    assert recorded(lake) == [0, 1, 2, 3, 4]
+
+
+def test_what_is_appended_while_it_is_compacted_is_not_lost(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def overtaken(log: DeltaTable | str, rows: pa.Table, *, mode: Literal["append", "overwrite"], **how: Any) -> None:
+        calls.append(mode)
+        if calls == ["append"]:
+            log = opened(lake)
+            assert events.compact(opened(lake))
+        write_deltalake(log, rows, mode=mode, **how)
+
+    monkeypatch.setattr(events, "write_deltalake", overtaken)
+    EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=HOUR)])
+    assert calls == ["append", "overwrite", "append"]
+    assert [event.partition for event in EventLog(lake).notes("noted")] == [HOUR]
+    assert recorded(lake) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("what", ["a publication", "a note"])
+def test_two_who_begin_it_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    def together(*values: Any, **how: Any) -> None:
+        # Who has lost tries again alone.
+        if next(calls) < 2:
+            barrier.wait(60)
+        write_deltalake(*values, **how)
+
+    def begin(number: int) -> None:
+        if what == "a publication":
+            EventLog(lake).publications("silver.visits")
+        else:
+            EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=str(number))])
+
+    for attempt in range(5):
+        lake, barrier, calls = Lake(root=str(lake_root / str(attempt))), threading.Barrier(2), itertools.count()
+        published.silver(lake, {HOUR: 7}, read=0)
+        with monkeypatch.context() as patch, ThreadPoolExecutor(2) as both:
+            patch.setattr(events, "write_deltalake", together)
+            list(both.map(begin, range(2)))
+        assert recorded(lake) == [7]
+        noted = sorted(str(event.partition) for event in EventLog(lake).notes("noted"))
+        assert noted == ([] if what == "a publication" else ["0", "1"])
+        commits = sorted(Path(lake.path(EVENTS), "_delta_log").glob("*.json"))
+        assert sum('"metaData"' in commit.read_text() for commit in commits) == 1
+
+
+def test_it_is_tidied_as_it_grows(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "COMPACT_EVERY", 5)
+    monkeypatch.setattr(events, "CHECKPOINT_EVERY", 4)
+    for rows in range(3, 20):
+        one_more(lake, rows)
+    assert recorded(lake) == list(range(20))
+    assert len(opened(lake).file_uris()) <= 5
+    assert list(Path(lake.path(EVENTS), "_delta_log").glob("*.checkpoint.parquet"))

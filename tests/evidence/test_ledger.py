@@ -1,0 +1,132 @@
+"""The ledger's equations, and the event log they rest on."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence import ledger
+from evidence.events import EventLog
+from lake.commit import Account, Entry
+from lake.lake import Lake
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.quality.audit_write_audit_publish import Provenance
+from published import publish
+from toy import CONTRACT, HOURS, accounts, clicks, target
+
+
+def published(spark: Any, root: Path, run: str = "run-1", rows: int = 100) -> tuple[Lake, EventLog]:
+    commit = overwrite_partitions(clicks(spark, rows), target(root, run), HOURS, Provenance(accounts=accounts(rows)))
+    lake = Lake(root=str(root))
+    events = EventLog(lake)
+    events.record(commit)
+    return lake, events
+
+
+def test_a_sound_publication_adds_up(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    lines = ledger.audit(lake, events, CONTRACT)
+    assert [line.entry.partition for line in lines] == list(HOURS)
+    assert all(line.balanced for line in lines)
+    assert sum(line.rows_there for line in lines) == 100
+
+
+def test_a_row_deleted_behind_the_platforms_back_is_found(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    spark.sql(f"DELETE FROM delta.`{lake.path(CONTRACT.dataset)}` WHERE click = 7")
+    problems = [line.problem for line in ledger.audit(lake, events, CONTRACT)]
+    assert problems == [None, "50 rows were published but 49 are in the table"]
+
+
+def test_a_row_added_behind_the_platforms_back_is_found(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    clicks(spark, 1, first=500).write.format("delta").mode("append").save(lake.path(CONTRACT.dataset))
+    problems = [line.problem for line in ledger.audit(lake, events, CONTRACT)]
+    assert problems == ["50 rows were published but 51 are in the table", None]
+
+
+def test_a_partition_nobody_published_is_found(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    stray = clicks(spark, 1).selectExpr("'2026-01-05T09' AS hour", "click", "stands_for", "page")
+    stray.write.format("delta").mode("append").save(lake.path(CONTRACT.dataset))
+    problems = {line.entry.partition: line.problem for line in ledger.audit(lake, events, CONTRACT)}
+    assert problems["2026-01-05T09"] == "1 rows that no publication accounts for"
+
+
+def test_a_run_that_publishes_while_the_ledger_looks_is_no_problem(spark: Any, lake_root: Path) -> None:
+    lake, _ = published(spark, lake_root)
+
+    class Racing(EventLog):
+        raced = False
+
+        def publications(self, *arguments: Any, **bounds: Any) -> dict[str, Entry]:
+            if not self.raced:
+                self.raced = True
+                published(spark, lake_root, run="run-2", rows=80)
+            return super().publications(*arguments, **bounds)
+
+    lines = ledger.audit(lake, Racing(lake), CONTRACT)
+    assert [(line.rows_there, line.problem) for line in lines] == [(40, None), (40, None)]
+
+
+@pytest.mark.parametrize(
+    ("above", "problem"),
+    [
+        (3, "2 rows of the layer above vanished"),
+        (0, "1 rows more than the layer above has"),
+        (1, None),
+    ],
+)
+def test_an_account_that_does_not_add_up_says_by_how_much(lake_root: Path, above: int, problem: str | None) -> None:
+    lake = Lake(root=str(lake_root))
+    account = Account(rows_in=above).as_json()
+    publish(lake, CONTRACT.dataset, "hour", {HOURS[0]: 1}, accounts={HOURS[0]: account})
+    (line,) = ledger.audit(lake, EventLog(lake), CONTRACT)
+    assert (line.problem, line.balanced) == (problem, problem is None)
+
+
+def test_a_process_that_dies_before_recording_loses_no_event(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    overwrite_partitions(clicks(spark, 10), target(lake_root, "died"), HOURS, Provenance(accounts=accounts(10)))
+    # No record(): the process died here. The next reader finds the commit without its event.
+    assert {entry.run_id for entry in EventLog(lake).publications(CONTRACT.dataset).values()} == {"died"}
+    assert all(line.balanced for line in ledger.audit(lake, events, CONTRACT))
+
+
+def test_reading_what_is_complete_adds_nothing(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    rows = lake.caught_up("ops.events").to_pyarrow_table().num_rows  # type: ignore[union-attr]
+    events.publications(CONTRACT.dataset)
+    assert lake.caught_up("ops.events").to_pyarrow_table().num_rows == rows == 2  # type: ignore[union-attr]
+
+
+def test_the_newest_publication_of_a_partition_counts(spark: Any, lake_root: Path) -> None:
+    lake, events = published(spark, lake_root)
+    published(spark, lake_root, "run-2", rows=10)
+    entries = events.publications(CONTRACT.dataset)
+    assert {entry.rows_out for entry in entries.values()} == {5}
+    assert list(events.publications(CONTRACT.dataset, since=HOURS[1])) == [HOURS[1]]
+    assert list(events.publications(CONTRACT.dataset, until=HOURS[1])) == [HOURS[0]]
+    assert lake.rows(CONTRACT.dataset, "hour") == {HOURS[0]: 5, HOURS[1]: 5}
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["in a log", "before there is one"])
+def test_of_two_that_find_a_commit_without_its_event_one_adds_it(spark: Any, lake_root: Path, begun: bool) -> None:
+    lake, _ = published(spark, lake_root)
+    overwrite_partitions(clicks(spark, 10), target(lake_root, "died"), HOURS, Provenance(accounts=accounts(10)))
+    if not begun:
+        shutil.rmtree(lake.path("ops.events"))
+
+    class Overtaken(EventLog):
+        def _project(self, *arguments: Any) -> int:
+            EventLog(lake).publications(CONTRACT.dataset)
+            return super()._project(*arguments)
+
+    assert {one.run_id for one in Overtaken(lake).publications(CONTRACT.dataset).values()} == {"died"}
+    recorded = lake.caught_up("ops.events").to_pyarrow_table()  # type: ignore[union-attr]
+    assert list(Counter(recorded["table_version"].to_pylist()).values()) == [2, 2]
+    assert len(set(recorded["event_id"].to_pylist())) == 4

@@ -1,0 +1,167 @@
+"""A companion's log follows its main table's: every commit once, in order, and for ever.
+
+Pattern: Transactional Writer.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from blogdata.sql_command import version_at
+from evidence import repair
+from evidence.events import EventLog
+from lake import companions
+from lake.companions import LogTruncated
+from lake.lake import Lake
+from publish.contract import Contract
+from publish.writes import AppearsWith
+
+MAIN, BESIDE = "silver.main", "silver.beside"
+LAST = {MAIN: 0, BESIDE: 1}
+"""Their versions after one commit."""
+KEY = "a:b"
+"""Its folder's name is escaped, and the path in the log once more."""
+
+
+@pytest.fixture
+def lake(lake_root: Path) -> Lake:
+    """A companion that has nothing to follow yet; its table forgets transactions that have a time."""
+    found = Lake(root=str(lake_root))
+    DeltaTable.create(
+        found.path(BESIDE),
+        schema=pa.schema([("key", pa.string()), ("value", pa.int64())]),
+        partition_by=["key"],
+        configuration={companions.APPEARS_WITH: MAIN, "delta.setTransactionRetentionDuration": "interval 1 seconds"},
+        raise_if_key_not_exists=False,
+    )
+    return found
+
+
+def commit(lake: Lake, number: int, **said: object) -> None:
+    """A commit of the main table that names one file of the companion."""
+    added = {
+        "path": f"key=a%3Ab/file-{number}.parquet",
+        "size": 1,
+        "partition_values": {"key": KEY},
+        "modification_time": 1,
+        "stats": json.dumps({"numRecords": number}),
+    }
+    info = {"commit_id": f"beside-{number}", "measures": {}, "partition_column": "key", "inputs": {}}
+    held = said or {"companions": {BESIDE: {"info": info, "added": [added], "partitions": [KEY]}}}
+    user_metadata = json.dumps({"commit_id": f"main-{number}", "measures": {}, **held})
+    write_deltalake(
+        lake.path(MAIN),
+        pa.table({"value": [number]}),
+        mode="overwrite",
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": user_metadata}),
+    )
+
+
+def test_commits_are_followed_once_each_and_in_order(lake: Lake) -> None:
+    for number in range(5):
+        commit(lake, number)
+    assert lake.rows(BESIDE, "key") == {KEY: 4}, "the newest one's file alone is there"
+    assert lake.version(BESIDE) == lake.version(BESIDE) == 5
+    shown = [lake.rows(BESIDE, "key", companions.version_with(lake, BESIDE, version)) for version in range(5)]
+    assert shown == [{KEY: number} for number in range(5)]
+
+
+def test_a_commit_that_says_nothing_of_it_changes_nothing(lake: Lake) -> None:
+    commit(lake, 1)
+    commit(lake, 2, companions={})
+    assert lake.versions([MAIN, BESIDE]) == {MAIN: 1, BESIDE: 1}
+    assert lake.rows(BESIDE, "key") == {KEY: 1}
+
+
+def test_what_was_followed_is_not_forgotten_with_the_transactions_of_the_time(lake: Lake) -> None:
+    for number in range(3):
+        commit(lake, number)
+    table = lake.caught_up(BESIDE)
+    assert table is not None
+    table.create_checkpoint()
+    time.sleep(1.2)
+    commit(lake, 3)
+    assert lake.version(BESIDE) == 4
+
+
+def test_what_was_followed_is_not_forgotten_when_spark_writes_a_checkpoint(spark: Any, lake: Lake) -> None:
+    for number in range(3):
+        commit(lake, number)
+    assert lake.version(BESIDE) == 3
+    time.sleep(1.2)
+    for _ in range(2):
+        spark.sql(f"ALTER TABLE delta.`{lake.path(BESIDE)}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+    assert list(Path(lake.path(BESIDE), "_delta_log").glob("*.checkpoint*.parquet"))
+    commit(lake, 3)
+    assert lake.version(BESIDE) == 6, "two commits of Spark's, and one that was followed"
+    assert lake.rows(BESIDE, "key") == {KEY: 3}
+
+
+def test_a_companion_without_its_main_table_is_empty(lake: Lake) -> None:
+    assert lake.version(BESIDE) == 0
+    assert lake.versions([BESIDE]) == {BESIDE: 0}
+
+
+def test_commits_that_are_gone_before_they_were_followed_are_missed_aloud(lake: Lake) -> None:
+    commit(lake, 0)
+    assert lake.version(BESIDE) == 1
+    for number in range(1, 6):
+        commit(lake, number)
+    DeltaTable(lake.path(MAIN)).create_checkpoint()
+    for number in range(4):
+        (Path(lake.path(MAIN)) / "_delta_log" / f"{number:020}.json").unlink()
+    with pytest.raises(LogTruncated, match="no commits between versions 0 and 5") as missed:
+        lake.version(BESIDE)
+    assert "move the whole lake away" in missed.value.next_step
+
+
+def test_where_the_store_takes_no_writes_readers_see_what_was_followed_before(lake: Lake, small_disk: Path) -> None:
+    commit(lake, 0)
+    assert lake.version(BESIDE) == 1
+    commit(lake, 1)
+    read_only = Lake(root=str(shutil.copytree(lake.root, small_disk / "lake")))
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert read_only.rows(BESIDE, "key") == {KEY: 0}
+    assert read_only.versions([MAIN, BESIDE]) == {MAIN: 0, BESIDE: 1}, "together they show one state"
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    assert read_only.versions([MAIN, BESIDE]) == {MAIN: 1, BESIDE: 2}
+    assert read_only.rows(BESIDE, "key") == {KEY: 1}
+
+
+def test_a_companion_is_looked_at_and_mended_whatever_has_become_of_its_main_table(lake: Lake) -> None:
+    contract = Contract(dataset=BESIDE, description="d", owner="team:tests", columns=(), write=AppearsWith(main=MAIN))
+    commit(lake, 0)
+    assert lake.version(BESIDE) == 1
+    newest = {name: Path(lake.path(name)) / "_delta_log" / f"{version:020}.json" for name, version in LAST.items()}
+    kept = newest[MAIN].read_bytes()
+    newest[MAIN].write_bytes(kept[:20])
+    assert [one.file for one in repair.inspect(lake, MAIN, None)] == [newest[MAIN]]
+    newest[BESIDE].write_bytes(b"")
+    assert [one.file for one in repair.inspect(lake, BESIDE, "key")] == [newest[BESIDE]]
+    newest[MAIN].write_bytes(kept)
+    (done,) = repair.mend(lake, EventLog(lake), contract, repair.inspect(lake, BESIDE, "key"))
+    assert "silver.main has told the rest again" in done
+    assert (lake.version(BESIDE), lake.rows(BESIDE, "key")) == (2, {KEY: 0})
+
+
+def test_a_query_as_of_a_time_reads_what_belonged_to_the_main_table_then(lake: Lake) -> None:
+    """The companion's own commits are later than those they follow: by their times it would lag behind."""
+    for number in range(3):
+        commit(lake, number)
+    main = lake.caught_up(MAIN)
+    assert main is not None
+    moments = {int(entry["version"]): int(entry["timestamp"]) for entry in main.history()}
+    for version, milliseconds in moments.items():
+        moment = datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
+        newest = max(other for other, at in moments.items() if at <= milliseconds)
+        assert lake.rows(BESIDE, "key", version_at(lake, BESIDE, moment)) == {KEY: newest}, version

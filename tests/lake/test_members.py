@@ -1,0 +1,165 @@
+"""The pointer of a dataset that lives in several tables: changed once at a time, and read at one version."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from evidence.events import EventLog
+from lake import members, retired
+from lake.lake import Lake
+from lake.members import NONE_YET, BehindAPointer, Member, MemberRemoved, NotBehindAPointer
+from toy_members import DATASET, NOON, member, names
+
+LONG = timedelta(days=30)
+
+
+@pytest.fixture
+def lake(lake_root: object) -> Lake:
+    return Lake(root=str(lake_root))
+
+
+def test_a_state_is_changed_once(lake: Lake) -> None:
+    monday, tuesday = member(lake, "2026-01-05"), member(lake, "2026-01-12")
+    assert members.commit(lake, DATASET, NONE_YET, [monday], {}) == 0
+    assert members.commit(lake, DATASET, NONE_YET, [tuesday], {}) is None, "somebody else was first"
+    base = members.seen(lake, DATASET)
+    assert members.commit(lake, DATASET, base, [monday, tuesday], {}) == 1
+    assert members.commit(lake, DATASET, base, [tuesday], {}) is None
+    assert names(members.seen(lake, DATASET).visible) == ["2026-01-05", "2026-01-12"]
+    assert lake.rows(DATASET, "week") == {"2026-01-05": 1, "2026-01-12": 1}
+    assert lake.rows(DATASET, "week", version=0) == {"2026-01-05": 1}
+    assert [part.table.table_uri.rstrip("/")[-12:] for part in lake.parts(DATASET, partitions=["2026-01-12"])] == [
+        "2026-01-12-a"
+    ], "what is not asked for is not opened"
+
+
+def test_a_publication_that_makes_the_pointer_is_recorded_once(lake: Lake) -> None:
+    info = {
+        "commit_id": "c1",
+        "started_at": 0.0,
+        "partition_column": "week",
+        "measures": {"2026-01-05": {"rows": 1, "accounted": 1}},
+        "accounts": {},
+        "reasons": [],
+        "own_measures": [],
+        "breakdowns": {},
+        "inputs": {},
+        "run": {"run_id": "r1", "code_version": "c1"},
+    }
+    assert members.commit(lake, DATASET, NONE_YET, [member(lake, "2026-01-05")], info) == 0
+    events = EventLog(lake)
+    for _ in range(3):
+        assert [entry.rows_out for entry in events.history(DATASET)] == [1]
+
+
+def test_of_many_who_change_it_at_once_nobody_is_lost(lake: Lake) -> None:
+    made = [member(lake, f"2026-01-{day:02}") for day in range(1, 9)]
+
+    def add(one: Member) -> None:
+        while True:
+            base = members.seen(lake, DATASET)
+            if members.commit(lake, DATASET, base, [*base.all, one], {}) is not None:
+                return
+
+    threads = [threading.Thread(target=add, args=(one,)) for one in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(names(members.seen(lake, DATASET).visible)) == names(made)
+    assert lake.version(DATASET) == len(made) - 1
+
+
+def test_what_is_superseded_keeps_its_times_and_a_frozen_member_its_other_periods(lake: Lake) -> None:
+    year = Member(**{**vars(member(lake, "2025")), "rows_of": {"a": 1, "b": 2}, "frozen": True})
+    members.commit(lake, DATASET, NONE_YET, [year], {})
+    later = NOON + timedelta(hours=1)
+    rows = members.seen(lake, DATASET).superseded({"b"}, 1, later)
+    assert [(row.partitions, row.rows, row.visible_from, row.visible_until) for row in rows] == [
+        (("a", "b"), 3, NOON, later),
+        (("a",), 1, later, None),
+    ]
+
+
+def test_the_view_has_every_column_whatever_the_clock_says_of_which_member_is_the_newest(lake: Lake) -> None:
+    old = member(lake, "2026-01-05", since=1)
+    wide = {**old.columns, "page": "STRING"}
+    wider = replace(old, name="2026-01-12", columns=wide, visible_from=NOON - timedelta(hours=1))
+    for chosen in ([old, wider], [wider, old], [replace(wider, visible_from=NOON), old]):
+        assert members.columns_of(chosen) == wide
+    assert list(members.columns_of([old, wider])) == ["week", "click", "page"]
+    assert members.columns_of([old]) == old.columns
+    # Two who have each added a column at once.
+    other = replace(old, name="2026-01-19", columns={**old.columns, "device": "STRING"})
+    assert set(members.columns_of([old, wider, other])) == {"week", "click", "page", "device"}
+
+
+def test_rows_somebody_adds_to_a_members_table_are_not_read(lake: Lake) -> None:
+    monday = member(lake, "2026-01-05")
+    members.commit(lake, DATASET, NONE_YET, [monday], {})
+    table = lake.path(members.table_of(DATASET, monday.location))
+    write_deltalake(table, pa.table({"week": ["2026-01-05"], "click": [7]}), mode="append")
+    assert lake.rows(DATASET, "week") == {"2026-01-05": 1}
+
+
+def test_a_member_is_not_taken_for_a_dataset(lake: Lake) -> None:
+    path = lake.path(members.table_of(DATASET, "2026-01-05-a"))
+    assert lake.dataset_at(f"file:{path}") == DATASET
+    assert lake.dataset_at(lake.path("silver.visits")) == "silver.visits"
+    assert lake.dataset_at("/elsewhere/gold/_weeks/x") is None
+
+
+def test_a_pointer_is_not_written_as_a_table_nor_a_table_as_a_pointer(lake: Lake) -> None:
+    members.commit(lake, DATASET, NONE_YET, [member(lake, "2026-01-05")], {})
+    with pytest.raises(BehindAPointer, match="several tables behind its name"):
+        members.refuse_direct(lake.caught_up(DATASET), DATASET)
+    write_deltalake(lake.path("gold.plain"), pa.table({"click": [1]}))
+    with pytest.raises(NotBehindAPointer, match=r"gold\.plain"):
+        members.seen(lake, "gold.plain")
+    assert lake.rows("gold.plain", None) == {"": 1}
+
+
+def test_only_what_nobody_has_seen_for_long_is_removed_and_it_is_said(lake: Lake) -> None:
+    old = member(lake, "2026-01-05", rows=3, until=NOON)
+    recent = member(lake, "2026-01-12", until=NOON + LONG)
+    shown = member(lake, "2026-01-19", since=1)
+    members.commit(lake, DATASET, NONE_YET, [Member(**{**vars(old), "visible_until": None})], {})
+    members.commit(lake, DATASET, members.seen(lake, DATASET), [old, recent, shown], {})
+    (removed,) = retired.remove(lake, DATASET, keep=LONG, now=NOON + LONG + timedelta(hours=1))
+    assert (removed.location, removed.rows, removed.visible_until) == ("2026-01-05-a", 3, NOON)
+    assert removed.bytes > 0
+    folder = lake.folder(members.table_of(DATASET, ""))
+    assert folder is not None
+    assert sorted(found.name for found in folder.iterdir()) == ["2026-01-12-a", "2026-01-19-a"]
+    assert lake.rows(DATASET, "week") == {"2026-01-19": 1}
+    with pytest.raises(MemberRemoved, match="removed by retention"):
+        lake.rows(DATASET, "week", version=0)
+    assert retired.remove(lake, DATASET, keep=LONG, now=NOON + LONG + timedelta(hours=1)) == []
+
+
+def test_a_removal_that_died_is_finished_by_the_next_one(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, shown = member(lake, "2026-01-05", until=NOON), member(lake, "2026-01-12")
+    members.commit(lake, DATASET, NONE_YET, [old, shown], {})
+    with monkeypatch.context() as patch:
+        patch.setattr(retired.shutil, "rmtree", lambda folder: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            retired.remove(lake, DATASET, keep=LONG, now=NOON + 2 * LONG)
+    assert [one.removed_at for one in members.seen(lake, DATASET).all] == [NOON + 2 * LONG, None]
+    (removed,) = retired.remove(lake, DATASET, keep=LONG, now=NOON + 3 * LONG)
+    assert removed.location == "2026-01-05-a"
+
+
+def test_what_a_dead_run_left_is_removed_when_no_run_can_be_at_it_any_more(lake: Lake) -> None:
+    shown, orphan = member(lake, "2026-01-05"), member(lake, "2026-01-12")
+    members.commit(lake, DATASET, NONE_YET, [shown], {})
+    now = datetime.now(timezone.utc)
+    assert retired.remove(lake, DATASET, keep=LONG, now=now) == []
+    (removed,) = retired.remove(lake, DATASET, keep=LONG, now=now + retired.ABANDONED + timedelta(hours=1))
+    assert (removed.location, removed.rows, removed.visible_until) == (orphan.location, 0, None)
+    assert lake.rows(DATASET, "week") == {"2026-01-05": 1}

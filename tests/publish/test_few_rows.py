@@ -1,0 +1,91 @@
+"""Of few rows Spark is spared to generate code; of many it is not, and never where somebody has said otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from lake.commit import Account
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.idempotency.merger import merge
+from patterns.quality.audit_write_audit_publish import Provenance
+from toy import HOURS, WHOLE, accounts, clicks, table, target
+
+MODE = "spark.sql.codegen.factoryMode"
+ROWS = 4
+MANY = 10_000
+MEBIBYTES = "array_join(transform(sequence(1, 100000), n -> sha2(cast(n AS string), 256)), '')"
+"""What no compression makes small."""
+PAGES = replace(WHOLE, breakdowns={})
+
+
+def many() -> Mapping[str, Account]:
+    return {
+        key: Account(rows_in=account.rows_in + MANY, reasons={"left_out": MANY})
+        for key, account in accounts(ROWS).items()
+    }
+
+
+def told() -> Column:
+    """Build a column of what the tasks are told."""
+    setting = MODE
+
+    # Within, as Spark's workers have no tests to import.
+    def of(_):  # type: ignore[no-untyped-def]  # Spark would take hints for those of Arrow.
+        from pyspark import TaskContext
+
+        return TaskContext.get().getLocalProperty(setting)
+
+    return F.udf(of, "string")("click")
+
+
+def seen(session: Any, root: Path, run: str, given: Mapping[str, Account]) -> set[str | None]:
+    """Publish rows whose tasks write down what they are told."""
+    rows = clicks(session, ROWS).withColumn("page", told())
+    overwrite_partitions(rows, target(root, run), HOURS, Provenance(accounts=given))
+    return {page for *_, page in table(session, root)}
+
+
+def put(session: Any, root: Path, run: str, page: Column, *, click: int = 0, rows_in: int = 1) -> None:
+    """Merge a click into a table that then stands for so many rows."""
+    change = clicks(session, 1, click).withColumn("page", page)
+    account = {"": Account(rows_in=rows_in)}
+    merge(change, target(root, run, contract=PAGES), Provenance(accounts=account), deleted=None)
+
+
+@pytest.mark.campaign
+def test_code_is_generated_for_many_rows_only(session: Any, lake_root: Path) -> None:
+    default = session.conf.get(MODE)
+    assert seen(session, lake_root, "few", accounts(ROWS)) == {"NO_CODEGEN"}
+    assert session.conf.get(MODE) == default
+    assert seen(session, lake_root, "many", many()) == {None}
+    assert seen(session, lake_root, "who knows", {}) == {None}
+
+
+@pytest.mark.campaign
+def test_code_is_generated_for_a_merge_into_a_table_that_is_not_small(session: Any, lake_root: Path) -> None:
+    put(session, lake_root, "first", F.lit("one row"))
+    put(session, lake_root, "small", told())
+    assert {page for *_, page in table(session, lake_root, PAGES.dataset)} == {"NO_CODEGEN"}
+    put(session, lake_root, "large", F.expr(MEBIBYTES), click=1, rows_in=3)
+    put(session, lake_root, "after it", told(), rows_in=3)
+    assert {page for _, click, _, page in table(session, lake_root, PAGES.dataset) if click == 0} == {None}
+
+
+def test_what_is_refused_leaves_no_setting_behind(session: Any, lake_root: Path) -> None:
+    default = session.conf.get(MODE)
+    with pytest.raises(Exception, match="account"):
+        seen(session, lake_root, "wrong", {HOURS[0]: Account(rows_in=1)})
+    assert session.conf.get(MODE) == default
+
+
+def test_what_a_person_has_configured_is_left_alone(session: Any, lake_root: Path) -> None:
+    session.conf.set(MODE, "CODEGEN_ONLY")
+    assert seen(session, lake_root, "few", accounts(ROWS)) == {"CODEGEN_ONLY"}
+    assert session.conf.get(MODE) == "CODEGEN_ONLY"

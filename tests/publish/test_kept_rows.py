@@ -1,0 +1,63 @@
+"""What Spark keeps for a client is let go of where the client says so, and never while garbage is collected."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.connect.plan import RemoveRemoteCachedRelation
+
+from publish import kept_rows
+
+
+@pytest.fixture
+def forgetful(spark: Any, session: Any) -> Any:
+    """A session that is not the default one, and looks plans up anew, as one it knows is found without their rows."""
+    assert spark is not None
+    session.conf.set("spark.connect.session.planCache.enabled", "false")
+    return session
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the server is told to let go of, by the name it has there."""
+    names: list[str] = []
+    command = RemoveRemoteCachedRelation.command
+
+    def noted(self: Any, session: Any) -> Any:
+        names.append(self._relation._relation_id)
+        return command(self, session)
+
+    monkeypatch.setattr(RemoveRemoteCachedRelation, "command", noted)
+    return names
+
+
+def test_rows_are_computed_once_and_let_go_of_at_the_end_of_the_block(forgetful: Any, told: list[str]) -> None:
+    with kept_rows.computed(forgetful.range(3).selectExpr("id", "uuid() AS drawn")) as rows:
+        drawn = {row["drawn"] for row in rows.collect()}
+        assert {row["drawn"] for row in rows.collect()} == drawn
+        assert told == []
+    assert len(told) == 1
+    with pytest.raises(PySparkException, match="No DataFrame with id"):
+        rows.collect()
+
+
+def test_collecting_garbage_sends_nothing(spark: Any, told: list[str]) -> None:
+    # As an error does whose traceback holds the rows: only the collector finds them.
+    ring: list[Any] = []
+    ring.append(ring)
+    with kept_rows.computed(spark.range(3)) as rows:
+        ring += [rows, rows.where("id > 1")]
+    assert len(told) == 1
+    del rows, ring
+    gc.collect()
+    assert len(told) == 1
+
+
+def test_other_rows_are_left_alone(spark: Any, told: list[str]) -> None:
+    rows = spark.range(3)
+    kept_rows.let_go(rows)
+    assert told == []
+    assert rows.count() == 3

@@ -1,0 +1,264 @@
+"""The one way to write: what it publishes, what it refuses, and what it leaves behind.
+
+Patterns: Audit-Write-Audit-Publish, Data Overwrite.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from errors import ConfigurationError
+from lake.commit import Account, Commit
+from lake.lake import Lake
+from laws.stepping import Held, Probe
+from patterns.error_management.checkpointer import turn_of
+from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from patterns.quality.audit_write_audit_publish import Engine, Provenance, publish, restate
+from publish.changes import Append
+from publish.write_faults import (
+    AuditFailed,
+    ConcurrentWrite,
+    RowsOutsidePredicate,
+    SchemaMismatch,
+)
+from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, table, target
+
+pytestmark = pytest.mark.matrix(4)
+both_engines = pytest.mark.parametrize("engine", list(Engine))
+
+
+@both_engines
+def test_a_commit_says_what_went_in_what_came_out_and_why(spark: Any, lake_root: Path, engine: Engine) -> None:
+    commit = overwrite_partitions(
+        clicks(spark),
+        target(lake_root, engine=engine),
+        HOURS,
+        Provenance(accounts=accounts(), inputs={"bronze.x": 7}),
+    )
+    entry = commit.entries[HOURS[0]]
+    assert (entry.rows_in, entry.rows_out) == (accounts()[HOURS[0]].rows_in, 50)
+    assert entry.reasons == {"duplicates": entry.rows_in - 50}
+    assert entry.missing == 0
+    assert entry.measures == {"pages": 5}
+    assert entry.breakdowns["pages"] == {(f"/page{n}",): 10 for n in range(5)}
+    assert entry.inputs == {"bronze.x": 7}
+    assert commit.metadata(HOURS[0])["dagster/row_count"] == 50
+
+
+@both_engines
+def test_running_twice_in_one_run_publishes_once(spark: Any, lake_root: Path, engine: Engine) -> None:
+    first = overwrite_partitions(clicks(spark), target(lake_root, engine=engine), HOURS, Provenance())
+    again = overwrite_partitions(clicks(spark), target(lake_root, engine=engine), HOURS, Provenance())
+    assert again.repeated
+    assert again.version == first.version == Lake(root=str(lake_root)).version(CONTRACT.dataset)
+
+
+def test_a_batch_of_a_stream_is_published_once_however_late_it_is_done_again(spark: Any, lake_root: Path) -> None:
+    def bring() -> Commit:
+        return publish(
+            clicks(spark),
+            target(lake_root),
+            change=Append(stream="clicks-1", batch=0),
+            partitions=HOURS,
+            provenance=Provenance(accounts=accounts()),
+        )
+
+    def overwrite() -> Commit:
+        return overwrite_table(clicks(spark, 4), target(lake_root, contract=WHOLE), Provenance())
+
+    brought = bring()
+    overwrite()
+    assert (bring().repeated, overwrite().repeated) == (True, True)
+    # What a week is in use is a second here; a checkpoint has only what is remembered.
+    time.sleep(1.5)
+    for dataset in (CONTRACT.dataset, WHOLE.dataset):
+        properties = "'delta.setTransactionRetentionDuration' = 'interval 1 seconds', 'delta.checkpointInterval' = '1'"
+        spark.sql(f"ALTER TABLE delta.`{Lake(root=str(lake_root)).path(dataset)}` SET TBLPROPERTIES ({properties})")
+    assert not overwrite().repeated, "what is not appended is forgotten, or the log would grow for ever"
+    again = bring()
+    assert (again.repeated, again.version) == (True, brought.version)
+    assert len(table(spark, lake_root)) == 100
+
+
+def test_of_two_batches_that_have_seen_the_same_table_the_second_is_refused(spark: Any, lake_root: Path) -> None:
+    def bring(stream: str, turn: int) -> Commit:
+        return publish(
+            clicks(spark),
+            target(lake_root),
+            change=Append(stream=stream, batch=0, turn=turn),
+            partitions=HOURS,
+            provenance=Provenance(accounts=accounts()),
+        )
+
+    lake = Lake(root=str(lake_root))
+    assert turn_of(lake, CONTRACT.dataset) == 0
+    bring("clicks-1", 0)
+    with pytest.raises(ConcurrentWrite):
+        bring("clicks-2", 0)
+    assert bring("clicks-1", 0).repeated, "what is done is done, whoever came since"
+    assert not bring("clicks-2", turn_of(lake, CONTRACT.dataset)).repeated
+    assert turn_of(lake, CONTRACT.dataset) == 2
+    assert len(table(spark, lake_root)) == 200
+
+
+@both_engines
+def test_other_runs_replace_the_partition_and_its_neighbours_stay(spark: Any, lake_root: Path, engine: Engine) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
+    only_first = clicks(spark, rows=10).where(F.col("hour") == HOURS[0])
+    for run in ("two", "three"):
+        overwrite_partitions(only_first, target(lake_root, run, engine), HOURS[:1], Provenance())
+    rows = table(spark, lake_root)
+    assert len([row for row in rows if row[0] == HOURS[0]]) == 5
+    assert len([row for row in rows if row[0] == HOURS[1]]) == 50
+
+
+@both_engines
+def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, lake_root: Path, engine: Engine) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
+    commit = overwrite_partitions(
+        clicks(spark).limit(0),
+        target(lake_root, "two", engine),
+        HOURS[:1],
+        Provenance(accounts={HOURS[0]: Account(rows_in=0)}),
+    )
+    assert commit.entries[HOURS[0]].rows_out == 0
+    assert {row[0] for row in table(spark, lake_root)} == {HOURS[1]}
+
+
+@both_engines
+def test_a_vanished_row_is_refused_before_anyone_sees_it(spark: Any, lake_root: Path, engine: Engine) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance(accounts=accounts()))
+    before = table(spark, lake_root)
+    with pytest.raises(AuditFailed, match=r"account\.accounted") as refused:
+        overwrite_partitions(
+            clicks(spark).where("click <> 3"),
+            target(lake_root, "two", engine),
+            HOURS,
+            Provenance(accounts=accounts()),
+        )
+    assert [item.partition for item in refused.value.violations] == [HOURS[1]]
+    assert table(spark, lake_root) == before
+
+
+@both_engines
+def test_all_violations_of_a_batch_are_named_at_once(spark: Any, lake_root: Path, engine: Engine) -> None:
+    bad = clicks(spark).withColumn("click", F.when(F.col("click") < 4, F.lit(-1)).otherwise(F.col("click")))
+    with pytest.raises(AuditFailed) as refused:
+        overwrite_partitions(
+            bad, target(lake_root, engine=engine), HOURS, Provenance(accounts={HOURS[0]: Account(rows_in=1)})
+        )
+    named = {(item.rule, item.partition) for item in refused.value.violations}
+    assert named == {
+        ("positive", HOURS[0]),
+        ("positive", HOURS[1]),
+        ("unique.click", HOURS[0]),
+        ("unique.click", HOURS[1]),
+        ("account.accounted", HOURS[0]),
+    }
+    assert table(spark, lake_root) == []
+
+
+@both_engines
+@pytest.mark.parametrize("broken", ["unique.click", "few"])
+def test_what_no_constraint_of_a_table_can_say_is_judged_all_the_same(
+    spark: Any, lake_root: Path, engine: Engine, broken: str
+) -> None:
+    bad = clicks(spark).unionByName(clicks(spark, 4)) if broken == "unique.click" else clicks(spark, 2100)
+    with pytest.raises(AuditFailed) as refused:
+        overwrite_partitions(bad, target(lake_root, engine=engine), HOURS, Provenance())
+    assert {(item.rule, item.partition) for item in refused.value.violations} == {(broken, hour) for hour in HOURS}
+    assert table(spark, lake_root) == []
+
+
+def test_a_rule_is_judged_also_when_the_table_has_lost_its_constraint(spark: Any, lake_root: Path) -> None:
+    overwrite_table(clicks(spark), target(lake_root, "one", contract=WHOLE), Provenance())
+    spark.sql(f"ALTER TABLE delta.`{Lake(root=str(lake_root)).path(WHOLE.dataset)}` DROP CONSTRAINT positive")
+    negative = "UPDATE {table} SET click = -click WHERE click IN (2, 3)"
+    with pytest.raises(AuditFailed) as refused:
+        restate(spark, target(lake_root, "two", contract=WHOLE), negative, Provenance())
+    assert [(item.rule, item.found) for item in refused.value.violations] == [("positive", 2)]
+
+
+@both_engines
+def test_rows_of_an_undeclared_partition_are_refused(spark: Any, lake_root: Path, engine: Engine) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
+    before = table(spark, lake_root)
+    with pytest.raises((RowsOutsidePredicate, AuditFailed)):
+        overwrite_partitions(clicks(spark, 10), target(lake_root, "two", engine), HOURS[:1], Provenance())
+    assert table(spark, lake_root) == before
+
+
+def test_a_plain_overwrite_would_have_deleted_the_neighbours(spark: Any, lake_root: Path) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root), HOURS, Provenance())
+    one_hour = clicks(spark, 10).where(F.col("hour") == HOURS[0])
+    one_hour.write.format("delta").mode("overwrite").save(f"{lake_root}/silver/clicks")
+    assert {row[0] for row in table(spark, lake_root)} == {HOURS[0]}
+
+
+def test_a_missing_column_is_named(spark: Any, lake_root: Path) -> None:
+    with pytest.raises(SchemaMismatch, match="page"):
+        overwrite_partitions(clicks(spark).drop("page"), target(lake_root), HOURS, Provenance())
+
+
+def test_a_table_without_partitions_is_replaced_whole(spark: Any, lake_root: Path) -> None:
+    for run, rows in (("one", 10), ("two", 4)):
+        overwrite_table(clicks(spark, rows), target(lake_root, run, contract=WHOLE), Provenance())
+    assert len(table(spark, lake_root, "silver.whole")) == 4
+    with pytest.raises(ConfigurationError):
+        overwrite_table(clicks(spark), target(lake_root), Provenance())
+    with pytest.raises(ConfigurationError):
+        overwrite_partitions(clicks(spark), target(lake_root), (), Provenance())
+
+
+@pytest.mark.parametrize("phase", ["opened", "written", "audited"])
+def test_two_runs_on_one_partition_end_in_one_of_them(spark: Any, lake_root: Path, tmp_path: Path, phase: str) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "before"), HOURS, Provenance())
+    probe = Probe(tmp_path / "probe")
+    aim = target(lake_root, "slow", probe=str(probe.folder))
+    with Held(lambda: overwrite_partitions(clicks(spark, 20), aim, HOURS, Provenance()), probe, phase) as slow:
+        # Nobody sees anything of the slow run while it is under way.
+        assert len(table(spark, lake_root)) == 100
+        overwrite_partitions(clicks(spark, 60), target(lake_root, "fast"), HOURS, Provenance())
+    assert isinstance(slow.error, ConcurrentWrite)
+    assert slow.error.transient
+    assert len(table(spark, lake_root)) == 60
+
+
+def test_runs_on_different_partitions_both_publish(spark: Any, lake_root: Path, tmp_path: Path) -> None:
+    overwrite_partitions(clicks(spark, 2), target(lake_root, "before"), HOURS, Provenance())
+    probe = Probe(tmp_path / "probe")
+    first = clicks(spark).where(F.col("hour") == HOURS[0])
+    second = clicks(spark).where(F.col("hour") == HOURS[1])
+    aim = target(lake_root, "a", probe=str(probe.folder))
+    with Held(lambda: overwrite_partitions(first, aim, HOURS[:1], Provenance()), probe, "audited"):
+        overwrite_partitions(second, target(lake_root, "b"), HOURS[1:], Provenance())
+    assert len(table(spark, lake_root)) == 100
+
+
+def test_the_columns_lineage_comes_from_the_plan(spark: Any, lake_root: Path) -> None:
+    overwrite_partitions(clicks(spark), target(lake_root, "one"), HOURS, Provenance())
+    source = Lake(root=str(lake_root)).read(spark, CONTRACT.dataset)
+    totals = source.groupBy("hour").agg(F.sum("stands_for").alias("total"))
+    frame = source.join(totals, "hour").select(
+        "hour",
+        (F.col("click") + F.col("total")).alias("click"),
+        F.lit(1).cast("bigint").alias("stands_for"),
+        "page",
+    )
+    commit = overwrite_partitions(frame.unionByName(source.limit(0)), target(lake_root, "two"), HOURS, Provenance())
+    path = f"{lake_root}/silver/clicks"
+    found = {
+        column: [source.rsplit("#", 1)[1] for source in sources if path in source]
+        for column, sources in commit.info["column_lineage"].items()
+    }
+    assert found == {
+        "hour": ["hour"],
+        "click": ["click", "stands_for"],
+        "stands_for": ["stands_for"],
+        "page": ["page"],
+    }

@@ -1,0 +1,91 @@
+"""A small contract and its rows, for tests of the mechanics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lake.commit import Account
+from lake.lake import Lake
+from patterns.quality.audit_write_audit_publish import Engine, Target
+from publish.contract import Contract
+from publish.partitions import Grain
+from publish.run import RunContext
+from publish.schema import Audit, Column, Partitioning, Rule
+
+HOURS = ("2026-01-05T00", "2026-01-05T01")
+CONTRACT = Contract(
+    dataset="silver.clicks",
+    description="Clicks, for people's tests",
+    owner="team:tests",
+    columns=(
+        Column(name="hour", type="STRING", nullable=False, description="Hour"),
+        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
+        Column(name="stands_for", type="BIGINT", description="Rows it stands for"),
+        Column(name="page", type="STRING", description="Page"),
+    ),
+    key=("click",),
+    partitioning=Partitioning(column="hour", grain=Grain.HOUR),
+    rules=(Rule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
+    audits=(Audit(name="few", expression="count(1) <= 1000", description="Not too many"),),
+    stands_for="sum(stands_for)",
+    reasons={"duplicates": "sum(stands_for - 1)"},
+    measures={"pages": "count(distinct page)"},
+    breakdowns={"pages": ("page",)},
+    statistics=("hour", "click"),
+)
+WHOLE = replace(CONTRACT, dataset="silver.whole", partitioning=None)
+LETTERS = Contract(
+    dataset="silver.letters",
+    description="Letters, for tests",
+    owner="team:tests",
+    columns=(
+        Column(name="letter", type="STRING", nullable=False, description="The key"),
+        Column(name="says", type="STRING", description="What it says"),
+    ),
+    key=("letter",),
+)
+"""Of what is merged."""
+
+
+def clicks(spark: Any, rows: int = 100, first: int = 0) -> Any:
+    """Rows of both hours, alternating; row n stands for 1 + n % 3 rows."""
+    return spark.range(first, first + rows).selectExpr(
+        f"if(id % 2 = 0, '{HOURS[0]}', '{HOURS[1]}') AS hour",
+        "id AS click",
+        "1 + id % 3 AS stands_for",
+        "concat('/page', id % 5) AS page",
+    )
+
+
+def accounts(rows: int = 100) -> Mapping[str, Account]:
+    """What the layer above has for :func:`clicks`, counted in plain Python."""
+    return {
+        hour: Account(rows_in=sum(1 + n % 3 for n in range(rows) if n % 2 == parity))
+        for parity, hour in enumerate(HOURS)
+    }
+
+
+def target(
+    root: Path,
+    run: str = "run-1",
+    engine: Engine = Engine.TRANSACTION,
+    contract: Contract = CONTRACT,
+    **more: Any,
+) -> Target:
+    """A target of one run."""
+    return Target(
+        lake=Lake(root=str(root)),
+        contract=contract,
+        run=RunContext(run_id=run, job="tests", code_version="v1"),
+        engine=engine,
+        **more,
+    )
+
+
+def table(spark: Any, root: Path, dataset: str = "silver.clicks") -> list[tuple[Any, ...]]:
+    """All rows of a table, sorted."""
+    rows = Lake(root=str(root)).read(spark, dataset).collect()
+    return sorted(tuple(row) for row in rows)

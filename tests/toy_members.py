@@ -1,0 +1,43 @@
+"""A dataset whose weeks are tables of their own, made without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from lake import members
+from lake.lake import Lake
+from lake.members import Member
+
+DATASET = "gold.weeks"
+NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+
+
+def member(lake: Lake, name: str, *, rows: int = 1, since: int = 0, until: datetime | None = None) -> Member:
+    """A week's table, and its row of the pointer."""
+    location = f"{name}-a"
+    write_deltalake(
+        lake.path(members.table_of(DATASET, location)),
+        pa.table({"week": [name] * rows, "click": list(range(rows))}),
+        partition_by=["week"],
+    )
+    return Member(
+        name=name,
+        location=location,
+        version=0,
+        rows_of={name: rows},
+        partition_column="week",
+        columns={"week": "STRING", "click": "BIGINT"},
+        frozen=False,
+        run_id="run",
+        since_version=since,
+        visible_from=NOON,
+        visible_until=until,
+    )
+
+
+def names(found: Sequence[Member]) -> list[str]:
+    return [one.name for one in found]
