@@ -12,12 +12,12 @@ from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ra
 from lake.commit import Account
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Provenance
-from patterns.quality.audit_write_audit_publish import Target as WriteTarget
 from publish.contract import Contract
 from publish.partitions import Grain, between
 from publish.run import RunContext
 from publish.schema import Audit, Column, Partitioning, Rule
+from publish.target import Provenance
+from publish.target import Target as WriteTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

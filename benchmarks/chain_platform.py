@@ -27,11 +27,11 @@ from orchestration import accounts, dead_runs
 from orchestration.dataset import dataset, key_of, range_tags
 from orchestration.step import Step
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
 from publish.schema import Column, Partitioning, Rule
+from publish.target import Provenance, Target
 from resources import connections
 from services import config, dagster_home
 from services.config import Settings

@@ -12,11 +12,11 @@ from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ra
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.idempotency.merger import merge
-from patterns.quality.audit_write_audit_publish import Provenance
-from patterns.quality.audit_write_audit_publish import Target as WriteTarget
 from publish.contract import Contract
 from publish.run import RunContext
 from publish.schema import Column
+from publish.target import Provenance
+from publish.target import Target as WriteTarget
 from publish.writes import Merge, Replace
 
 if TYPE_CHECKING:

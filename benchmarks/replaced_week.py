@@ -20,12 +20,12 @@ from lake.commit import Account
 from lake.lake import Lake
 from lake.members import NONE_YET, Member
 from patterns.idempotency.fast_metadata_cleaner import replace_periods
-from patterns.quality.audit_write_audit_publish import Provenance
-from patterns.quality.audit_write_audit_publish import Target as WriteTarget
 from publish.contract import Contract
 from publish.partitions import Grain, between
 from publish.run import RunContext
 from publish.schema import Column, Partitioning, Rule
+from publish.target import Provenance
+from publish.target import Target as WriteTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

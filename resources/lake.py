@@ -12,7 +12,7 @@ from dagster_deltalake import DeltaTableResource
 from evidence.events import EventLog
 from lake.lake import Lake
 from patterns.ingestion.readiness_marker import Convention, LandingZone
-from patterns.quality.audit_write_audit_publish import Engine
+from publish.target import Engine
 
 if TYPE_CHECKING:
     from services.config import Settings

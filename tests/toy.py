@@ -9,11 +9,11 @@ from typing import Any
 
 from lake.commit import Account
 from lake.lake import Lake
-from patterns.quality.audit_write_audit_publish import Engine, Target
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
 from publish.schema import Audit, Column, Partitioning, Rule
+from publish.target import Engine, Target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 CONTRACT = Contract(

@@ -15,10 +15,10 @@ from orchestration.names import key_of
 from orchestration.pools import pool_of
 from orchestration.step import LakeAccess, Source, Step
 from patterns.idempotency import fast_metadata_cleaner
-from patterns.quality.audit_write_audit_publish import Target
 from planning.finality import deciding, lookback_of
 from publish.partitions import Grain, coarser, start_of
 from publish.partitions import key_of as partition_of
+from publish.target import Target
 from quality.contracts import CONTRACTS
 
 DATASET = "gold.visits_weekly"

@@ -15,11 +15,11 @@ from orchestration.computation import computes
 from orchestration.step import Source, Step
 from patterns.error_management import filter_interceptor, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
-from patterns.quality.audit_write_audit_publish import Companion
 from planning.graph import Graph
 from planning.held import DEAD_LETTERS, held
 from planning.look import Snapshot
 from publish.partitions import Grain, following, key_of, start_of
+from publish.target import Companion
 from quality.contracts import CONTRACTS
 
 IDENTITY = ("visit_id", "event_time", "page")

@@ -13,8 +13,8 @@ from lake.commit import Account
 from orchestration.step import Source, Step
 from patterns.ingestion.landed_lines import LandedSize, measure_all, read
 from patterns.ingestion.readiness_marker import LandedPartition
-from patterns.quality.audit_write_audit_publish import Engine
 from publish.partitions import Grain
+from publish.target import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

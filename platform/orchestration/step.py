@@ -17,9 +17,9 @@ from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_
 from patterns.idempotency.transactional_writer import overwrite_together
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.quality import constraints_enforcer
-from patterns.quality.audit_write_audit_publish import Companion, Engine, Provenance, Target
 from publish.contract import Contract
 from publish.run import RunContext
+from publish.target import Companion, Engine, Provenance, Target
 from publish.writes import ByPeriod, Copy
 from services import spark_probe
 

@@ -23,11 +23,12 @@ from lake.lake import Lake
 from orchestration import owners, stream_faults
 from patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
 from patterns.error_management.streamed_files import LandedFile, StreamedFiles
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
+from patterns.quality.audit_write_audit_publish import publish
 from publish import kept_rows
 from publish.changes import Append
 from publish.contract import Contract
 from publish.run import RunContext
+from publish.target import Engine, Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,9 +14,9 @@ from evidence.events import EventLog
 from lake.lake import Lake
 from patterns.data_value import lake_views
 from patterns.idempotency import fast_metadata_cleaner
-from patterns.quality.audit_write_audit_publish import Provenance
 from publish.partitions import Grain
 from publish.schema import Column, Partitioning
+from publish.target import Provenance
 from toy import target
 
 WEEKS = replace(

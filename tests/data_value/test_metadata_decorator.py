@@ -11,11 +11,11 @@ from evidence.events import EventLog
 from lake.lake import DatasetMissing, Lake
 from patterns.data_value.metadata_decorator import consumer_view, context_table
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
 from publish.schema import Classification, Column, Partitioning
+from publish.target import Provenance, Target
 
 PAGES = Contract(
     dataset="silver.pages",

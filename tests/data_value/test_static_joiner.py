@@ -14,10 +14,10 @@ from lake.lake import Lake
 from patterns.data_value import static_joiner
 from patterns.data_value.static_joiner import ColumnClash
 from patterns.idempotency.data_overwrite import overwrite_table
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from publish.contract import Contract
 from publish.run import RunContext
 from publish.schema import Column
+from publish.target import Provenance, Target
 from publish.write_faults import AuditFailed
 
 FACTS = "fact INT, user_id STRING, at TIMESTAMP"

@@ -14,7 +14,7 @@ from evidence.events import EventLog
 from lake.commit import Account, Entry
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Provenance
+from publish.target import Provenance
 from published import publish
 from toy import CONTRACT, HOURS, accounts, clicks, target
 

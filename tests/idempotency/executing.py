@@ -14,10 +14,11 @@ from lake.commit import Account, Commit
 from lake.lake import Lake
 from orchestration.step import Step
 from patterns.idempotency.stateful_merger import execute
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, restate
+from patterns.quality.audit_write_audit_publish import restate
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
+from publish.target import Engine, Provenance
 from publish.writes import InOrder
 from resources.lake import LakeResource
 from resources.secrets import SecretsResource

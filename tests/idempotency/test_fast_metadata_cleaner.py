@@ -21,11 +21,11 @@ from lake.lake import Lake
 from laws.stepping import Held, Probe
 from patterns.idempotency import fast_metadata_cleaner
 from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
-from patterns.quality.audit_write_audit_publish import Provenance
 from patterns.storage.tables import SchemaDrift
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.schema import Column, Partitioning, Rule
+from publish.target import Provenance
 from publish.write_faults import AuditFailed, RowsOutsidePredicate
 from publish.writes import ByPeriod
 from toy import target

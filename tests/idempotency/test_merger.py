@@ -17,9 +17,9 @@ from laws.writers import meanwhile
 from orchestration.step import Delivery
 from patterns.idempotency.merger import merge, removed
 from patterns.quality import constraints_enforcer
-from patterns.quality.audit_write_audit_publish import Engine, Provenance
 from publish.contract import Contract
 from publish.schema import Column, Rule
+from publish.target import Engine, Provenance
 from publish.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite, UnmarkedChange
 from publish.writes import Merge
 from toy import LETTERS, target

@@ -22,7 +22,8 @@ from lake.lake import Lake
 from lake.members import BehindAPointer, MemberClosed, MemberRemoved
 from patterns.idempotency import proxy
 from patterns.idempotency.data_overwrite import overwrite_table
-from patterns.quality.audit_write_audit_publish import Provenance, restate
+from patterns.quality.audit_write_audit_publish import restate
+from publish.target import Provenance
 from toy import CONTRACT, WHOLE, target
 
 THINGS = replace(WHOLE, dataset="bronze.things")

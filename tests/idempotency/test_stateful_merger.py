@@ -16,8 +16,9 @@ from idempotency.executing import CONTRACT, DAILY, DAYS, EIGHT, NINE, SEVEN, TAB
 from laws.stepping import Held, Probe
 from laws.writers import meanwhile
 from patterns.idempotency.stateful_merger import VersionVacuumed, restorable
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, restate
+from patterns.quality.audit_write_audit_publish import restate
 from publish.partitions import Grain
+from publish.target import Engine, Provenance
 from publish.write_faults import AuditFailed, ConcurrentWrite
 from publish.writes import InOrder, Replace
 from toy import target

@@ -24,9 +24,9 @@ from lake.lake import Lake
 from laws.stepping import Held, Probe
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.idempotency.transactional_writer import Together, overwrite_together
-from patterns.quality.audit_write_audit_publish import Companion, Engine, Provenance
 from publish.contract import Contract
 from publish.schema import Column
+from publish.target import Companion, Engine, Provenance
 from publish.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
 from publish.writes import AppearsWith, Replace
 from toy import CONTRACT, HOURS, accounts, clicks, table, target

@@ -14,10 +14,10 @@ from lake.commit import WHOLE_TABLE, Account
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.ingestion.full_loader import MAX_MULTIPLE, MIN_SHARE, FullLoadRefused, guard
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from publish.contract import Contract
 from publish.run import RunContext
 from publish.schema import Column
+from publish.target import Provenance, Target
 from publish.write_faults import AuditFailed
 
 DEVICES = Contract(

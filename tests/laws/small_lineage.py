@@ -17,10 +17,10 @@ from lake.lake import Lake
 from patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.idempotency.merger import merge, removed
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.schema import Column, Partitioning
+from publish.target import Provenance, Target
 from toy import target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03")

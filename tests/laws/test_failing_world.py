@@ -23,7 +23,7 @@ from lake.commit import Commit
 from lake.lake import Lake
 from lake.store_faults import DataFileDamaged, LogDamaged, StoreNotWritable, store_faults
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Provenance
+from publish.target import Provenance
 from toy import CONTRACT, HOURS, accounts, clicks, table, target
 
 DATASET = CONTRACT.dataset

@@ -23,7 +23,8 @@ from laws.stepping import PATIENCE_SECONDS, Held, Probe
 from laws.writers import Batch, State
 from patterns.idempotency.data_overwrite import overwrite_table
 from patterns.idempotency.merger import merge
-from patterns.quality.audit_write_audit_publish import Provenance, Target, restate
+from patterns.quality.audit_write_audit_publish import restate
+from publish.target import Provenance, Target
 from publish.write_faults import ConcurrentWrite
 from toy import WHOLE, target
 

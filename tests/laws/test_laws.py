@@ -20,7 +20,7 @@ from lake.commit import Commit
 from lake.lake import Lake
 from laws.stepping import Held, Probe
 from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer, meanwhile
-from patterns.quality.audit_write_audit_publish import Engine
+from publish.target import Engine
 from publish.write_faults import (
     AmbiguousChange,
     AuditFailed,

@@ -23,10 +23,10 @@ from lake.store_faults import DataFileDamaged, LogDamaged, store_faults
 from orchestration.step import Delivery, Source, Step
 from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
 from patterns.ingestion.readiness_marker import LandingZone
-from patterns.quality.audit_write_audit_publish import Engine
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
+from publish.target import Engine
 from publish.write_faults import AuditFailed, ConcurrentWrite
 from publish.writes import InOrder, Merge
 from toy import LETTERS, target

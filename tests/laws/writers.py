@@ -14,10 +14,11 @@ from patterns.idempotency import fast_metadata_cleaner, proxy
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge
 from patterns.quality import audit_write_audit_publish
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
+from patterns.quality.audit_write_audit_publish import publish
 from publish.audit import AuditSpec, Judgement, judge
 from publish.changes import Append
 from publish.contract import Contract
+from publish.target import Engine, Provenance, Target
 from toy import CONTRACT, HOURS, WHOLE, clicks, target
 
 Row = tuple[str, int, int, str]

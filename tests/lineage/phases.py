@@ -12,7 +12,7 @@ import pytest
 from evidence.events import EventLog
 from lake.commit import Commit
 from orchestration import step as steps
-from patterns.quality.audit_write_audit_publish import Target
+from publish.target import Target
 
 IN_THE_ENGINE = ("opened", "written", "audited", "committed")
 """Phases of the write on the server; up to `audited` nothing is published."""

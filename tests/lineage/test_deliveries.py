@@ -19,8 +19,8 @@ from lineage.deployment import Deployment, event
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction
 from patterns.idempotency.data_overwrite import overwrite_table
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from publish.run import RunContext
+from publish.target import Provenance, Target
 from quality.contracts import CONTRACTS
 
 HOUR, NEXT = "2026-01-05T10", "2026-01-05T11"

@@ -19,8 +19,8 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event, module
 from orchestration.landing import Landed
 from orchestration.step import Delivery, Step
-from patterns.quality.audit_write_audit_publish import Companion
 from publish.contract import Contract
+from publish.target import Companion
 from quality.contracts import CONTRACTS
 from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec

@@ -15,11 +15,11 @@ from evidence.served import Served, note, noted
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.observability.dataset_tracker import Edge, Lineage, export_openlineage, publications, track
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
 from publish.schema import Column, Partitioning
+from publish.target import Provenance, Target
 from publish.writes import Serve
 
 RAW = Contract(

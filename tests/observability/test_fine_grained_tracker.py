@@ -11,8 +11,8 @@ from lake.commit import Commit
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.observability.fine_grained_tracker import ColumnSource, sources
-from patterns.quality.audit_write_audit_publish import Provenance
 from publish.schema import Column
+from publish.target import Provenance
 
 COPY = replace(
     toy.CONTRACT,

@@ -23,9 +23,9 @@ from lake.commit import Account
 from lake.lake import Lake
 from orchestration.names import key_of
 from patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.storage import tables
 from publish.run import RunContext
+from publish.target import Provenance, Target
 from publish.writes import ByPeriod, Copy
 from published import publish
 from quality.contracts import CONTRACTS, EVERY

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from lake.commit import Account
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.idempotency.merger import merge
-from patterns.quality.audit_write_audit_publish import Provenance
+from publish.target import Provenance
 from toy import HOURS, WHOLE, accounts, clicks, table, target
 
 MODE = "spark.sql.codegen.factoryMode"

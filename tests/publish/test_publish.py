@@ -18,8 +18,9 @@ from lake.lake import Lake
 from laws.stepping import Held, Probe
 from patterns.error_management.checkpointer import turn_of
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, publish, restate
+from patterns.quality.audit_write_audit_publish import publish, restate
 from publish.changes import Append
+from publish.target import Engine, Provenance
 from publish.write_faults import (
     AuditFailed,
     ConcurrentWrite,

@@ -9,7 +9,6 @@ from pyspark.errors import PySparkException
 
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.quality.constraints_enforcer import enforce, orphans, referential
 from patterns.storage.tables import SchemaDrift
 from publish.audit import judge, specify
@@ -17,6 +16,7 @@ from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
 from publish.schema import Column, Partitioning, Rule
+from publish.target import Provenance, Target
 from publish.write_faults import AuditFailed
 
 COLUMNS = (

@@ -19,9 +19,9 @@ from lake.lake import DatasetMissing, Lake
 from lineage.deployment import Deployment
 from lineage.runs import evaluations
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.storage import tables
 from publish.run import RunContext
+from publish.target import Provenance, Target
 from quality.contracts import CONTRACTS
 from quality.data_docs import KEY, DataDocsConfig, check_name, data_docs
 from resources.lake import LakeResource

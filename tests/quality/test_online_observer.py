@@ -10,13 +10,13 @@ from evidence.events import EventLog
 from lake.commit import Account
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target
 from patterns.quality.jumps import Point
 from patterns.quality.online_observer import observe, observed, observed_measures, rates, series
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
 from publish.schema import Column, Partitioning
+from publish.target import Engine, Provenance, Target
 
 VIEWS = Contract(
     dataset="silver.views",

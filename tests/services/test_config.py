@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from errors import ConfigurationError
 from patterns.ingestion.readiness_marker import Convention
-from patterns.quality.audit_write_audit_publish import Engine
+from publish.target import Engine
 from resources import connections
 from resources.lake import LakeResource
 from services import config

@@ -10,12 +10,12 @@ import pytest
 
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.storage.horizontal_partitioner import MAX_KEPT, PartitionKeyRefused, partition_column
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
 from publish.schema import Column, Partitioning
+from publish.target import Provenance, Target
 
 FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilters|ReadSchema|DataFilters))")
 

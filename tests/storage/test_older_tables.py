@@ -16,8 +16,8 @@ from lake.commit import Account
 from lake.lake import Lake
 from orchestration.completeness import partial
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Provenance
 from publish.contract import Contract
+from publish.target import Provenance
 from publish.write_faults import AuditFailed
 from quality.contracts import CONTRACTS
 from toy import target

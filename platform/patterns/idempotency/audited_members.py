@@ -22,9 +22,10 @@ from lake.commit import WHOLE_TABLE, Commit, entries_of
 from lake.lake import Lake
 from lake.members import CLOSED, Member, Members
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from patterns.quality.audit_write_audit_publish import Provenance, Target, commit_id_of, committed, receipt
 from patterns.storage import tables
 from publish.contract import Contract
+from publish.publication import commit_id_of, committed, receipt
+from publish.target import Provenance, Target
 from publish.write_faults import ConcurrentWrite
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 
 from errors import ConfigurationError
 from lake.commit import Commit
-from patterns.quality.audit_write_audit_publish import Companion, Provenance, Target, publish
+from patterns.quality.audit_write_audit_publish import publish
 from publish.changes import Overwrite
+from publish.target import Companion, Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -33,10 +33,10 @@ from lake.lake import Lake
 from lake.members import Member, Members
 from patterns.idempotency import audited_members
 from patterns.idempotency.audited_members import NewMember
-from patterns.quality.audit_write_audit_publish import Provenance, Target
 from patterns.storage import tables
 from publish.contract import Contract
 from publish.schema import Partitioning
+from publish.target import Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING
 from errors import ConfigurationError
 from lake.commit import Commit
 from patterns.quality import constraints_enforcer
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish
+from patterns.quality.audit_write_audit_publish import publish
 from publish.changes import Rewrite, Upsert
 from publish.contract import Contract
+from publish.target import Engine, Provenance, Target
 from publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from lake.lake import Lake
 from lake.members import Member
 from patterns.idempotency import audited_members
 from patterns.idempotency.audited_members import NewMember
-from patterns.quality.audit_write_audit_publish import Provenance, Target
+from publish.target import Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -38,9 +38,10 @@ from lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
 from lake.lake import Lake
 from patterns.idempotency.merger import merge
 from patterns.quality import constraints_enforcer
-from patterns.quality.audit_write_audit_publish import Engine, Provenance, Target, publish, restate
+from patterns.quality.audit_write_audit_publish import publish, restate
 from publish.changes import Rewrite
 from publish.contract import Contract
+from publish.target import Engine, Provenance, Target
 from publish.write_faults import ConcurrentWrite
 
 if TYPE_CHECKING:

@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING
 from errors import ConfigurationError
 from lake.commit import Commit
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.audit_write_audit_publish import Companion, Provenance, Target, published
+from patterns.quality.audit_write_audit_publish import published
+from publish.target import Companion, Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
