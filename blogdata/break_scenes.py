@@ -31,7 +31,9 @@ from services import spark_connect
 from services.config import Settings
 
 if TYPE_CHECKING:
-    from blogdata.outcome import Outcome
+    from dagster_shared.error import SerializableErrorInfo
+
+from blogdata.outcome import Outcome
 
 ROWS = 20
 """Lines that a scene sends."""
@@ -379,7 +381,7 @@ def _retries(settings: Settings, seen: set[str]) -> list[str]:
             seen.add(run)
             for entry in instance.all_logs(run, of_type=dg.DagsterEventType.STEP_UP_FOR_RETRY):
                 event = entry.get_dagster_event()
-                error = event.step_retry_data.error
+                error: SerializableErrorInfo | None = event.step_retry_data.error
                 said = "no reason" if error is None else " ".join((error.cause or error).message.split())
                 found.append(f"{(event.step_key or '').replace('__', '.', 1)}: {said}")
     return found

@@ -8,7 +8,7 @@ class is used and something that runs calls a method of its name.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -124,7 +124,7 @@ class Code:
                     whole = f"{node.module}.{alias.name}"
                     yield alias.asname or alias.name, (whole, "") if whole in self.files else (node.module, alias.name)
 
-    def _read(self, module: str, name: str, nodes: list[ast.AST]) -> Definition:
+    def _read(self, module: str, name: str, nodes: Sequence[ast.AST]) -> Definition:
         decorated = any(isinstance(node, FUNCTIONS) for node in nodes)
         found = Definition(function=decorated and "." not in name)
         for part in [part for node in nodes for part in ast.walk(node)]:
@@ -149,7 +149,9 @@ class Code:
         """Find what a name, or an attribute of a module, stands for."""
         if isinstance(node, ast.Name):
             return self._defined(self._imports[module].get(node.id, (module, node.id)))
-        owner = self._meant(module, node.value) if isinstance(node, ast.Attribute) else None
+        if not isinstance(node, ast.Attribute):
+            return None
+        owner = self._meant(module, node.value)
         if owner is None or owner[1]:
             return None
         whole = f"{owner[0]}.{node.attr}"
@@ -165,7 +167,7 @@ def _module(file: str) -> str:
     return file.removeprefix("platform/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _top(tree: ast.Module) -> Iterator[tuple[str, list[ast.AST]]]:
+def _top(tree: ast.Module) -> Iterator[tuple[str, Sequence[ast.AST]]]:
     for node in tree.body:
         if isinstance(node, FUNCTIONS):
             yield node.name, [node]

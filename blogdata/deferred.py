@@ -69,8 +69,8 @@ def group_of(commands: Mapping[str, Deferred]) -> type[TyperGroup]:
             listed = {name: TyperCommand(name, help=command.help) for name, command in commands.items()}
             super().__init__(**{**arguments, "commands": listed})
 
-        def resolve_command(self, ctx: typer.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
             name, command, rest = super().resolve_command(ctx, args)
-            return name, commands[name].load(name) if name in commands else command, rest
+            return name, commands[name].load(name) if name is not None and name in commands else command, rest
 
     return DeferredGroup

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
-from dagster._utils.error import SerializableErrorInfo
+from dagster_shared.error import SerializableErrorInfo
 from rich.status import Status
 
 from blogdata.outcome import Outcome

@@ -56,8 +56,8 @@ def repair(
             beyond.append(error)
     if len(beyond) < len(damaged):
         console.print("now run: blogdata run")
-    for error in beyond[1:]:
-        say_error(error)
+    for another in beyond[1:]:
+        say_error(another)
     if beyond:
         raise beyond[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from dagster import ConfigurableResource
 
@@ -13,7 +14,7 @@ from resources.spark import SparkResource
 from services.config import Settings
 
 
-def connections(settings: Settings) -> Mapping[str, ConfigurableResource]:
+def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
     """Give what a deployment's steps are connected to, by the names steps ask for.
 
     Args:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import dagster as dg
-from dagster_deltalake import DeltaTableResource
+import pyarrow as pa
+import pyarrow.compute as pc
+from dagster_deltalake import DeltaTableResource, LocalConfig
 
 from evidence.events import EventLog
 from lake.lake import Lake
@@ -72,9 +75,17 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
         """Folder through which a test steps writes; None in real use."""
         return self.probe_folder or None
 
-    def table(self, dataset: str) -> DeltaTableResource:
-        """Give a dataset's table for readers of metadata, without a JVM."""
-        return DeltaTableResource(url=self.lake.path(dataset))
+    def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
+        """Read one partition of a dataset without a JVM, batch by batch.
+
+        Args:
+            dataset: Name as `layer.table`; it lives in one table.
+            version: Of the table.
+            column: Partition column.
+            key: Partition key.
+        """
+        table = DeltaTableResource(url=self.lake.path(dataset), storage_options=LocalConfig(), version=version).load()
+        yield from table.to_pyarrow_dataset().to_batches(filter=pc.field(column) == key)
 
 
 def zone_of(settings: Settings) -> LandingZone:

@@ -14,7 +14,7 @@ from itertools import islice
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
@@ -113,8 +113,8 @@ def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
     judged = visit_events.judge(lines, formats=frozenset({visit_events.JSON}))
     accounts, expected = {}, {}
     for key, size in sizes.items():
-        left_out = {"taken_in_before": old[key].lines} if key in old else {}
-        accounts[key] = Account(rows_in=size.lines, reasons=left_out)
+        before = {"taken_in_before": old[key].lines} if key in old else {}
+        accounts[key] = Account(rows_in=size.lines, reasons=before)
         expected[key] = {"bytes": size.bytes - (old[key].bytes if key in old else 0)}
     corrections = sum(file.is_replay for file in batch.files)
     notes = {
@@ -271,7 +271,7 @@ def _rejected_in(commits: Iterable[Commit]) -> str:
     return f"size(reasons) > 0 AND ({batches})"
 
 
-def _literal(time: datetime | None) -> F.Column:
+def _literal(time: datetime | None) -> Column:
     return F.lit(time).cast("timestamp")
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
@@ -148,13 +147,6 @@ class Lake(Store):
                 query = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{only}")
                 parts.append(pa.table(query.read_all()))
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
-
-    def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
-        """Read one partition of a dataset at a version, a batch of rows after the other, without a JVM."""
-        table = self.caught_up(dataset)
-        if table is not None:
-            table.load_as_version(version)
-            yield from table.to_pyarrow_dataset().to_batches(filter=pc.field(column) == key)
 
     def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
         """Read a dataset with Spark, at one version so that a step sees one state of its input.

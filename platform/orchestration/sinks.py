@@ -262,7 +262,7 @@ def _part(access: LakeAccess, contract: Contract, partition: str) -> Part:
             where=partition,
             next_step="the step is retried and reads the newer version",
         )
-    batches = access.lake.batches(dataset, version, contract.partition_column or "", partition)
+    batches = access.batches(dataset, version, contract.partition_column or "", partition)
     return Part(
         contract=contract,
         table_id=str(table.metadata().id),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,6 +26,7 @@ from services import spark_probe
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -59,6 +60,9 @@ class LakeAccess(Protocol):
     @property
     def probe(self) -> str | None:
         """Folder through which a test steps writes; None in real use."""
+
+    def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
+        """Read one partition of a dataset without a JVM, batch by batch."""
 
 
 class Secrets(Protocol):

@@ -20,6 +20,7 @@ from publish.contract import Contract
 from publish.target import Provenance
 from publish.write_faults import AuditFailed
 from quality.contracts import CONTRACTS
+from resources.lake import LakeResource
 from toy import target
 
 MONDAY, TUESDAY = "2026-01-05", "2026-01-06"
@@ -49,7 +50,7 @@ def hours(lake: Lake) -> dict[str, set[int | None]]:
     return {
         day: {
             value
-            for batch in lake.batches(NOW.dataset, version, "event_date", day)
+            for batch in LakeResource(root=lake.root, landing="").batches(NOW.dataset, version, "event_date", day)
             for value in batch.column("hours_present").to_pylist()
         }
         for day in (MONDAY, TUESDAY)
