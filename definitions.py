@@ -1,4 +1,4 @@
-"""Everything Dagster needs to know, composed: assets, checks, jobs, schedules, sensors and resources."""
+"""The Dagster definitions of a deployment: assets, checks, jobs, schedules, sensors and resources."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from services.config import Settings, load
 
 
 def build(settings: Settings) -> dg.Definitions:
-    """Compose the platform for one deployment.
+    """Build the definitions for one deployment.
 
     Args:
-        settings: Where it lives and what it runs on.
+        settings: Settings of the deployment.
 
     Returns:
-        The definitions; partitions begin where its data begin.
+        The definitions; partitions begin where the deployment's data begins.
     """
     sinks = serving.SINKS if postgres.configured(settings) else ()
     events = EventLog(Lake(root=str(settings.lake)))
@@ -52,7 +52,7 @@ def build(settings: Settings) -> dg.Definitions:
         schedules=schedules,
         sensors=sensors,
         resources={**connections(settings), "request": Request()},
-        # One process, one session: a step costs what its work costs.
+        # All steps share one process and one Spark session: a step has no startup cost.
         executor=dead_runs.in_process,
     )
 

@@ -1,7 +1,7 @@
-"""What lies in the landing zone and is not taken in, and what should lie there and does not.
+"""Landing-zone arrivals: what has landed but is not ingested, and what is overdue.
 
-The commands, the sensors and the checks of the landing zone ask and word it here, so they never disagree. Everything is
-read from the landing zone and the event log.
+Commands, sensors and landing-zone checks share these findings and messages, so they never disagree. Everything is read
+from the landing zone and the event log.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ LANDED = {
     for read in contract.reads
     if isinstance(read.reach, Landed)
 }
-"""Dataset to the folder in the landing zone it is made from, and the length of that one's partitions."""
+"""Dataset to its input folder in the landing zone, and the length of that folder's partitions."""
 WATCHED = tuple(LANDED)
-"""Datasets whose landed input is promised for a time: `freshness_hours` of their contracts."""
+"""Datasets whose landed input has a deadline: `freshness_hours` of their contracts."""
 ABSENT = "absent"
 _NAMED = 5
 _WHY = {
@@ -53,13 +53,13 @@ _REMEDY = {Lack.LINK.value: "put the data in the place of the link"}
 
 @dataclass(frozen=True, kw_only=True)
 class Overdue:
-    """The partitions of a landed table whose time is up.
+    """The overdue partitions of a landed table.
 
     Args:
         table: Folder in the landing zone.
         grain: Length of its partitions.
         deadline: How long after its end a partition is due.
-        without: What is missing (a :class:`Lack`, or :data:`ABSENT`) to the partitions it is missing from.
+        without: What is missing (a :class:`Lack` value, or :data:`ABSENT`) to the overdue partitions that lack it.
     """
 
     table: str
@@ -69,12 +69,12 @@ class Overdue:
 
     @property
     def keys(self) -> list[str]:
-        """The partitions, in order."""
+        """The overdue partitions, in order."""
         return sorted(key for keys in self.without.values() for key in keys)
 
     @property
     def told(self) -> str | None:
-        """What is overdue and what to do about it; None when nothing is."""
+        """The warning with its remedy; None if nothing is overdue."""
         if not self.keys:
             return None
         spans = [f"{span} ({_WHY[why]})" for why in self.without for span in self._spans(why)]
@@ -86,7 +86,7 @@ class Overdue:
 
     def _spans(self, why: str) -> list[str]:
         if why == Lack.LINK.value:
-            # A link may lie in the place of a whole day of hours.
+            # A link may replace a whole day of hours, or the whole table (empty key): such keys form no span.
             return [key or "everything" for key in self.without[why]]
         spans = contiguous(self.without[why], self.grain)
         return [span.first if span.first == span.last else f"{span.first}..{span.last}" for span in spans]
@@ -94,14 +94,14 @@ class Overdue:
 
 @dataclass(frozen=True, kw_only=True)
 class Arrivals:
-    """One look at a landed table.
+    """A snapshot of a landed table.
 
     Args:
-        dataset: What is made from it.
+        dataset: The dataset computed from it.
         table: Folder in the landing zone.
         grain: Length of its partitions.
         zone: The landing zone.
-        partitions: All that exist, in order.
+        partitions: All existing partitions, in order.
     """
 
     dataset: str
@@ -112,21 +112,21 @@ class Arrivals:
 
     @classmethod
     def of(cls, dataset: str, landing: Path | LandingZone) -> Arrivals:
-        """Look at what has landed for a dataset, one of :data:`WATCHED`."""
+        """Scan the landed table of a dataset, one of :data:`WATCHED`."""
         (table, grain), zone = LANDED[dataset], LandingZone.of(landing)
         return cls(dataset=dataset, table=table, grain=grain, zone=zone, partitions=zone.scan(table, grain))
 
     @property
     def ready(self) -> list[LandedPartition]:
-        """The complete partitions."""
+        """The complete partitions whose key is a possible time."""
         return [
             partition for partition in self.partitions if partition.ready and is_possible(partition.key, self.grain)
         ]
 
     @property
     def misnamed(self) -> list[LandedPartition]:
-        """What is complete under a time that is none, lies in the future, or before the blog's history."""
-        # Without flags nothing follows on the future: data are all that can be asked for.
+        """Complete partitions whose key is no time, lies in the future, or lies before the blog's history."""
+        # By convention `next_exists` a future partition has no successor and is never complete: files are enough.
         return [
             partition
             for partition in self.partitions
@@ -136,17 +136,18 @@ class Arrivals:
 
     @property
     def refused(self) -> list[LandedPartition]:
-        """What is not read because of links that lead out of the landing zone."""
+        """Partitions that are not read because of links that lead out of the landing zone."""
         return [partition for partition in self.partitions if partition.links]
 
     def told_changed(self, look: Look) -> Iterator[tuple[str, str]]:
-        """Say of complete partitions what is strange about them: they changed after that, or there is nothing in them.
+        """Find complete partitions that changed after completion or hold no data, with a warning for each.
 
         Args:
-            look: What is published.
+            look: The current publications.
 
         Returns:
-            Partition and what to say of it.
+            Pairs of partition key and warning. Every published partition counts as changed: the caller keeps those
+            that are stale.
         """
         published = look.published(self.dataset)
         for partition in self.ready:
@@ -157,7 +158,7 @@ class Arrivals:
                 yield partition.key, f"{partition.key} is complete and has no data"
 
     def told_misnamed(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
-        """Say that some of the misnamed partitions are not taken in, and what to do about them."""
+        """Return the warning that misnamed partitions are not ingested, with the remedy."""
         named = [f"{partition.key} ({self._why_misnamed(partition.key, now)})" for partition in partitions]
         return (
             f"{self.table}: {_counted(named, 'folder')} complete and not taken in: {_first(named)}; "
@@ -165,11 +166,11 @@ class Arrivals:
         )
 
     def overdue(self, events: EventLog, now: datetime) -> Overdue:
-        """Find what is past the deadline that the contract of the dataset promises.
+        """Find the partitions past the deadline of the dataset's contract.
 
         Args:
             events: The event log.
-            now: The present, aware.
+            now: Current time, timezone-aware.
         """
         contract = CONTRACTS[self.dataset]
         assert contract.freshness_hours is not None
@@ -180,10 +181,10 @@ class Arrivals:
             without.setdefault(partition.lacks.value, []).append(partition.key)
         if wide := [partition.key for partition in self.refused if begins(partition.key, self.grain) is None]:
             without.setdefault(Lack.LINK.value, []).extend(wide)
-        # A table that is written whole is delivered when there is something new.
+        # A table that is written whole is delivered only when something is new: a missing day is not overdue.
         if contract.partitioning is not None:
             absent = gaps(self.partitions, self.grain, now=now, deadline=deadline)
-            # What was published may have been tidied away since.
+            # A published partition may have been removed from the landing zone since.
             published = events.publications(self.dataset, absent) if absent else {}
             without[ABSENT] = [key for key in absent if key not in published]
         found = {why: keys for why, keys in without.items() if keys}
@@ -197,12 +198,12 @@ class Arrivals:
 
 
 def warnings(landing: Path | LandingZone, events: EventLog, now: datetime) -> list[str]:
-    """Say what is complete under an impossible name, and what is overdue; one line for each landed table.
+    """Warn about misnamed and overdue partitions, one line of each kind per landed table.
 
     Args:
         landing: The landing zone.
         events: The event log.
-        now: The present, aware.
+        now: Current time, timezone-aware.
     """
     told = []
     for dataset in WATCHED:
@@ -215,7 +216,7 @@ def warnings(landing: Path | LandingZone, events: EventLog, now: datetime) -> li
 
 
 def refusals(landing: Path | LandingZone) -> list[LinkRefused]:
-    """List the links of the landing zone that keep something from being published, access logs included.
+    """List the refused links that block publication, those of access logs included.
 
     Args:
         landing: The landing zone.
@@ -229,7 +230,7 @@ def refusals(landing: Path | LandingZone) -> list[LinkRefused]:
 
 
 def told_links(links: Iterable[StrayLink]) -> list[str]:
-    """Say of links that they are not followed, and what to do about each."""
+    """Return a warning with the remedy for each link that is not followed."""
     return [f"{error.where}: {error.what}; {error.next_step}" for error in (link.refusal() for link in links)]
 
 

@@ -1,4 +1,4 @@
-"""The version of the code that decides what the rows are."""
+"""The version of the code that determines the rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import quality
 from publish.run import code_version
 
 SOURCES = tuple(Path(package.__file__ or "").parent for package in (assets, evidence, lake, patterns, publish, quality))
-"""Folders whose code decides what the rows are."""
+"""Folders whose code determines the rows."""
 
 
 def version() -> str:
-    """Digest the sources of the folders."""
+    """Return a digest of the sources in these folders."""
     return code_version(*SOURCES)

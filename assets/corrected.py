@@ -1,4 +1,4 @@
-"""What is stale because of corrected dead letters, downstream too, told before anything of it has run."""
+"""Partitions that corrected dead letters make stale, downstream included, computed before any of them runs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::\d\d(?:[.,]\d+)?)?(?:Z|(
 
 
 def stale(corrections: Sequence[Correction], landing: Path | LandingZone, events: EventLog) -> dict[str, list[str]]:
-    """Give the partitions that landed corrections make stale, from bronze to gold.
+    """Find the partitions that landed corrections make stale, from bronze to gold.
 
     Args:
-        corrections: They have landed.
+        corrections: The landed corrections.
         landing: The landing zone.
         events: The event log.
 
     Returns:
-        Dataset to its partitions; none when all hours of the corrections are published as they have landed. A line
-        that is rejected again counts in the hour it tells; a watermark that moves shows only when the hours have run.
+        Dataset to its stale partitions; empty if all hours of the corrections are published as landed. A correction
+        that will be rejected again still counts in its event hour. A watermark change shows only after the hours ran.
     """
     planner = Planner(graph=GRAPH, look=Snapshot(landing, events))
     behind = planner.stale(GRAPH.task_of("bronze.visits"))
@@ -46,10 +46,10 @@ def stale(corrections: Sequence[Correction], landing: Path | LandingZone, events
 
 
 def event_hour(correction: Correction) -> str | None:
-    """Give the hour in which a corrected visit happened, by its payload; None when that tells none that can be."""
+    """Read the event hour of a corrected visit from its payload; None if the payload has no plausible time."""
     is_log = correction.source_file.removesuffix(".gz").endswith(".log")
     hour = hour_of_combined(correction.payload.encode()) if is_log else _hour_of_event(correction.payload)
-    # Its clock may have run a little ahead, into the hour after that of its arrival.
+    # The producer's clock may run slightly ahead, into the hour after arrival.
     latest = following(correction.arrival_hour, Grain.HOUR)
     return hour if hour is not None and "2000" <= hour <= latest else None
 

@@ -1,8 +1,8 @@
-"""The checks of the landing zone: what is due has come, and is complete.
+"""Asset checks of the landing zone: due partitions have landed and are complete.
 
-They belong to the external assets of the landing zone. No run materializes these, so Dagster never takes an evaluation
-for older than the data, and the newest one is what its pages show: the sensor `overdue` makes one when something has
-changed, and a person can execute them at any time.
+They belong to the external assets of the landing zone. No run materializes these assets, so Dagster never considers an
+evaluation older than the data, and its pages show the newest one. The sensor `overdue` reports an evaluation when the
+result has changed; a person can execute the checks at any time.
 """
 
 from datetime import datetime, timezone
@@ -18,16 +18,16 @@ OVERDUE = "overdue"
 
 
 def key_of(dataset: str) -> dg.AssetCheckKey:
-    """Give the key of the check on what has landed for a dataset."""
+    """Return the key of the check on a dataset's landed table."""
     return dg.AssetCheckKey(dg.AssetKey(["landing", LANDED[dataset][0]]), OVERDUE)
 
 
 def evaluation(dataset: str, found: Overdue) -> dg.AssetCheckEvaluation:
-    """Word what is overdue as an evaluation of the check.
+    """Build the evaluation of the check from the overdue partitions.
 
     Args:
-        dataset: What is made from the landed table.
-        found: What is overdue of it.
+        dataset: The dataset computed from the landed table.
+        found: The overdue partitions of that table.
     """
     key = key_of(dataset)
     return dg.AssetCheckEvaluation(

@@ -1,4 +1,4 @@
-"""The live datasets: what has landed within the last seconds, taken in by a stream that a run ticks on."""
+"""The live datasets: data ingested within seconds of landing by a stream; each run is one tick of it."""
 
 import dagster as dg
 
@@ -9,5 +9,5 @@ from quality.contracts import STREAMED
 
 
 def visits_live() -> dg.AssetsDefinition:
-    """Make the assets of the stream of visits."""
+    """Build the assets of the visits stream."""
     return streamed(STREAM, STREAMED, version=version())

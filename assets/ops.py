@@ -1,4 +1,4 @@
-"""ops: what the platform tells others about itself."""
+"""ops: the lineage export, and the removal of retired tables."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class LineageConfig(dg.Config):
     """Where the events are written.
 
     Args:
-        folder: One file per publication goes here; empty: `openlineage` beside the landing zone.
+        folder: Folder for one file per publication; if empty, `openlineage` beside the landing zone.
     """
 
     folder: str = ""
@@ -39,7 +39,7 @@ class LineageConfig(dg.Config):
     required_resource_keys={"lake"},
 )
 def lineage(context: dg.AssetExecutionContext, config: LineageConfig) -> dg.MaterializeResult[None]:
-    """Export the publications that were not exported yet, and show the graph that the newest ones make."""
+    """Export the publications not exported yet, and show the lineage graph of the newest ones."""
     access: LakeAccess = context.resources.lake
     landing = access.landing_path
     folder = Path(config.folder) if config.folder else landing.parent / FOLDER
@@ -73,7 +73,7 @@ def lineage(context: dg.AssetExecutionContext, config: LineageConfig) -> dg.Mate
 
 RETIRED = dg.AssetKey(["ops", "retired_copies"])
 KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if contract.replaced_kept is not None}
-"""Datasets that live in several tables, and for how long one of these is kept after it was last visible."""
+"""Datasets stored in several tables, and how long a table is kept after it was last visible."""
 
 
 @dg.asset(
@@ -87,10 +87,10 @@ KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if cont
     required_resource_keys={"lake"},
 )
 def retired_copies(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Write the lake's views anew, remove what nobody sees any more, and say what it was."""
+    """Rewrite the lake's views, then remove and report the tables whose retention has ended."""
     access: LakeAccess = context.resources.lake
     try:
-        # Before tables are removed, so that no view names one that is not there.
+        # Views first, so that none refers to a removed table.
         lake_views.write(access.lake, list(EVERY.values()))
         removed = {name: retired.remove(access.lake, name, keep=keep) for name, keep in KEPT.items()}
     except PlatformError as error:

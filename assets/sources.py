@@ -1,4 +1,4 @@
-"""What comes in from outside, as external assets: the platform reads it and never writes it."""
+"""The external assets: data from outside, which the platform reads and never writes."""
 
 from __future__ import annotations
 

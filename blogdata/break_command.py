@@ -1,4 +1,4 @@
-"""`blogdata break`: breaks a copy of the deployment before one's eyes, and counts what is lost: nothing."""
+"""`blogdata break`: breaks a copy of the deployment while the user watches, and counts the rows lost: none."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def break_(
     place = settings.home / "break" / chosen.name
     question = f"{chosen.title}, in a copy of {settings.home} ({place})?"
     if not (yes or as_json or agreed(question, otherwise="nothing was broken; to break the copy: --yes")):
-        # Whoever said no has what was asked for.
+        # Answering no is not an error.
         raise typer.Exit(0 if sys.stdin.isatty() else 1)
     found = play(settings, chosen, seed=seed, quiet=as_json)
     if as_json:
@@ -63,16 +63,16 @@ def play(settings: Settings, scene: Scene, *, seed: int, quiet: bool) -> dict[st
     """Copy a deployment, bring the copy up to date, break it, and count before and after.
 
     Args:
-        settings: Of the deployment, which is left as it is.
+        settings: Settings of the deployment, which is not changed.
         scene: How to break it.
-        seed: Of everything random.
-        quiet: Says nothing meanwhile.
+        seed: Seed of everything random.
+        quiet: Whether to print nothing meanwhile.
 
     Returns:
-        What happened, as plain values.
+        A report of what happened, as JSON-compatible values.
 
     Raises:
-        ConfigurationError: This deployment cannot be broken like that.
+        ConfigurationError: The scene is not possible in this deployment.
     """
     from blogdata import break_copy, break_figures
     from blogdata.break_scenes import Story
@@ -93,7 +93,7 @@ def play(settings: Settings, scene: Scene, *, seed: int, quiet: bool) -> dict[st
         story.run("first the copy is brought up to date")
         before = break_figures.take(copied.settings)
         with warnings.catch_warnings():
-            # Spark's client warns that it gives up, and then raises the error that the story tells.
+            # Spark's client warns that it gives up, and then raises the error, which the story reports.
             warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
             scene.play(story)
         after = break_figures.take(copied.settings)

@@ -1,4 +1,4 @@
-"""A copy of a deployment to break: own home, landing zone, lake and Spark server, so that nobody's data is harmed."""
+"""A copy of a deployment to break: own home, landing zone, lake and Spark server; the original is not harmed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Copy:
     """A copied deployment.
 
     Args:
-        settings: Of the copy.
+        settings: Settings of the copy.
         simulated: Whether nothing had landed in the original, and a small blog was simulated instead.
     """
 
@@ -35,7 +35,7 @@ class Copy:
     simulated: bool
 
     def close(self) -> None:
-        """End the Spark server that was started for the copy; the folder stays, to be looked at."""
+        """Stop the Spark server that was started for the copy; the folder stays for inspection."""
         from resources import spark as spark_resources
         from resources.spark import SparkResource
 
@@ -47,14 +47,14 @@ class Copy:
 def copy(original: Settings, name: str, *, seed: int) -> Copy:
     """Copy a deployment below its own home; an earlier copy of the same name is replaced.
 
-    Files that nobody ever changes are linked, so that a copy costs little room: data files, and what has landed. The
-    log of a table is copied. Links that lead out of the landing zone are left out; what is complete there has a flag in
-    the copy, whatever makes it complete.
+    Files that never change (data files and landed files) are hard-linked, so that a copy needs little space. Table logs
+    are copied. Links that lead out of the landing zone are left out. Every complete partition gets a flag in the copy,
+    whatever convention makes it complete.
 
     Args:
         original: The deployment; without anything landed, a small blog is simulated in the copy.
-        name: Of the copy's folder.
-        seed: Of the simulation.
+        name: Name of the copy's folder.
+        seed: Seed of the simulation.
 
     Returns:
         The copy.
@@ -95,7 +95,7 @@ def copy(original: Settings, name: str, *, seed: int) -> Copy:
 def _settings(home: Path) -> Settings:
     places = {"BLOGDATA_LANDING": str(home / "landing"), "BLOGDATA_LAKE": str(home / "lake")}
     loaded = config.load(overrides={"BLOGDATA_HOME": str(home), **places})
-    # What is broken is not served: an address of a database is that of the original.
+    # The copy serves no database: a configured address is that of the original's database.
     return replace(loaded, postgres=PostgresSettings(), ready="flag")
 
 

@@ -1,4 +1,4 @@
-"""What a deployment holds, counted from outside the ledger as well: landed lines against rows, keys against rows."""
+"""The counts of a deployment, also independently of the ledger: landed lines against rows, keys against rows."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from services.config import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What was seen of a deployment at one moment.
+    """The counts of a deployment at one moment.
 
     Args:
         accounts: Dataset to rows in, rows out, and rows left out by reason.
         letters: Dead letters by reason.
         landed: Lines of the hours of arrival that are complete.
-        waiting: Lines of hours whose flag is not there.
-        lost: Landed lines that bronze does not have, and rows that are missing from an account.
-        doubled: Lines that bronze has more than once, keys that a table has more than once, and rows too many in an
-            account.
+        waiting: Lines of hours whose flag is missing.
+        lost: Landed lines missing from bronze, and rows missing from an account.
+        doubled: Repeated lines in bronze, repeated keys in a table, and surplus rows in an account.
         problems: Accounts that do not add up.
     """
 
@@ -45,10 +44,10 @@ class Figures:
 
 
 def take(settings: Settings) -> Figures:
-    """Count; everything that is complete should be in bronze by now.
+    """Count the rows of a deployment; all complete hours should be in bronze by now.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
     """
     lake = Lake(root=str(settings.lake))
     events = EventLog(lake)
@@ -98,7 +97,7 @@ def _landed(landing: Path, ready: set[str]) -> tuple[Counter[str], int]:
 
 
 def _places(lake: Lake) -> tuple[Counter[str], int]:
-    """Count the different lines that bronze has of each file, and the rows that are there more than once."""
+    """Count the distinct lines of each file in bronze, and the rows that repeat one."""
     found = _column_groups(lake, "bronze.visits", ("source_file", "source_offset"))
     lines = Counter(file for file, _ in found)
     return lines, sum(times - 1 for times in found.values())
@@ -113,7 +112,7 @@ def _letters(lake: Lake) -> dict[str, int]:
 
 
 def _twice(lake: Lake) -> int:
-    """Count the rows whose key another row of the table has as well."""
+    """Count the rows that repeat the key of another row in their table."""
     keyed = {name: contract.key for name, contract in CONTRACTS.items() if contract.key}
     return sum(times - 1 for name, key in keyed.items() for times in _column_groups(lake, name, key).values())
 

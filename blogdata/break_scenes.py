@@ -1,4 +1,4 @@
-"""The ways to break a deployment: what each does to the outside world or to the machine, and the runs that follow."""
+"""The ways to break a deployment: what each changes in the landing zone or on the machine, and the runs after it."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 from blogdata.outcome import Outcome
 
 ROWS = 20
-"""Lines that a scene sends."""
+"""Number of lines that a scene sends."""
 DEADLINE = timedelta(hours=CONTRACTS["bronze.visits"].freshness_hours or 0)
-"""After the end of an hour: by then its producer has flagged it."""
+"""Time after the end of an hour by which its producer must have written the flag."""
 _MANY = 6
 _NEEDED = ("visit_id", "user_id", "page")
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -46,15 +46,15 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 @dataclass(kw_only=True)
 class Story:
-    """What happened, in order, for the person who looks on.
+    """The messages of a scene, in order, for the person who watches.
 
     Args:
-        settings: Of the broken copy.
-        draw: Everything random.
-        say: Told each thing as it happens.
-        told: All that was told.
-        runs: What each run was asked, did and met.
-        seen: Identifiers of the runs whose retries were told.
+        settings: Settings of the broken copy.
+        draw: Generator of everything random.
+        say: Called with each message as it happens.
+        told: All messages so far.
+        runs: Report of each run: its plan, retries, problems and publications.
+        seen: Ids of the runs whose retries were reported.
     """
 
     settings: Settings
@@ -70,21 +70,21 @@ class Story:
         return EventLog(Lake(root=str(self.settings.lake)))
 
     def tell(self, text: str) -> None:
-        """Say what happens."""
+        """Record and print a message."""
         self.told.append(text)
         self.say(text)
 
     @property
     def planner(self) -> Planner:
-        """What has to run in the copy, as it is now."""
+        """A planner on the current state of the copy."""
         return Planner(graph=GRAPH, look=Snapshot(zone_of(self.settings), self.events))
 
     def run(self, why: str, plan: Plan | None = None) -> Outcome:
-        """Do what `blogdata run` does, or carry out a plan; tell what was planned, retried and said.
+        """Run as `blogdata run` does, or carry out a plan; report its plan, retries, problems and publications.
 
         Args:
-            why: For people.
-            plan: What runs again; None: whatever is stale.
+            why: Message before the run.
+            plan: Plan of what runs again; None runs what is stale.
         """
         from blogdata.pipeline import Pipeline
 
@@ -128,10 +128,10 @@ class Scene:
     """One way to break a deployment.
 
     Args:
-        name: As it is typed.
-        title: For the menu.
-        play: Does it.
-        own_server: Whether it needs a Spark server of the deployment's own.
+        name: Name on the command line.
+        title: Title in the menu.
+        play: Function that plays it.
+        own_server: Whether it needs a Spark server that belongs to the deployment.
     """
 
     name: str
@@ -140,13 +140,13 @@ class Scene:
     own_server: bool = False
 
     def require(self, settings: Settings) -> None:
-        """Refuse what cannot be done to a deployment, before anything is copied.
+        """Check that the scene is possible in a deployment, before anything is copied.
 
         Args:
-            settings: Of the deployment.
+            settings: Settings of the deployment.
 
         Raises:
-            ConfigurationError: Its Spark server is not its own.
+            ConfigurationError: The Spark server does not belong to the deployment.
         """
         if self.own_server and settings.spark.mode != "local":
             raise ConfigurationError(
@@ -157,7 +157,7 @@ class Scene:
 
 
 def kill_writer(story: Story) -> None:
-    """Kill -9 the Spark server when files of a publication are written and its log entry is not."""
+    """Kill -9 the Spark server after the data files of a publication are written and before its log entry is."""
     dataset = story.draw.choice(["silver.visits", "bronze.visits", "gold.page_stats", "silver.visits_enriched"])
     key = story.draw.choice(sorted(story.events.publications(dataset)))
     table = Path(Lake(root=str(story.settings.lake)).path(dataset))
@@ -173,7 +173,7 @@ def kill_writer(story: Story) -> None:
 
 
 def bad_rows(story: Story) -> None:
-    """Send lines that are no events."""
+    """Send lines that are not events."""
     hour, folder = _newest_hour(story)
     good = [json.dumps(event) for event in _events(story, folder, ROWS)]
     broken: list[bytes] = []
@@ -197,7 +197,7 @@ def bad_rows(story: Story) -> None:
 
 
 def late_rows(story: Story) -> None:
-    """Send events of hours that are long published."""
+    """Send events of hours that were published long ago."""
     hour, folder = _newest_hour(story)
     published = sorted(key for key in story.events.publications("silver.visits") if key < hour)
     hours = story.draw.sample(published, min(3, len(published))) or [hour]
@@ -212,7 +212,7 @@ def late_rows(story: Story) -> None:
 
 
 def dropped_column(story: Story) -> None:
-    """Have the producer stop sending a field that everybody needs."""
+    """Send events without a required field."""
     hour, folder = _next_hour(story)
     events = _events(story, _newest_hour(story)[1], ROWS, at=hour)
     for event in events:
@@ -225,7 +225,7 @@ def dropped_column(story: Story) -> None:
 
 
 def stopped_clock(story: Story) -> None:
-    """Have a partner's clock stand still, and the flag of its delivery not come."""
+    """Send events of a stopped clock, and write the flag of their delivery late."""
     last, newest = _newest_hour(story)
     hour, folder = _next_hour(story)
     stopped = start_of(last, Grain.HOUR) + timedelta(minutes=59)
@@ -259,7 +259,7 @@ SCENES = (
 
 @contextmanager
 def _killer(story: Story, table: Path) -> Iterator[list[int]]:
-    """Watch a table, and kill the server as soon as there are files no log entry names."""
+    """Watch a table, and kill the server as soon as it has files without a log entry."""
     known = set(table.rglob("*.parquet"))
     killed: list[int] = []
     ended = threading.Event()
@@ -321,7 +321,7 @@ def _folder(story: Story, hour: str) -> Path:
 
 
 def _events(story: Story, folder: Path, count: int, *, at: str | None = None) -> list[dict[str, Any]]:
-    """Give new events like those of an hour: other visits, otherwise the same; in another hour when one is given."""
+    """Generate events like those of an hour, with new visit ids; in the hour `at` if given."""
     there = []
     for file in sorted(folder.glob("[!_.]*.json")):
         for line in file.read_bytes().splitlines():
@@ -353,7 +353,7 @@ def _land(folder: Path, name: str, lines: Sequence[bytes]) -> Path:
 
 
 def _again(before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
-    """Give the partitions that were published before and have been published since."""
+    """Find the partitions that were published before and again since."""
     found = {
         name: sorted(key for key, version in keys.items() if before[name].get(key, version) != version)
         for name, keys in after.items()

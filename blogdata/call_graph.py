@@ -1,8 +1,8 @@
-"""What code runs what: the project's definitions, and which of them run when some of them do.
+"""The call graph: the project's definitions, and which of them run when others run.
 
-Read from the syntax, without running anything. A definition is a function, a class, a method, or a constant at the
-top of a module. It uses what its names stand for, through imports and attributes of modules. A method runs when its
-class is used and something that runs calls a method of its name.
+Read from the syntax tree, without running code. A definition is a function, a class, a method, or a constant at the top
+of a module. It uses the definitions that its names resolve to, through imports and attributes of modules. A method runs
+if its class is used and a running definition calls a method of its name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 Name = tuple[str, str]
-"""A module, as `assets.silver.visits`, and a definition in it, as `visits` or `Class.method`; empty: the module."""
+"""Module, such as `assets.silver.visits`, and definition, such as `visits` or `Class.method`; empty: the module."""
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CALLED_BY_PYTHON = frozenset({"__init__", "__post_init__", "__call__", "__enter__"})
 
@@ -24,12 +24,12 @@ class Definition:
     """One definition.
 
     Args:
-        function: It is a function at the top of a module.
-        uses: Definitions it names.
-        attributes: Names of the attributes it looks up; the methods it calls are among them.
-        texts: All texts in it.
-        declares: Texts that its decorators are given by position, or that a constant which a call makes is given.
-        tags: All texts in its decorators, or in that call.
+        function: Whether it is a function at the top of a module.
+        uses: Definitions it refers to.
+        attributes: Names of the attributes it accesses, including the methods it calls.
+        texts: All strings in it.
+        declares: Strings passed to its decorators by position; for a constant built by a call, all strings in the call.
+        tags: All strings in its decorators, or in that call.
     """
 
     function: bool
@@ -54,7 +54,7 @@ class Code:
 
     @cached_property
     def files(self) -> dict[str, str]:
-        """Module to its file, relative to the root."""
+        """Map each module to its file, relative to the root."""
         paths = [self.root / source for source in self.sources]
         files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))]
         names = [str(file.relative_to(self.root)) for file in files]
@@ -70,10 +70,10 @@ class Code:
         }
 
     def runs(self, roots: Iterable[Name], *, without: Collection[Name] = ()) -> frozenset[Name]:
-        """Find the definitions that run when some do, directly or through others; they themselves are among them.
+        """Find the definitions that run when the roots run, directly or indirectly; the roots are included.
 
         Args:
-            roots: Where to begin.
+            roots: Definitions to start from.
             without: Definitions that are not followed.
         """
         methods = [(module, *name.split(".")) for module, name in self.definitions if "." in name]
@@ -88,11 +88,11 @@ class Code:
         return frozenset(seen)
 
     def imported(self, module: str) -> set[str]:
-        """List the modules that a module imports, or something of."""
+        """List the modules that a module imports or imports from."""
         return {owner for owner, _ in self._imports[module].values()}
 
     def docstring(self, module: str) -> str:
-        """Read what a module says of itself."""
+        """Return the docstring of a module; empty if it has none."""
         return ast.get_docstring(self._trees[module]) or ""
 
     @cached_property
@@ -146,7 +146,7 @@ class Code:
                 yield self._constants[meant]
 
     def _meant(self, module: str, node: ast.expr) -> Name | None:
-        """Find what a name, or an attribute of a module, stands for."""
+        """Resolve a name, or an attribute of a module, to its definition."""
         if isinstance(node, ast.Name):
             return self._defined(self._imports[module].get(node.id, (module, node.id)))
         if not isinstance(node, ast.Attribute):
@@ -158,7 +158,7 @@ class Code:
         return (whole, "") if whole in self.files else self._defined((owner[0], node.attr))
 
     def _defined(self, name: Name) -> Name:
-        """Follow a name through the packages that pass it on to where it is defined."""
+        """Follow a name through packages that re-export it to its definition."""
         passed = self._imports.get(name[0], {}).get(name[1])
         return name if passed is None or passed == name else self._defined(passed)
 

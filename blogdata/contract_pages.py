@@ -1,4 +1,4 @@
-"""The contracts as a page for people: datasets, columns, rules, and the equation of each one's account."""
+"""The contracts as a Markdown page: datasets, columns, rules, and the equation of each dataset's account."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def render(contracts: Iterable[Contract]) -> str:
 
 
 def ledger(contracts: Iterable[Contract]) -> str:
-    """Write what each dataset accounts for, and the reasons for which rows are left out, as a table."""
+    """Write a table of each dataset's rows in, and its reasons to leave rows out."""
     lines = ["| dataset | rows in | left out |", "|---|---|---|"]
     for contract in contracts:
         told = {**dict.fromkeys(contract.reasons, ""), **contract.left_out}

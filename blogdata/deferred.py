@@ -1,4 +1,4 @@
-"""Commands whose modules are imported when they are called; until then a name and one line of help."""
+"""Commands whose modules are imported only when called; until then they are a name and one line of help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 @dataclass(frozen=True, kw_only=True)
 class Deferred:
-    """A command, and what the list of commands says of it.
+    """A command, and its help in the list of commands.
 
     Args:
         find: Imports the command; returns its function, or the Typer application of a group of commands.
@@ -26,7 +26,7 @@ class Deferred:
         """Import the command.
 
         Args:
-            name: What it is called on the command line.
+            name: Its name on the command line.
         """
         found = self.find()
         if isinstance(found, typer.Typer):
@@ -39,11 +39,11 @@ class Deferred:
 def command_of(
     commands: dict[str, Deferred], name: str, help_text: str
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """Add the command that a function imports to a list of commands.
+    """Return a decorator that adds the command a function imports to a list of commands.
 
     Args:
         commands: The list.
-        name: What it is called on the command line.
+        name: Its name on the command line.
         help_text: The first paragraph of its help.
     """
 

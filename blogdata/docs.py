@@ -16,23 +16,23 @@ ROOT = Path(__file__).parent.parent
 
 
 class MarkersMissing(PlatformError):
-    """A page has no place for its generated part."""
+    """A page has no markers for its generated part."""
 
 
 def generated(root: Path = ROOT) -> dict[Path, str]:
-    """Give the files that are generated, or have a generated part, with the text they must have.
+    """Render the files that are generated or have a generated part; return the full text of each.
 
     Args:
         root: The project's root.
 
     Raises:
-        MarkersMissing: A page has no place for its generated part.
+        MarkersMissing: A page has no markers for its generated part.
     """
     from definitions import build
 
-    # Only the shape of the deployment is looked at; nothing lives in its folders.
+    # Only the structure of the deployment is used; its folders need not exist.
     nowhere = Path("/nowhere")
-    # With everything a deployment can have; nothing is connected to.
+    # Include every optional service; no connection is made.
     served = PostgresSettings(url="postgresql://nowhere/nothing")
     definitions = build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served))
     readme, architecture = root / "README.md", root / "docs" / "architecture.md"
@@ -45,10 +45,10 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write what changed, or with `--check` only name it; labels of patterns that are not true are named.
+    """Write the outdated files, or with `--check` only list them; list the pattern labels that are not true.
 
     Returns:
-        1 when something is not current or not true.
+        1 if a label is not true or, with `--check`, a file is outdated; else 0.
     """
     stale = {
         file: text

@@ -1,4 +1,4 @@
-"""`blogdata land`: data into the landing zone, simulated or from one's own access logs."""
+"""`blogdata land`: puts data into the landing zone, simulated or from access logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
 
 _NAMED = 5
-"""Partitions that are named one by one."""
+"""Maximum number of partitions to list one by one."""
 Landing = Annotated[Path | None, typer.Option(help="The landing zone; the deployment's own when not given.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -152,11 +152,11 @@ def replay(
 
 
 def _awaited(home: Path) -> Sequence[str]:
-    """Give the landed files of the stream's batch that is not done."""
+    """List the landed files of the stream's unfinished batch."""
     from assets.transforms.live_visits import STREAM
     from patterns.error_management.checkpointer import checkpoints
 
-    # Those before the newest one are gone on with by nobody.
+    # Only the newest checkpoint is resumed.
     newest = checkpoints(home / "checkpoints", STREAM.name)[-1:]
     return [path for checkpoint in newest if checkpoint.identity for path in checkpoint.unfinished()]
 
@@ -196,10 +196,10 @@ def _progress(*, quiet: bool) -> Iterator[_Report]:
 
 
 class _Report:
-    """Says nothing."""
+    """A report that prints nothing."""
 
     def __call__(self, done: int, total: int) -> None:
-        """Take note of the hours done."""
+        """Report the number of hours done."""
 
 
 class _Plain(_Report):

@@ -1,4 +1,4 @@
-"""`blogdata lineage`: what a dataset is made of, what is made of it, and whom to tell before it changes."""
+"""`blogdata lineage`: upstream and downstream datasets, and the owners to notify before a change."""
 
 from __future__ import annotations
 

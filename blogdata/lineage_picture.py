@@ -5,11 +5,11 @@ from __future__ import annotations
 import dagster as dg
 
 LAYERS = ("landing", "bronze", "silver", "gold", "serving")
-"""From left to right; groups that are not listed look at the datasets and are no part of the flow."""
+"""From left to right; groups that are not listed only observe the datasets and are not part of the flow."""
 
 
 def render(definitions: dg.Definitions) -> str:
-    """Draw the assets by layer, with an arrow from each to what is computed from it."""
+    """Draw the assets by layer, with an arrow from each to its downstream assets."""
     graph = definitions.resolve_asset_graph()
     nodes = {key: graph.get(key) for key in sorted(graph.get_all_asset_keys())}
     lines = ["```mermaid", "flowchart LR"]

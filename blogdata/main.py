@@ -167,11 +167,11 @@ def blogdata() -> None:
 
 
 INTERRUPTED = 130
-"""Exit code of a command that was told to stop."""
+"""Exit code of an interrupted command."""
 
 
 def main() -> None:
-    """Run one command; an error of the platform is one message and its exit code, never a traceback."""
+    """Run one command; print a platform error as one message and exit with its code, never with a traceback."""
     try:
         app()
     except PlatformError as error:
@@ -183,7 +183,7 @@ def main() -> None:
         say_error(DiskFull(str(error.filename or "?")))
         sys.exit(DiskFull.exit_code)
     except SystemExit as ended:
-        # Typer makes an exit of an interrupt, and says nothing.
+        # Typer turns an interrupt into a silent exit.
         if ended.code == INTERRUPTED:
             typer.echo(f"stopped; what was published stays; {for_the_rest()}", err=True)
         raise

@@ -1,4 +1,4 @@
-"""What a command ran."""
+"""The result of a command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What a command ran."""
+    """What a command ran and published, with its problems and warnings."""
 
     runs: int = 0
     rows: int = 0
@@ -23,7 +23,7 @@ class Outcome:
         return not self.problems
 
     def as_json(self) -> dict[str, Any]:
-        """Give the outcome as plain values."""
+        """Return the outcome as JSON-compatible values."""
         return {
             "ok": self.ok,
             "runs": self.runs,

@@ -19,12 +19,12 @@ FIRST_STEPS = (
     "blogdata land simulate --days 1 --visits-per-day 10000 --seed 7 && blogdata run; "
     "or with an access log of your own: blogdata land logs FILE && blogdata run"
 )
-"""What to type in a deployment in which nothing has landed."""
+"""Commands to start with when nothing has landed."""
 NOTHING_PUBLISHED = f"nothing is published yet; try: {FIRST_STEPS}"
 NOTHING_LANDED = f"nothing has landed yet; try: {FIRST_STEPS}"
 PIPED = 240
-"""Columns of what is not a terminal."""
-# A pipe has no width; cut at that of a terminal, the names in a table would be lost.
+"""Width in columns of output that is not a terminal."""
+# A pipe has no width; a terminal's default width would cut off the names in a table.
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPED)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -37,7 +37,7 @@ def say_error(error: PlatformError) -> None:
 
 
 def agreed(question: str, *, otherwise: str) -> bool:
-    """Ask the person at the terminal; without one nobody agrees, and what to do otherwise is said."""
+    """Ask the person at the terminal; without a terminal, print `otherwise` and return False."""
     if sys.stdin.isatty():
         return typer.confirm(question)
     console.print(otherwise)
@@ -45,12 +45,12 @@ def agreed(question: str, *, otherwise: str) -> bool:
 
 
 def is_new(settings: Settings) -> bool:
-    """Return whether nothing has landed in a deployment, and nothing was published."""
+    """Return whether nothing has landed in a deployment and nothing is published."""
     return not any(folder.is_dir() and any(folder.iterdir()) for folder in (settings.landing, settings.lake))
 
 
 def for_the_rest() -> str:
-    """Say how to have what this command has not done: the command, as it was typed."""
+    """Return the hint to rerun this command, as it was typed, for the remaining work."""
     return f"for the rest run again: {shlex.join(['blogdata', *sys.argv[1:]])}"
 
 

@@ -1,4 +1,4 @@
-"""What a run of everything has passed over in the landing zone: misnamed, overdue or refused."""
+"""Landing-zone partitions that a full run has passed over: misnamed, overdue or refused."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def report(outcome: Outcome, zone: LandingZone, events: EventLog) -> None:
-    """Add to the outcome of a run of everything what of the landing zone it has passed over.
+    """Add to the outcome of a full run what it has passed over in the landing zone.
 
     Args:
-        outcome: Of the run; what is refused is a problem of it, the rest are warnings.
+        outcome: Outcome of the run; refusals are added to its problems, the rest to its warnings.
         zone: The landing zone.
         events: The event log.
     """

@@ -1,8 +1,8 @@
 """The pattern index: every pattern with its module, the datasets and sensors that use it, its callers and its tests.
 
-Names and sources come from the modules' cards, callers from the calls in the code, tests from its imports. Users are
-those that carry a pattern's label: datasets in their contracts, assets, sensors and schedules in their tags. A label
-has to be true (:func:`unfounded`): the code that carries it calls the pattern's module.
+Names and sources come from the modules' cards, callers from the calls in the code, tests from their names, docstrings
+and imports. The users of a pattern carry its label: datasets in their contracts, assets, sensors and schedules in their
+tags. A label must be true (:func:`unfounded`): the code that carries it calls the pattern's module.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ CHAPTERS = {
 MECHANICS = ("platform/patterns", "platform/orchestration")
 CODE = ("platform", "assets", "blogdata", "quality", "resources", "sensors", "definitions.py")
 BUILDING_BLOCK = "orchestration.dataset"
-"""Every dataset is made by this module, so what it runs every dataset uses."""
+"""This module builds every dataset, so every dataset uses the patterns it calls."""
 LINEAGE = frozenset({("quality.contracts", "GRAPH")})
-"""Who deals with it deals with every dataset that a run computes."""
+"""Code that uses it handles every dataset that a run computes."""
 STREAMS = ("quality.contracts", "STREAMED")
-"""Who deals with it makes the datasets that a stream adds to."""
+"""Code that uses it builds the datasets that a stream appends to."""
 LIBRARY = "patterns."
 EVERY_DATASET = "every dataset"
 TAG = "pattern/"
@@ -53,14 +53,15 @@ class Pattern:
     Args:
         name: As in the book.
         chapter: Chapter of the book.
-        sentence: What its card says first.
-        module: Its module, relative to the project's root.
-        datasets: Datasets whose contract names it and assets that carry its tag; every dataset, when none names it and
-            the building block of all datasets runs it.
-        starters: Sensors and schedules that carry its tag; the commands that call it, when nobody names it.
-        callers: Modules that call it, relative to the root; tests are not among them.
-        works: Code outside the pattern library calls it, directly or through other modules.
-        tests: Test modules that bear its name or say it in their docstring; if there are none, those that import it.
+        sentence: First sentence of its card.
+        module: File of its module, relative to the project's root.
+        datasets: Datasets whose contract names it and assets that carry its tag; if there are none and the building
+            block of all datasets runs it, every dataset.
+        starters: Sensors and schedules that carry its tag; if it has neither these nor datasets, the commands that
+            call it.
+        callers: Files of the modules that call it, relative to the root, without tests.
+        works: Whether code outside the pattern library calls it, directly or through other modules.
+        tests: Test modules named after it or with its name in their docstring; if there are none, those that import it.
     """
 
     name: str
@@ -75,11 +76,11 @@ class Pattern:
 
 
 def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
-    """Read the index off the code.
+    """Build the index from the code.
 
     Args:
         root: The project's root.
-        definitions: What is deployed.
+        definitions: The deployed Dagster definitions.
 
     Returns:
         The patterns, by chapter and name.
@@ -110,17 +111,17 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
 
 
 def unfounded(root: Path) -> list[str]:
-    """Find the labels that are not true: a pattern is named, and no code of who names it calls the pattern's module.
+    """Find the labels that are not true: code that names a pattern and does not call the pattern's module.
 
-    The code of a dataset is its asset, or that of the dataset it appears with, its contract, and what makes an asset of
-    them. A pattern that says when a dataset runs is called by a sensor or a schedule instead, which deals with the
-    dataset and carries the label, too.
+    The code of a dataset is its asset (or the asset of its main dataset), its contract, and the building block that
+    makes an asset of them. A pattern that decides when a dataset runs may be called by a sensor or a schedule instead,
+    if that carries the label and handles the dataset.
 
     Args:
         root: The project's root.
 
     Returns:
-        A sentence for each.
+        A sentence for each untrue label.
     """
     code = Code(root, CODE)
     modules = {slug(name): module for module, (name, _, _) in _modules(code).items()}
@@ -173,7 +174,7 @@ def _modules(code: Code) -> dict[str, tuple[str, int, str]]:
 
 
 def _called(code: Code, roots: Iterable[Name], *, without: Iterable[Name] = ()) -> frozenset[str]:
-    """List the modules of which some code calls a public function."""
+    """List the modules with a public function that the code under some roots calls."""
     return frozenset(
         module for module, name in code.runs(roots, without=set(without)) if _is_public(code, module, name)
     )

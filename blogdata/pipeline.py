@@ -1,4 +1,4 @@
-"""Brings a deployment up to date in one Dagster run, and shows how far it is."""
+"""Brings a deployment up to date in one Dagster run, and shows the progress."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 FROZEN = "frozen"
 GUARDS = (SIZE, FROZEN, DEAD_LETTERS)
-"""What a person can lift for a run."""
+"""Guards that a person can lift for a run."""
 
 
 class Pipeline:
-    """Everything from the landing zone to what is served, for one deployment."""
+    """The pipeline of one deployment, from the landing zone to the served datasets."""
 
     def __init__(
         self, settings: Settings, *, quiet: bool = False, accept: str | None = None, command: str = "blogdata run"
@@ -41,10 +41,10 @@ class Pipeline:
         """Prepare runs of a deployment.
 
         Args:
-            settings: Of the deployment.
-            quiet: Shows no progress.
-            accept: Name of a guard that is lifted for these runs.
-            command: What a person typed; the runs and their commits bear it as their trigger.
+            settings: Settings of the deployment.
+            quiet: Whether to show no progress.
+            accept: Name of a guard to lift for these runs.
+            command: Command that a person typed; it is the trigger recorded in the runs and their commits.
 
         Raises:
             ConfigurationError: No guard has that name.
@@ -62,7 +62,7 @@ class Pipeline:
         self._served = tuple(SERVED) if postgres.configured(settings) else ()
 
     def run(self, *, window: Window | None = None, select: Sequence[str] = ()) -> Outcome:
-        """Compute what is stale, or what is asked for; a fault of one partition keeps no other one waiting.
+        """Run what is stale, or what is requested; a fault of one partition does not block the others.
 
         Args:
             window: Run this span again, changed or not; None runs what is new or changed.
@@ -88,7 +88,7 @@ class Pipeline:
         else:
             outcome = Outcome()
             if dagster_home.left_behind(self._settings):
-                # The last run was killed when all was published: it does not count as under way for good.
+                # The last run was killed after everything was published: settle it, or it counts as under way forever.
                 with self._running(Outcome()):
                     pass
         outcome = self._with_held(outcome, window, select)
@@ -97,13 +97,13 @@ class Pipeline:
         return outcome
 
     def replay(self, plan: Plan) -> Outcome:
-        """Run what was planned.
+        """Run a plan.
 
-        Nothing keeps what is left when it is cut off, and staleness may not find it: whoever wants it asks for all of
-        it again.
+        The rest of an interrupted plan is not stored, and staleness may not find it: to get it, request the whole plan
+        again.
 
         Args:
-            plan: What runs again.
+            plan: The plan of what runs again.
 
         Returns:
             What ran, and what failed.
@@ -138,7 +138,7 @@ class Pipeline:
         return is_behind(self._settings, self._events)
 
     def _with_held(self, outcome: Outcome, window: Window | None, select: Sequence[str]) -> Outcome:
-        """Add which hours wait for a person, once for each reason: everything else has been done."""
+        """Add to the problems the hours that wait for a person, once per reason; everything else has run."""
         planner = Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
         told = [] if select or window else [str(error) for error in planner.refused()]
         failed = set[str]()
@@ -151,13 +151,13 @@ class Pipeline:
                     waiting.setdefault(str(fault), []).append(key)
             for why, keys in waiting.items():
                 told.append(f"{dataset} {spanned(keys, task.grain)} waits for a person: {why}")
-                # The step that found it has failed by it.
+                # The failed step reports the same reason: do not list it twice.
                 failed.add(f"{task.main}: {why}")
         outcome.problems = [problem for problem in outcome.problems if problem not in failed] + told
         return outcome
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
-        # Dagster takes seconds to import: whoever has nothing to do is told so at once.
+        # Dagster takes seconds to import: a command with nothing to do answers at once without it.
         from dagster._core.definitions.job_base import InMemoryJob
         from dagster._core.execution.api import execute_run_iterator
 
@@ -189,7 +189,7 @@ class Pipeline:
                 for event in execute_run_iterator(InMemoryJob(job), run, instance):
                     progress.see(event)
             if progress.interrupted:
-                # Dagster makes a failure of it, which is no reason to go on with whatever comes after the run.
+                # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run continues.
                 raise KeyboardInterrupt
         return outcome
 

@@ -1,4 +1,4 @@
-"""Shows what a run is doing, and gathers what it did."""
+"""Shows the progress of a run, and collects its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestration.waiting import WAITING
 
 
 class RunProgress:
-    """One run as lines: a line a dataset when its step has ended, and on a terminal what is going on in between."""
+    """The progress of a run: a line per dataset when its step has ended, and on a terminal a status in between."""
 
     def __init__(self, label: str, outcome: Outcome, *, shown: bool) -> None:
         self.interrupted = False
@@ -28,7 +28,7 @@ class RunProgress:
         self._seconds: dict[str, float] = {}
 
     def __enter__(self) -> RunProgress:
-        """Begin to show the run."""
+        """Start showing the run."""
         if self._shown:
             console.print(self._label, markup=False)
             if console.is_terminal:
@@ -44,7 +44,7 @@ class RunProgress:
             self._status.stop()
 
     def see(self, event: dg.DagsterEvent) -> None:
-        """Take note of something that happened in the run."""
+        """Process an event of the run."""
         if event.event_type == dg.DagsterEventType.STEP_START:
             self._rows, self._seconds = {}, {}
             if self._status is not None:
@@ -81,7 +81,7 @@ class RunProgress:
 
     def _check(self, event: dg.DagsterEvent) -> None:
         evaluation = event.asset_check_evaluation_data
-        # What waits for a person is a failure of the step as well, which says why.
+        # Partitions that wait for a person also fail their step, which reports why.
         if not evaluation.passed and evaluation.check_name != WAITING:
             name = f"{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
             text = f"check {name} failed: {evaluation.description or _plain(evaluation.metadata)}"

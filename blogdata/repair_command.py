@@ -1,4 +1,4 @@
-"""`blogdata repair`: finds files that a failing disk has damaged, and has the next run compute what they told."""
+"""`blogdata repair`: finds files that a failing disk has damaged, and lets the next run recompute their contents."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def repair(
         try:
             _mend(lake, events, name)
         except LogDamaged as error:
-            # The others are mended all the same.
+            # Repair the other datasets all the same.
             beyond.append(error)
     if len(beyond) < len(damaged):
         console.print("now run: blogdata run")
@@ -64,7 +64,7 @@ def repair(
 
 def _mend(lake: Lake, events: EventLog, name: str) -> None:
     contract = CONTRACTS[name]
-    # A log that is whole again may tell of data files that are not.
+    # A repaired log may list data files that are damaged.
     while damages := inspect(lake, name, contract.partition_column):
         for done in mend(lake, events, contract, damages):
             console.print(f"{name}: {done}", markup=False)

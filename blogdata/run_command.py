@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from blogdata.outcome import Outcome
 
 EVERYTHING = "everything that has landed completely is published, and everything downstream of it"
-"""Why a run of the whole lineage does nothing."""
+"""Reason shown when a run of the whole lineage has nothing to do."""
 _IN_THE_SPAN = "no partition of these datasets lies in that span"
 _NOTHING_LANDED = "nothing has landed for these datasets"
 
@@ -78,7 +78,7 @@ def _moment(text: str, option: str) -> datetime:
 
 
 def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
-    """Say what ran, or why nothing did."""
+    """Print what ran, or why nothing did."""
     if outcome.ok and not outcome.runs:
         console.print(f"nothing to do: {nothing}", markup=False)
         say_warnings(outcome.warnings)

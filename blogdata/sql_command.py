@@ -34,7 +34,7 @@ TABLE = re.compile(r"\b(bronze|silver|gold|ops)\.([a-z_]+)\b", re.IGNORECASE)
 LITERALS = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`|--[^\n]*)")
 READS = re.compile(r"^\s*(select|with|values|from|describe|explain|\()", re.IGNORECASE)
 VERSIONS = "ops.versions"
-"""Execution to table version, of the tables that are executed by period."""
+"""Table that maps executions to table versions, for datasets executed by period."""
 
 
 class QueryFailed(PlatformError):
@@ -83,14 +83,14 @@ def sql(
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """A query whose tables are there.
+    """A query whose tables exist.
 
     Args:
         lake: The tables' root.
-        query: With the names of views in the place of those of tables.
+        query: The query, with view names in place of table names.
         names: The tables it names.
-        versions: Version of each table with rows of its own.
-        moment: The time of the state that is read; None for the newest one.
+        versions: Version of each stored table; derived tables have none.
+        moment: Time of the state to read; None for the newest.
     """
 
     lake: Lake
@@ -109,7 +109,7 @@ class _Asked:
         # Names inside quotes and comments are text, not tables.
         parts = LITERALS.split(query)
         names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
-        # Chosen together, so that tables that appear together are asked about one state of both.
+        # Choose all versions together, so that a dataset and its companion are read in the same state.
         versions = _versions(lake, {name.removesuffix(CONSUMERS) for name in names}, moment)
         there = {*versions, *_derived(lake)}
         for name in sorted(names):
@@ -122,7 +122,7 @@ class _Asked:
         return cls(lake=lake, query=rewritten, names=names, versions=versions, moment=moment)
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """Give the result, not computed yet."""
+        """Return the result, not computed yet."""
         for name in sorted(self.names):
             _table(spark, self.lake, name, self.moment, self.versions).createOrReplaceTempView(_view(name))
         return spark.sql(self.query)
@@ -135,7 +135,7 @@ def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Ma
 
 
 def _derived(lake: Lake) -> list[str]:
-    """List the tables that are computed when they are asked for."""
+    """List the tables that are computed on request."""
     return [*([] if lake.table(EVENTS) is None else [PUBLICATIONS]), VERSIONS, STREAM_OFFSETS]
 
 
@@ -147,7 +147,7 @@ def _existing(lake: Lake) -> str:
 @contextmanager
 def _session(settings: Settings) -> Iterator[SparkSession]:
     if settings.spark.mode == "classic":
-        # Only a Spark inside this process is started by Dagster's resource.
+        # Only classic mode, with Spark inside this process, needs Dagster's resource.
         from resources.spark import SparkResource
 
         with SparkResource(home=str(settings.home)).guard() as spark:
@@ -207,13 +207,13 @@ def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> Dat
 
 
 def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
-    """Give the version a table had at a time; the newest one when nothing was published since.
+    """Return the version that a table had at a time; the newest version if nothing was published since.
 
-    Of a table that appears with another one, the version that belongs to what that one had.
+    For a companion table, return the version that belongs to its main table's version at that time.
 
     Args:
         lake: The tables' root.
-        dataset: Name as `layer.table`; it has a table.
+        dataset: Name as `layer.table`; its table exists.
         moment: The time.
 
     Raises:
@@ -239,14 +239,14 @@ def _checkpoints() -> Path:
 
 
 def moment_of(text: str, option: str) -> datetime:
-    """Read a time that somebody has typed; without an offset it is UTC.
+    """Parse a time from the command line; without an offset it is UTC.
 
     Args:
         text: The time.
-        option: Where it was typed.
+        option: Name of the option, for the error.
 
     Raises:
-        ConfigurationError: It is no time.
+        ConfigurationError: The text is not a time.
     """
     try:
         moment = datetime.fromisoformat(text)

@@ -1,4 +1,4 @@
-"""`blogdata stream`: takes in visits seconds after they landed, until it is told to stop."""
+"""`blogdata stream`: ingests visits within seconds of landing, until it is stopped."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ def stream(
             failures = 1 if time.monotonic() - began > _HEALTHY_SECONDS else failures + 1
             if not error.transient or failures > _RESTARTS or stop.is_set():
                 raise
-            # A batch that was cut off is done again; the checkpoint has it.
+            # The interrupted batch is retried: the checkpoint lists it.
             console.print(f"{error.what}; going on", markup=False)
-            # An attempt that failed earlier has not begun the new one yet.
+            # An attempt that failed early has not begun the new checkpoint yet: request it again.
             renew = renew and checkpoints(kept, STREAM.name) == before
             stop.wait(min(2.0**failures, 30.0))
     published = dict.fromkeys(STREAM.datasets, 0)

@@ -43,15 +43,15 @@ def ui(
 
 def _serve(settings: Settings, home: Path, host: str, port: int, *, automatic: bool) -> int:
     console.print(f"open http://{host}:{port} (it takes some seconds until it answers)", markup=False)
-    # Dagster's own developers' command is what a deployment of one machine needs; that it has a successor is no news.
+    # `dagster dev` is what a deployment on one machine needs; hide the warning that it is superseded.
     quiet = ["-W", "ignore:Function `dev_command` is superseded"]
     command = [sys.executable, *quiet, "-m", "dagster", "dev", "-m", "definitions", "-h", host, "-p", str(port)]
     own = {"DAGSTER_HOME": str(home), "BLOGDATA_HOME": str(settings.home), "BLOGDATA_AUTOMATIC": str(automatic).lower()}
     environment = {**os.environ, **own}
-    # Also when a shell that started this in the background has it ignore interrupts: its children would inherit that.
+    # A shell that starts this in the background may have it ignore interrupts, and its children would inherit that.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    # In a session of its own the server hears of an interrupt from here, once, whoever sent it and however.
+    # In its own session the server gets each interrupt from here, exactly once, whatever its source.
     served = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
         return served.wait()
@@ -64,7 +64,7 @@ def _serve(settings: Settings, home: Path, host: str, port: int, *, automatic: b
 
 @contextmanager
 def _alone(home: Path, address: str) -> Iterator[None]:
-    """Two daemons of one deployment would fight over its sensors; the second one is told where the first is."""
+    """Lock the UI of a deployment: two daemons would conflict over its sensors; the error names the first's address."""
     note = home / "ui.address"
     with ExitStack() as held:
         try:

@@ -1,4 +1,4 @@
-"""Tells whether a deployment's database lacks something that is published."""
+"""Checks whether a deployment's database lacks published data."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from services.config import Settings
 
 
 def is_behind(settings: Settings, events: EventLog) -> bool:
-    """Look; a database that does not answer is the run's matter, which tells why.
+    """Return whether the database is behind; also True if it does not answer, so that the run reports why.
 
     Args:
-        settings: Of the deployment, which has a database.
+        settings: Settings of the deployment, which has a database.
         events: The event log.
     """
     from assets.serving import SINKS

@@ -1,4 +1,4 @@
-"""`blogdata versions`: which copy of a dataset readers saw from when to when, of datasets that keep their copies."""
+"""`blogdata versions`: the copies of a dataset and when each was visible, for datasets that keep copies."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is promised about the blog's datasets, and the checks derived from it."""
+"""The contracts of the blog's datasets, and the checks derived from them."""

@@ -20,10 +20,10 @@ FOLDER = "data_docs"
 
 
 class DataDocsConfig(dg.Config):
-    """What is validated.
+    """Which partitions are validated, and where the pages are written.
 
     Args:
-        newest: Newest partitions of each dataset to look at; 0 looks at all of them.
+        newest: Number of newest partitions of each dataset to validate; 0 validates all of them.
         folder: Where the pages are written; empty: `data_docs` beside the landing zone.
     """
 
@@ -32,7 +32,7 @@ class DataDocsConfig(dg.Config):
 
 
 def check_name(dataset: str) -> str:
-    """Give the name of a dataset's check: `gold.page_stats` is `gold_page_stats`."""
+    """Return the name of a dataset's check, such as `gold_page_stats` for `gold.page_stats`."""
     return dataset.replace(".", "_")
 
 
@@ -103,7 +103,7 @@ def published(spark: SparkSession, access: LakeAccess, contract: Contract, newes
 
 
 def summary(validation: Validation) -> str:
-    """Say in one line what became of a dataset's promises."""
+    """Summarize the validation of a dataset in one line."""
     line = f"{validation.kept} of {len(validation.results)} promises kept"
     if validation.broken:
         line += f"; broken: {', '.join(map(str, validation.broken))}"

@@ -15,10 +15,10 @@ from services.config import Settings
 
 
 def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
-    """Give what a deployment's steps are connected to, by the names steps ask for.
+    """Build the resources of a deployment, by the names that steps require.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
     """
     return {
         "spark": SparkResource(home=str(settings.home)),

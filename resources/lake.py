@@ -30,7 +30,7 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
         ready: What makes a landed partition complete, `flag` or `next_exists`.
         checkpoints: Absolute path of the streams' checkpoints; empty: beside the landing zone.
         writes: `transaction` audits inside Delta's transaction; `checkpoint` where Spark cannot load the engine's jar.
-        probe: Folder through which a test steps writes; empty in real use.
+        probe_folder: Folder through which a test steps writes; empty in real use.
     """
 
     root: str
@@ -79,8 +79,8 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
         """Read one partition of a dataset without a JVM, batch by batch.
 
         Args:
-            dataset: Name as `layer.table`; it lives in one table.
-            version: Of the table.
+            dataset: Name as `layer.table`; it is stored in one table.
+            version: Version of the table.
             column: Partition column.
             key: Partition key.
         """
@@ -89,5 +89,5 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
 
 def zone_of(settings: Settings) -> LandingZone:
-    """Give the landing zone of a deployment, and what makes a partition of it complete."""
+    """Return the landing zone of a deployment, with its convention for complete partitions."""
     return LandingZone(folder=settings.landing, convention=settings.ready)

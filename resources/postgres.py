@@ -22,14 +22,14 @@ class PostgresResource(dg.ConfigurableResource["PostgresResource"]):
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:
-        """Connect; a server of the deployment's own that ended is started again.
+        """Connect; the deployment's own server is restarted if it ended.
 
         Yields:
-            A connection in autocommit mode: transactions are begun by those who need them.
+            A connection in autocommit mode; callers begin their transactions explicitly.
 
         Raises:
             ConfigurationError: The deployment has no PostgreSQL.
-            PostgresUnreachable: It does not answer, or went away inside; transient.
+            PostgresUnreachable: The server does not answer, or was lost inside the context; transient.
         """
         url = postgres.ensure(config.load(overrides={"BLOGDATA_HOME": self.home}))
         with postgres.connected(url) as connection:

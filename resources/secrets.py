@@ -20,6 +20,6 @@ class SecretsResource(dg.ConfigurableResource["SecretsResource"]):
         """Read a secret by its name.
 
         Raises:
-            ConfigurationError: It cannot be used.
+            ConfigurationError: The secret cannot be used.
         """
         return secrets.read(config.load(overrides={"BLOGDATA_HOME": self.home}), name)

@@ -21,7 +21,7 @@ class SparkResource(LazyPySparkResource):
     """A Spark session on demand, as `spark_session`.
 
     Args:
-        spark_config: Spark configuration of the session, laid over the deployment's.
+        spark_config: Spark configuration of the session; overrides the deployment's.
         home: `BLOGDATA_HOME` of the deployment, for instance `EnvVar("BLOGDATA_HOME")`; the process's own
             when empty.
         mode: `local`, `remote` or `classic`; the deployment's own setting when empty.
@@ -48,7 +48,7 @@ class SparkResource(LazyPySparkResource):
 
     @property
     def spark_session(self) -> Any:
-        """The session; a new one when the server went away since the last use.
+        """The session; a new one if the server was lost since the last use.
 
         Raises:
             SparkServerUnreachable: A remote server does not answer.
@@ -60,13 +60,13 @@ class SparkResource(LazyPySparkResource):
 
     @contextmanager
     def guard(self) -> Iterator[Any]:
-        """Give the session, and name a lost server for what it is.
+        """Yield the session, and raise a specific error for a lost server.
 
         Yields:
             The session.
 
         Raises:
-            SparkServerLost: Server or session went away inside; the next use attaches anew.
+            SparkServerLost: The server or session was lost inside the context; the next use attaches again.
         """
         if self.settings.spark.mode == "classic":
             yield self._classic()
@@ -77,7 +77,7 @@ class SparkResource(LazyPySparkResource):
     def _classic(self) -> Any:
         if self._spark_session is None:
             parts = spark_conf.prepare(self.settings)
-            # A classic Spark's Java is started by PySpark, which looks nowhere but in the environment.
+            # In classic mode PySpark starts Java, and takes its settings from the environment only.
             os.environ.update(spark_launch.environment(self.settings, parts))
             os.environ.pop("SPARK_REMOTE", None)
             os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)

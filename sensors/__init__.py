@@ -1,4 +1,4 @@
-"""What starts runs: whatever is stale, replays, the stream, schedules."""
+"""What starts runs: the sensors for stale partitions, replays and the stream, and the schedules."""
 
 import dagster as dg
 
@@ -14,10 +14,10 @@ JOBS = (*jobs.JOBS, replay)
 
 
 def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
-    """Make all sensors and schedules.
+    """Build all sensors and schedules.
 
     Args:
-        automatic: Everything but the stream is on from the start; otherwise a person switches it on.
+        automatic: Whether everything but the stream is on from the start; otherwise a person switches it on.
     """
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED

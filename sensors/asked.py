@@ -11,9 +11,9 @@ import dagster as dg
 from orchestration.refresh import JOB, Request
 
 EVERYTHING = {"blogdata/set": "everything"}
-"""Tags of what a person switches on together, so that everything runs by itself."""
+"""Tags of the sensors and schedules to switch on together for automatic operation."""
 ABOUT = "blogdata/about"
-"""Tag of a run: what it was asked for, in a few words."""
+"""Tag of a run: its request in a few words."""
 _WIDTH = 60
 UNDER_WAY = (
     dg.DagsterRunStatus.QUEUED,
@@ -25,17 +25,17 @@ UNDER_WAY = (
 
 
 def configured(request: Request) -> dict[str, Any]:
-    """Give the run configuration of a request."""
+    """Build the run configuration of a request."""
     return {"resources": {"request": {"config": request.model_dump()}}}
 
 
 def refresh(key: str, request: Request, *, about: str, tags: Mapping[str, str] | None = None) -> dg.RunRequest:
-    """Ask for a run over the lineage.
+    """Build a request for a run over the lineage.
 
     Args:
-        key: The same key starts one run.
-        request: What it computes.
-        about: For people who read the list of runs.
+        key: Run key; Dagster starts one run per key.
+        request: What the run computes.
+        about: Short description for the list of runs.
         tags: Further tags of the run.
     """
     told = shorten(about, _WIDTH, placeholder=" …")
@@ -48,5 +48,5 @@ def refresh(key: str, request: Request, *, about: str, tags: Mapping[str, str] |
 
 
 def is_under_way(instance: dg.DagsterInstance) -> bool:
-    """Tell whether a run over the lineage is at work or about to begin."""
+    """Return whether a run over the lineage is running or about to start."""
     return bool(instance.get_runs(dg.RunsFilter(job_name=JOB, statuses=list(UNDER_WAY)), limit=1))

@@ -1,4 +1,4 @@
-"""Asks for runs of what waits: at once for new content, and after growing pauses again when that has not helped."""
+"""Requests runs for waiting content: at once if it is new, and again after growing pauses while it still waits."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 WAITING = ".dagster/blogdata_waiting"
-"""Tag of a run, hidden from the list of runs: what waited when it was asked for, as a digest."""
+"""Tag of a run, hidden from the list of runs: digest of the content that waited when the run was requested."""
 MOST_AT_ONCE = 24
-"""Runs one tick asks for; the rest follows at the next tick, so that a large delivery does not flood the queue."""
+"""Runs requested per tick; the rest follows at the next tick, so that a large delivery does not flood the queue."""
 _PAUSE_SECONDS = 60.0
 _DOUBLED_AT_MOST = 6
-# A database takes so many values in one question.
+# Databases limit the number of values in one query.
 _LOOKED_UP_AT_ONCE = 1000
 
 
 def ask(
     instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest], *, quiet: str, cursor: str | None = None
 ) -> dg.SensorResult:
-    """Ask for runs, save those that are under way, and those whose last one has ended a short while ago.
+    """Request runs, except those under way and those whose last run ended a short while ago.
 
     Args:
-        instance: Dagster's storage, which knows what was asked for.
-        waiting: A request for all that waits, the most urgent first. Its run key says what waits: the same key as long
-            as the content is the same, so that other content is asked for without a pause.
-        quiet: Why nothing is asked for when nothing waits.
-        cursor: What the sensor wants to remember.
+        instance: Dagster's storage, which has the earlier requests.
+        waiting: A request for everything that waits, the most urgent first. Its run key identifies the content, and
+            changes only with it, so that new content is requested without a pause.
+        quiet: Skip reason if nothing waits.
+        cursor: The sensor's new cursor.
     """
     requests: list[dg.RunRequest] = []
     reasons: list[str] = []
@@ -57,7 +57,7 @@ def _asked(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest]) -> Ma
 
 
 def _numbered(request: dg.RunRequest, number: int) -> dg.RunRequest:
-    # Dagster starts one run for a key: a tick that died before its runs were known asks for the same ones again.
+    # Dagster starts one run per key: a tick that died before its runs were recorded requests the same keys again.
     key = str(request.run_key)
     return request.with_replaced_attrs(run_key=f"{key}, {number}", tags={**request.tags, WAITING: key})
 
@@ -67,7 +67,7 @@ def _reason_to_wait(asked: Sequence[dg.RunRecord]) -> str | None:
         return None
     if not all(record.dagster_run.is_finished for record in asked):
         return "what waits has been asked for"
-    # What kept it may be mended out of sight, by a disk that has room again; but not every ten seconds.
+    # The cause may disappear unnoticed, such as a full disk: retry, but not every ten seconds.
     pause = _PAUSE_SECONDS * 2 ** min(len(asked) - 1, _DOUBLED_AT_MOST)
     left = max(record.update_timestamp.timestamp() for record in asked) + pause - _now()
     if left <= 0:

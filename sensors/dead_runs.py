@@ -1,4 +1,4 @@
-"""Ends runs whose process was killed, so that nobody has to for their hours and slots to be free again."""
+"""Reports runs whose process was killed as failed, which frees their partitions and pool slots without a person."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orchestration import dead_runs
     description="Reports runs as failed whose process was killed: their partitions and pools are free again",
 )
 def end_dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    """Look at the processes of the runs that are under way."""
+    """Check the processes of the runs that are under way."""
     dead = dead_runs.settle(context.instance)
     for run in dead:
         context.log.warning(f"run {run} has failed: its process is no more")

@@ -19,10 +19,10 @@ from quality.data_docs import data_docs as data_docs_of_newest
 
 
 def refresh(sinks: Sequence[Sink]) -> dg.JobDefinition:
-    """Make the job over the whole lineage.
+    """Build the job over the whole lineage.
 
     Args:
-        sinks: What is served from databases that the deployment has.
+        sinks: Datasets served from the deployment's databases.
     """
     return refresh_job(code(), first=split_access_logs, served=[(sink.contract, sink.step()) for sink in sinks])
 

@@ -1,4 +1,4 @@
-"""Ticks the stream of visits when something has landed that it has not taken in."""
+"""Requests a tick of the visits stream when data has landed that it has not ingested."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sensors import asking, jobs
     tags={"pattern/checkpointer": ""},
 )
 def visits_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Ask for a tick for what waits, and after growing pauses again when that has failed; name what nobody takes in."""
+    """Request a tick for waiting files, again after growing pauses if it failed; warn about files nothing ingests."""
     cursor = _report_left_out(context, lake)
     if streams.is_running(lake.lake, STREAM.name):
         return dg.SensorResult(skip_reason="the stream is being run", cursor=cursor)
@@ -33,7 +33,7 @@ def visits_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg
 
 
 def _report_left_out(context: dg.SensorEvaluationContext, lake: LakeResource) -> str:
-    """Warn of what has landed and no batch can have, once for each set of it; give the cursor that remembers it."""
+    """Warn about landed files that no batch can ingest, once per set; return the cursor that identifies the set."""
     found = STREAM.source.left_out(lake.landing_path)
     cursor = _digest([name for names in found.values() for name in names])
     if cursor != context.cursor:

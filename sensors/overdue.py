@@ -1,4 +1,4 @@
-"""Says when what is due has not landed, which no run would ever notice: none starts for a flag that never comes."""
+"""Warns about overdue partitions, which no run would notice: none starts for a flag that never comes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sensors.asked import EVERYTHING
 
 
 def overdue_arrivals(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Make the sensor.
+    """Build the sensor.
 
     Args:
         status: Whether it is on from the start.
@@ -30,7 +30,7 @@ def overdue_arrivals(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STO
 
 
 def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Warn once for each set of what is overdue, and say once that it is over; the checks follow."""
+    """Warn once per set of overdue partitions, report once when it is over, and update the checks."""
     before = json.loads(context.cursor) if context.cursor else {}
     now, cursor, events, standing = _now(), {}, list[dg.AssetCheckEvaluation](), list[str]()
     for dataset in WATCHED:
@@ -51,7 +51,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
 
 
 def _shows_another(instance: dg.DagsterInstance, result: dg.AssetCheckEvaluation) -> bool:
-    """Tell whether nobody has evaluated the check yet, or a person has, at another moment."""
+    """Return whether the check was never evaluated, or shows another result because a person executed it."""
     record = instance.get_latest_asset_check_evaluation_record(result.asset_check_key)
     return record is None or record.evaluation is None or record.evaluation.passed != result.passed
 

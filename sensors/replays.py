@@ -1,4 +1,4 @@
-"""Replays from the UI: a job plans one and keeps it, a sensor carries it out, one run after the other."""
+"""Replays from the UI: a job plans and stores a replay, and a sensor carries it out, one run per replay."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from sensors.asked import EVERYTHING
 
 
 class ReplayConfig(dg.Config):
-    """What runs again, with everything that has read it.
+    """The partitions to run again, with everything downstream that has read them.
 
     Args:
         dataset: Name as `layer.table`.
@@ -38,7 +38,7 @@ class ReplayConfig(dg.Config):
 
 @dg.op(required_resource_keys={"lake"}, description="Plan a replay, and keep it for the sensor `replay_runs`")
 def plan_replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
-    """Plan what a person asks for; nothing has run when it ends."""
+    """Plan the requested replay and store it; this op runs nothing."""
     access: LakeAccess = context.resources.lake
     try:
         refuse_unknown([config.dataset], CONTRACTS, where="dataset")
@@ -68,7 +68,7 @@ def replay() -> None:
 
 
 def replay_runs(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Make the sensor.
+    """Build the sensor.
 
     Args:
         status: Whether it is on from the start.
@@ -84,7 +84,7 @@ def replay_runs(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED)
 
 
 def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
-    """Ask for a run of what is left of each replay that is not done; close the replays of which nothing is left."""
+    """Request a run for the rest of each unfinished replay; close the finished ones."""
     requests, told = [], []
     for replay_ in replays.pending(lake.events):
         left = replay_.left(lake.events)
@@ -104,7 +104,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
             told.append(f"the replay of {replay_.dataset} waits: its run {ended}")
     for line in told:
         context.log.info(line)
-    # A run that was asked for is not asked for again: its key is known.
+    # Dagster does not start a requested run again: it knows the key.
     return dg.SensorResult(
         run_requests=requests, skip_reason=None if requests else "; ".join(told) or "no replay was asked for"
     )

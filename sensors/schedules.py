@@ -1,4 +1,4 @@
-"""The clock: a day and a week are computed after their end, whether or not everything of them is there."""
+"""The schedules: each day and week is computed after its end, complete or not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _clock(clock: Clock, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinit
 
 
 def _is_covered(dataset: str, current: str, newest: str) -> bool:
-    """Tell whether a later tick that is due computes what this one would."""
+    """Return whether a later tick that is due computes what this one would."""
     lookback = lookback_of(CONTRACTS[dataset])
     if lookback is None:
         return current != newest
@@ -49,7 +49,7 @@ def _is_covered(dataset: str, current: str, newest: str) -> bool:
 
 
 def _executions(due: datetime, grain: Grain) -> tuple[str, str]:
-    """Give the period a tick asks for, and that of the newest tick: after an outage Dagster makes up for several."""
+    """Return the period of a tick, and that of the newest tick: after an outage Dagster catches up on several."""
     overtaken_by = max(0, (_now() - due) // grain.length)
     return key_of(due - grain.length, grain), key_of(due + (overtaken_by - 1) * grain.length, grain)
 
@@ -59,7 +59,7 @@ def _now() -> datetime:
 
 
 def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED) -> list[dg.ScheduleDefinition]:
-    """Make the schedules.
+    """Build the schedules.
 
     Args:
         status: Whether they are on from the start.

@@ -1,4 +1,4 @@
-"""Whatever is stale is asked for by one sensor: what has landed, late rows, and what follows from both."""
+"""One sensor requests everything that is stale: new landings, hours with late rows, and everything downstream."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAUSE_SECONDS = 60.0
 
 
 def whatever_is_stale(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Make the sensor.
+    """Build the sensor.
 
     Args:
         status: Whether it is on from the start.
@@ -44,7 +44,7 @@ def whatever_is_stale(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.ST
 
 
 def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Compare what every dataset has read with what there is; all is in the landing zone and the event log."""
+    """Compare what every dataset has read with the current state of the landing zone and the event log."""
     planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events), scope=Scope.READY)
     stale = planner.all_stale()
     waiting = {task.main: planner.waiting(task) for task in GRAPH.tasks}
@@ -92,7 +92,7 @@ def _asked(
 def _tell(
     context: dg.SensorEvaluationContext, look: Snapshot, stale: Mapping[str, Mapping[str, str]], told: Sequence[str]
 ) -> list[str]:
-    """Warn once of what is strange in the landing zone: changed after it was complete, empty, misnamed or refused."""
+    """Warn once per anomaly in the landing zone: partitions changed after completion, empty, misnamed or refused."""
     lines = []
     for dataset in arrivals.WATCHED:
         found = arrivals.Arrivals.of(dataset, look.zone)
@@ -112,7 +112,7 @@ def _tell(
 def _judged(
     waiting: Mapping[str, Mapping[str, PlatformError]], seen: Mapping[str, str]
 ) -> tuple[list[dg.AssetCheckEvaluation], dict[str, str]]:
-    """Evaluate the checks `waiting` of the datasets for which something has changed since the last tick."""
+    """Evaluate the checks `waiting` of the datasets whose waiting partitions have changed since the last tick."""
     now = {main: _digest(sorted(found)) for main, found in waiting.items() if found}
     events = [
         evaluation(judged(contract, waiting[task.main]))

@@ -27,20 +27,20 @@ KEY = dg.AssetKey(["landing", "hourly_access_logs"])
     pool="landing",
 )
 def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Split every log that is not wholly split yet; what was split before is not touched."""
+    """Split every log that is not completely split yet; earlier parts are not touched."""
     return dg.MaterializeResult(metadata=_split(context))
 
 
 @dg.op(required_resource_keys={"lake", "request"}, out=dg.Out(dg.Nothing))
 def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
-    """Split what waits, in a run over the lineage that nobody has narrowed to some datasets."""
+    """Split the pending logs, unless the run is restricted to some datasets."""
     fault: Exception | None = None
     if not context.resources.request.datasets and pending(access_of(context).landing_path):
         try:
             context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))
         except dg.Failure as error:
             fault = error
-    # A log that cannot be split keeps no other delivery waiting.
+    # A log that cannot be split does not block other deliveries.
     yield dg.Output(None)
     if fault is not None:
         raise fault
@@ -55,7 +55,7 @@ def _split(context: Context) -> dict[str, Any]:
             try:
                 reports.append(split_by_hour(log, landing, hour_of_combined, now=now))
             except LinkRefused as error:
-                # A link in the place of one hour keeps the logs with lines of that hour waiting, and nothing else.
+                # A link in place of an hour's folder blocks only the logs with lines of that hour.
                 context.log.error(f"{log.name} waits: {error}")
     except PlatformError as error:
         raise failure(context, error) from error

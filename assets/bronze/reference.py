@@ -18,7 +18,7 @@ from publish.partitions import Grain
 
 @computes("bronze.users")
 def users(step: Step) -> Mapping[str, Commit]:
-    """Load each day's full delivery beside the earlier ones, unless its size says that it is broken."""
+    """Load each day's full delivery next to the earlier ones, unless its size shows that it is broken."""
     landed = Landed.of(step, "users", Grain.DAY)
     _require_believable(step, landed)
     lines = landed.lines().withColumnRenamed("partition", "load_date")
@@ -26,9 +26,9 @@ def users(step: Step) -> Mapping[str, Commit]:
 
 
 def _require_believable(step: Step, landed: Landed) -> None:
-    """Refuse deliveries that are empty, cut off or far too large: whoever is absent from one is closed.
+    """Refuse deliveries that are empty, truncated or far too large: users absent from a delivery are closed.
 
-    A delivery is compared with the one before it. One that was published with the same files was accepted then.
+    A delivery is compared with the previous one. A delivery published from the same files was accepted then.
     """
     if full_loader.SIZE in step.accepted:
         return
@@ -49,8 +49,8 @@ def _require_believable(step: Step, landed: Landed) -> None:
 
 @computes("bronze.devices")
 def devices(step: Step) -> Mapping[str, Commit]:
-    """Keep the newest complete delivery as a copy of its own, unless its size says that it is broken."""
-    # Asked as staleness asks: what it does not count as a delivery must not be published as one.
+    """Publish the newest complete delivery as a new copy, unless its size shows that it is broken."""
+    # The planner's definition of a delivery: what staleness does not count must not be published.
     day = newest_day(landed_in(step.landing_zone, "devices", Grain.DAY), step.landing / "devices")
     landed = Landed.of(step, "devices", Grain.DAY, [day])
     last = step.events.publications("bronze.devices").get(WHOLE_TABLE)

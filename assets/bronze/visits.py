@@ -1,4 +1,4 @@
-"""bronze.visits: every landed line of an hour of arrival, judged but untouched."""
+"""bronze.visits: every landed line of an hour of arrival, judged but unchanged."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from publish.partitions import Grain
 
 @computes("bronze.visits")
 def visits(step: Step) -> Mapping[str, Commit]:
-    """Replicate the landed lines; what is wrong with a line is said beside it, and nothing is dropped."""
+    """Replicate every landed line, with its reject reasons in a column; no line is dropped."""
     landed = Landed.of(step, "visits", Grain.HOUR)
     is_log = F.col("source_file").rlike(r"\.log(\.gz)?$")
     lines = landed.lines().withColumn("format", F.when(is_log, visit_events.COMBINED).otherwise(visit_events.JSON))

@@ -1,1 +1,1 @@
-"""Gold: what people read, by day and week of the events."""
+"""Gold: datasets for analysts, by day and week of the events."""

@@ -1,8 +1,8 @@
-"""Gathers the event hours of a longer period (Aligned Fan-In), and says how many of them were there.
+"""Gathers the event hours of a longer period (Aligned Fan-In), and counts how many of them are present.
 
-An hour is there when it was delivered, with rows or without, and has come through to the enriched visits. Rows alone do
-not make it so: late ones that came with another hour's delivery publish an event hour whose own delivery never came.
-Where an outage made a producer send the rows of an hour with a later one, the empty flag of that hour says so.
+An hour is present if it was delivered, with or without rows, and is published in the enriched visits. Rows alone are no
+proof: late rows from another hour's delivery publish an event hour whose own delivery never came. If an outage made a
+producer send the rows of an hour with a later one, the flag of the empty hour marks it as delivered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Period:
         visits: Rows of silver.visits_enriched with the period's key in the contract's partition column.
         accounts: How many rows each period has, from the hours' own accounts.
         column: The contract's partition column.
-        hours: How many of its hours each period has.
+        hours: Number of hours present in each period.
     """
 
     visits: DataFrame
@@ -44,7 +44,7 @@ class Period:
     hours: Mapping[str, int]
 
     def with_hours(self, frame: DataFrame) -> DataFrame:
-        """Add `hours_present` INT to rows that bear the period's key in the contract's partition column."""
+        """Add `hours_present` INT, by the period's key in the contract's partition column."""
         known = F.create_map(*[F.lit(part) for item in self.hours.items() for part in item])
         return frame.withColumn("hours_present", known[F.col(self.column)])
 
@@ -56,7 +56,7 @@ def gather(step: Step) -> Period:
     hours = {key: finer(key, partitioning.grain, Grain.HOUR) for key in step.partitions}
     within = [hour for period in hours.values() for hour in period]
     published = accounts.entries(step, HOURLY, within)
-    # Not an input: no row is read of it, and whatever is delivered anew comes through the enriched visits.
+    # Not an input: none of its rows are read, and a new delivery arrives through the enriched visits.
     delivered = step.events.publications(DELIVERED, within)
     there = published.keys() & delivered.keys()
     whole = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, there)
@@ -70,11 +70,11 @@ def gather(step: Step) -> Period:
 
 
 def keyed(visits: DataFrame, partitioning: Partitioning) -> DataFrame:
-    """Add the key of the day or week that an hour lies in, as the partition column.
+    """Add the partition column: the day or week of `event_hour`.
 
     Args:
         visits: Rows of silver.visits_enriched.
-        partitioning: Of a contract of gold.
+        partitioning: Partitioning of a gold contract.
     """
     day = F.to_date(F.substring("event_hour", 1, 10))
     key = day if partitioning.grain is Grain.DAY else F.date_trunc("week", day).cast("date")

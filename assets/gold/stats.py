@@ -1,4 +1,4 @@
-"""gold.page_stats and gold.referral_stats: what was read, and where readers came from, per day."""
+"""gold.page_stats and gold.referral_stats: daily counts by page and by referring host."""
 
 from collections.abc import Mapping
 

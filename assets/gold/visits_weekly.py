@@ -1,4 +1,4 @@
-"""gold.visits_weekly: the page views themselves, a table a week; past years are frozen into one table each."""
+"""gold.visits_weekly: individual page views, one table per week; past years are frozen into one table each."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
 
 @computes(DATASET)
 def visits_weekly(step: Step) -> Mapping[str, Commit]:
-    """Give the week's page views a table of their own, and have the view show it."""
+    """Write each week's page views to a table of their own, and make the view show it."""
     period = gather(step)
     return step.publish(period.with_hours(weekly_visits.shared(period.visits)), Source(accounts=period.accounts))
 
@@ -44,7 +44,7 @@ def visits_weekly(step: Step) -> Mapping[str, Commit]:
     required_resource_keys={"spark", "lake"},
 )
 def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Freeze every year whose weeks are all final; late rows do not reach them any more."""
+    """Freeze every year whose weeks are all final: late rows no longer change them."""
     access: LakeAccess = context.resources.lake
     contract = CONTRACTS[DATASET]
     run = run_context(context, version())
@@ -78,7 +78,7 @@ def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
 
 
 def first_open_week(access: LakeAccess) -> str:
-    """Give the oldest week that late rows still change; an empty string when nothing is published."""
+    """Return the oldest week that late rows still change; an empty string if nothing is published."""
     lookback = lookback_of(CONTRACTS[DATASET])
     assert lookback is not None
     newest = max(access.events.publications(HOURLY), default=None)

@@ -28,7 +28,7 @@ def late_visits(step: Step) -> Mapping[str, Commit]:
         F.col("arrival_hour").isin(*step.partitions) & F.col("event_time").isNotNull() & F.col("filtered_by").isNull()
     )
     late = late_data_detector.late(events, marks)
-    # Counted the other way round, by the rows that are not late, so that the account is not its own proof.
+    # Count the rows that are not late independently, so that the account does not prove itself.
     arrived = {row["arrival_hour"]: row["on_time"] for row in _on_time(events, marks).collect()}
     on_time = {key: int(arrived.get(key, 0)) for key in step.partitions}
     expected = {
@@ -38,7 +38,7 @@ def late_visits(step: Step) -> Mapping[str, Commit]:
         )
         for key in step.partitions
     }
-    # Hours before this one decide it as well: when the watermark moves, the hour runs again.
+    # Earlier hours determine the watermark: when it moves, the hour runs again.
     return step.publish(late, Source(accounts=expected, landed=WATERMARK.marks(history, step.partitions)))
 
 

@@ -1,4 +1,4 @@
-"""Gives the page views of access logs their visits, which may reach into earlier and later hours."""
+"""Assigns the page views of access logs to visits, which may reach into earlier and later hours."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ VISITOR_KEY = "visitor.key"
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    """What was read for a step's hours.
+    """The events of a step's hours.
 
     Args:
         rows: The columns of :data:`assets.transforms.visit_events.PARSED`.
-        outdates: Hour of the step to other hours, whose page views belong to another visit than what was published, or
-            may be published, from less than the step has read.
+        outdates: Hour of the step to the other hours its publication outdates: page views of these belong to another
+            visit than published, or another run may publish them from less data than this step has read.
     """
 
     rows: DataFrame
@@ -45,7 +45,7 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
         above: The accounts of all of bronze.visits.
 
     Returns:
-        The page views, and which hours have to run again since visits of theirs were joined, or parted.
+        The page views, and the hours that must run again because their visits were joined or split.
     """
     key = step.secrets.read(VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
@@ -57,7 +57,7 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     while True:
         since, until = first - look, last + Grain.HOUR.length + look
         around = visit_events.parse(_rows(step).where(~ours & _between(since, until)), COMBINED, key)
-        # Beyond the oldest and the newest page view no visit can reach.
+        # No visit reaches beyond the oldest or the newest page view.
         edges = (since if known and known[0] < since else None, until if known and known[-1] >= until else None)
         if not access_logs.touches_edge(target, around, *edges):
             break
@@ -88,7 +88,7 @@ def _between(since: datetime, until: datetime) -> Column:
 
 
 def _arrivals(above: Mapping[str, Entry]) -> dict[str, set[str]]:
-    """Give the hours there are page views of, each with the hours in which they arrived."""
+    """Map each event hour with page views to the hours in which they arrived."""
     arrivals: dict[str, set[str]] = {}
     for arrival, entry in above.items():
         for hour, filter_name, line_format in entry.breakdowns["event_hours"]:
@@ -98,9 +98,9 @@ def _arrivals(above: Mapping[str, Entry]) -> dict[str, set[str]]:
 
 
 def _could_change(step: Step, arrivals: Mapping[str, set[str]], others: list[str]) -> list[str]:
-    """Give those of the published hours around, in order, whose visits the step's rows may have joined, or parted.
+    """List the published hours around, in order, whose visits the step's rows may have joined or split.
 
-    As long as logs come in the order of time there are none: what comes last is appended to visits, and joins no two.
+    There are none while logs arrive in time order: the newest rows only extend visits and never join two.
     """
     if not others:
         return []
@@ -111,10 +111,10 @@ def _could_change(step: Step, arrivals: Mapping[str, set[str]], others: list[str
 
 
 def _behind(above: Mapping[str, Entry], arrivals: Mapping[str, set[str]], integrated: Mapping[str, Entry]) -> set[str]:
-    """Give the hours that have not seen what has arrived for them.
+    """Find the hours whose publication has not read everything that arrived for them.
 
-    Another run may be computing them from less than this step has read, and publish them after it. Then they have to
-    run again; when they have seen as much, it says nothing of them.
+    Another run may be computing them from less data than this step has read, and publish them after it. Then they must
+    run again. An hour that has read as much is not listed.
     """
     seen = {hour: entry.inputs["bronze.visits"] for hour, entry in integrated.items()}
     came = {hour: max(above[arrival].version for arrival in arrived) for hour, arrived in arrivals.items()}
@@ -122,7 +122,10 @@ def _behind(above: Mapping[str, Entry], arrivals: Mapping[str, set[str]], integr
 
 
 def _nearest(step: Step, hour: str) -> str:
-    """Give the hour of the step next to another one: a visit that reaches from any of the step's there has it, too."""
+    """Return the step's hour nearest to another hour.
+
+    A visit that reaches from any hour of the step to the other hour also spans the nearest one.
+    """
     at = bisect_left(step.partitions, hour)
     earlier, later = step.partitions[max(at - 1, 0)], step.partitions[min(at, len(step.partitions) - 1)]
     instant = start_of(hour, Grain.HOUR)

@@ -1,4 +1,4 @@
-"""silver.users and silver.devices, reference data with its history, and silver.users_current, as it is today."""
+"""silver.users and silver.devices, reference data with history, and silver.users_current, its current state."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from quality.contracts import CONTRACTS
 
 
 def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
-    """Refuse a full load when dead letters have taken most of it: whoever is absent from it is removed."""
+    """Refuse a full load if most of its rows are dead letters: users or devices absent from it would be removed."""
     usable = usable_rows(delivery)
     dead = delivery.rows_out - usable
     if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.SIZE in step.accepted:
@@ -50,7 +50,7 @@ def _require_usable_users(step: Step) -> None:
 
 @computes("silver.users")
 def users(step: Step) -> Mapping[str, Commit]:
-    """Derive the history of the users from all deliveries: a function of bronze, whatever the order of loads."""
+    """Derive the history of the users from all deliveries in bronze; the order of loads does not matter."""
     _require_usable_users(step)
     return step.publish(
         user_rules.history(step.read("bronze.users")),
@@ -60,7 +60,7 @@ def users(step: Step) -> Mapping[str, Commit]:
 
 @computes("silver.users_current")
 def users_current(step: Step) -> Mapping[str, Commit]:
-    """Merge each day's delivery into what the days before it have left; users it does not name any more are removed."""
+    """Merge each day's delivery into the state after the earlier ones; users no longer delivered are removed."""
     _require_usable_users(step)
     deliveries = accounts.entries(step, "bronze.users")
     usable = [day for day, entry in sorted(deliveries.items()) if usable_rows(entry)]
@@ -81,13 +81,13 @@ def users_current(step: Step) -> Mapping[str, Commit]:
 
 @computes("silver.devices")
 def devices(step: Step) -> Mapping[str, Commit]:
-    """Bring what each device was called from when on up to the newest delivery; only versions that differ are written.
+    """Update the history of device names to the newest delivery; only versions that differ are written.
 
-    A list that landed after a newer one, or that nobody has accepted, is not among the deliveries it is made of.
+    A delivery that landed after a newer one, or that was refused and not accepted, is not part of the history.
     """
     known = step.events.publications("silver.devices").get(WHOLE_TABLE)
     delivery = accounts.entries(step, "bronze.devices")[WHOLE_TABLE]
-    # A publication from before there were versions has a row for each device.
+    # Publications older than the version history have one row per device.
     current = known.measures.get("current", known.rows_out) if known else 0
     _require_usable(step, "bronze.devices", delivery, int(current))
     account = accounts.whole(step, "bronze.devices", "dead_lettered", "dead")[WHOLE_TABLE]
@@ -95,10 +95,10 @@ def devices(step: Step) -> Mapping[str, Commit]:
 
     def rows(before: DataFrame) -> DataFrame:
         if taken_in and before.isEmpty():
-            # Its rows are lost.
+            # The rows of the table are lost: rebuild them from the kept copies.
             before = _taken_in_again(step, taken_in, before)
         elif taken_in:
-            # Rows from before there were versions are those of the delivery that was merged last.
+            # Rows older than the version history are those of the last merged delivery.
             before = before.fillna(delivered_on(taken_in[-1]), subset=["changed_on"])
         return device_rules.versions(delivered, before, delivered_on(delivery))
 
@@ -106,7 +106,7 @@ def devices(step: Step) -> Mapping[str, Commit]:
 
 
 def _taken_in(step: Step) -> Sequence[Entry]:
-    """List the deliveries of devices that silver.devices has read, in the order in which it did."""
+    """List the deliveries of devices that silver.devices has read, in the order of reading."""
     copies = {entry.version: entry for entry in step.events.history("bronze.devices")}
     versions = sorted(copies)
     read = [entry.inputs["bronze.devices"] for entry in step.events.history("silver.devices")]
@@ -115,13 +115,13 @@ def _taken_in(step: Step) -> Sequence[Entry]:
 
 
 def _taken_in_again(step: Step, deliveries: Sequence[Entry], nothing: DataFrame) -> DataFrame:
-    """Compute the versions of the devices anew from the copies of their deliveries, as far as these are kept."""
+    """Recompute the versions of the devices from the copies of their deliveries that are still kept."""
     kept = {copy.since_version: copy for copy in proxy.history(step.lake, "bronze.devices") if copy.removed_at is None}
     rows = nothing
     for entry in deliveries:
         if entry.version in kept:
             delivered = step.lake.read_members(step.spark, "bronze.devices", [kept[entry.version]])
             rows = device_rules.versions(delivered, rows, delivered_on(entry))
-            # A plan that is as deep as there are deliveries would be refused when there are many.
+            # Materialize: a query plan that grows with each delivery would be refused when there are many.
             rows = step.spark.createDataFrame(rows.toArrow())
     return rows

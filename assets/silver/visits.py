@@ -1,4 +1,4 @@
-"""silver.visits: every visit event once, in the hour it happened; and what lost to it."""
+"""silver.visits: every visit event once, in the hour it happened; conflicting duplicates in a companion table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from publish.target import Companion
 from quality.contracts import CONTRACTS
 
 IDENTITY = ("visit_id", "event_time", "page")
-# A correction lies beside what came hours before it, and has not come before that.
+# A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
 ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 
 
@@ -31,7 +31,7 @@ ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 def visits(step: Step) -> Mapping[str, Commit]:
     """Compute each event hour from all of bronze, whenever its rows arrived, and replace it whole.
 
-    The events that had another payload than the one that won appear with it.
+    Duplicates with another payload than the kept event are published with it, in the companion table.
     """
     above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
     integrated = step.events.publications(step.contract.dataset, step.partitions)
@@ -52,7 +52,7 @@ def visits(step: Step) -> Mapping[str, Commit]:
 
 
 def _require_usable(step: Step) -> None:
-    """Refuse hours for which mostly dead letters came, unless a person goes on without them."""
+    """Refuse hours for which mostly dead letters arrived, unless a person has accepted that."""
     if DEAD_LETTERS in step.accepted:
         return
     waiting = held(Snapshot(step.landing_zone, step.events), Graph(contracts=CONTRACTS), step.contract)
@@ -64,15 +64,16 @@ def _require_usable(step: Step) -> None:
 
 
 def earliest_arrival(step: Step) -> str:
-    """Give the first hour in which events of the step's hours can have arrived: clocks may run a little ahead."""
+    """Return the first hour in which events of the step's hours can have arrived: clocks may run slightly ahead."""
     first = start_of(step.partitions[0], Grain.HOUR)
     return key_of(first - Grain.HOUR.length, Grain.HOUR)
 
 
 def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> frozenset[str]:
-    """Tell which formats the step's hours hold, from the accounts: nothing is read for it.
+    """Find the formats of the step's hours from the accounts, without reading rows.
 
-    An hour that runs again may have lost its last page view, by which a visit of the next hour was known.
+    The hour after each published hour counts too: an hour that runs again may have lost its last page view, from which
+    a visit of the next hour took its id.
     """
     next_hours = {following(hour, Grain.HOUR) for hour in integrated}
     wanted = {*step.partitions, *next_hours}
@@ -103,7 +104,7 @@ def read_events(step: Step, formats: frozenset[str]) -> Events:
 
 
 def arrived(step: Step, above: Mapping[str, Entry], outdates: Mapping[str, Sequence[str]]) -> dict[str, Account]:
-    """Give what arrived for each of the step's hours, and what the filters of bronze removed of it."""
+    """Build the account of each of the step's hours: rows that arrived, and rows that bronze's filters removed."""
     rows = dict.fromkeys(step.partitions, 0)
     filtered: dict[str, dict[str, int]] = {key: {} for key in step.partitions}
     for entry in above.values():

@@ -1,13 +1,14 @@
 """Access logs in Combined Log Format: lines to page views, page views to visits.
 
-A line is matched once: one replacement turns it into its fields, parted by a character no readable line holds.
-What is not a page view is filtered by name: `method`, `status`, `asset`, `feed`, `crawler`, the first that matches.
+A line is matched once: one replacement splits it into its fields, by a character that no readable line contains.
+Lines that are not page views are filtered by name: `method`, `status`, `asset`, `feed`, `crawler`, the first that
+matches.
 
-Visitors have no names here. `user_id` is a keyed hash of address and agent; `visit_id` of that and the position of the
-visit's line that was appended first (Keyed Idempotency): a line that comes late, whenever it was logged, changes no id.
-Only one that joins two visits does, of the one that was appended later: :func:`rejoined` tells which hours have it.
-A visit ends after more than 30 minutes without a page view, so it may reach into other hours: :func:`with_visit_ids` is
-given the rows around, and :func:`touches_edge` says when they do not suffice.
+Visitors are anonymous. `user_id` is a keyed hash of address and agent. `visit_id` is a keyed hash of `user_id` and the
+position of the visit's first appended line (Keyed Idempotency): a late line, whatever its time, changes no id. The
+exception is a line that joins two visits: the visit appended later changes its id, and :func:`rejoined` finds the hours
+it is in. A visit ends after more than 30 minutes without a page view, so it may reach into other hours:
+:func:`with_visit_ids` takes the rows around the target, and :func:`touches_edge` checks whether they suffice.
 
 Source of the format: Apache HTTP Server documentation, "Log Files".
 """
@@ -55,7 +56,7 @@ _ID_DIGITS = 32
 def judged(lines: DataFrame) -> DataFrame:
     """Add to every log line its time, all reasons to reject it, and the filter that removes it.
 
-    The distinct agents that no cheaper rule decides are brought to the client first: this is an action.
+    This is an action: the distinct agents that no cheaper rule decides are collected to the client first.
 
     Args:
         lines: raw BINARY, arrival_hour STRING, and anything else.
@@ -79,17 +80,18 @@ def judged(lines: DataFrame) -> DataFrame:
 
 
 def parsed(rows: DataFrame, key: str) -> DataFrame:
-    """Read the typed columns of page views; `visit_id` stays null until the rows around are known.
+    """Compute the typed columns of page views; `visit_id` stays null until the rows around are known.
 
-    The distinct agents are brought to the client first: this is an action.
+    This is an action: the distinct agents are collected to the client first.
 
     Args:
         rows: Judged rows that are visit events: raw, event_time, event_hour, and anything else.
-        key: Secret that `user_id` is derived with.
+        key: Secret to derive `user_id` with.
 
     Returns:
-        The input with visit_id, user_id, keep_private (true: nobody asked), page, referral (the referring host), ad_id,
-        ip, login, connected_since, browser, browser_version, network_type, device_type and device_version.
+        The input with visit_id, user_id, keep_private (always true, as visitors were not asked), page, referral (the
+        referring host), ad_id, ip, login, connected_since, browser, browser_version, network_type, device_type and
+        device_version.
     """
     read = _with_request(_with_fields(rows))
     agents = user_agents.table(rows.sparkSession, user_agents.distinct(read, "agent"))
@@ -114,7 +116,7 @@ def parsed(rows: DataFrame, key: str) -> DataFrame:
 
 
 def referring_host(referrer: Column) -> Column:
-    """Build the host a request was referred by, in lower case; null when there is none."""
+    """Extract the referring host of a request, in lower case; null if there is none."""
     host = F.regexp_extract(referrer, _HOST, 1)
     return F.when(~referrer.isin("", "-") & (host != ""), F.lower(host))
 
@@ -123,14 +125,14 @@ def with_visit_ids(target: DataFrame, around: DataFrame, key: str, gap: timedelt
     """Fill the visit ids of page views.
 
     Args:
-        target: Rows of :func:`parsed` to fill, whole hours of them.
-        around: Earlier and later rows of :func:`parsed`; those of visitors who are not in the target do no harm.
-        key: Secret that `visit_id` is derived with.
+        target: Rows of :func:`parsed` to fill, in whole hours.
+        around: Earlier and later rows of :func:`parsed`; rows of visitors who are not in the target do no harm.
+        key: Secret to derive `visit_id` with.
         gap: Silence after which a visit is over.
 
     Returns:
-        The target's rows and columns. The ids are those of a computation over all rows there are, unless
-        :func:`touches_edge` says otherwise.
+        The target's rows and columns. The ids equal those computed over all existing rows, unless
+        :func:`touches_edge` is true.
     """
     visits = _keyed(_visits(target, around, target.columns, gap), key)
     return visits.where("_ours").select(*target.columns)
@@ -145,19 +147,19 @@ def rejoined(
     until: datetime | None,
     gap: timedelta = GAP,
 ) -> list[str]:
-    """Give the hours with page views that were published under another visit id than they have now (an action).
+    """Find the hours with page views published under another visit id than they have now (an action).
 
     Args:
-        published: user_id, event_time, event_hour and visit_id of page views around the target, as they are published.
-        target: As given to :func:`with_visit_ids`.
-        around: As given to :func:`with_visit_ids`.
-        key: As given to :func:`with_visit_ids`.
-        since: As given to :func:`touches_edge`.
-        until: As given to :func:`touches_edge`.
-        gap: As given to :func:`with_visit_ids`.
+        published: user_id, event_time, event_hour and visit_id of the published page views around the target.
+        target: As in :func:`with_visit_ids`.
+        around: As in :func:`with_visit_ids`.
+        key: As in :func:`with_visit_ids`.
+        since: As in :func:`touches_edge`.
+        until: As in :func:`touches_edge`.
+        gap: As in :func:`with_visit_ids`.
 
     Returns:
-        Keys of the hours, in order. Visits of others that may reach beyond the rows around are not judged.
+        Keys of the hours, in order. Visits that may reach beyond the rows around are not compared.
     """
     visits = _keyed(_visits(target, around, [*_WHEN, *POSITION], gap), key)
     whole = Window.partitionBy(*_VISIT)
@@ -173,17 +175,17 @@ def rejoined(
 def touches_edge(
     target: DataFrame, around: DataFrame, since: datetime | None, until: datetime | None, gap: timedelta = GAP
 ) -> bool:
-    """Tell whether a visit of the target may reach beyond the rows around it (an action).
+    """Return whether a visit of the target may reach beyond the rows around it (an action).
 
     Args:
-        target: As given to :func:`with_visit_ids`.
-        around: As given to :func:`with_visit_ids`.
-        since: First instant the rows around cover, aware; None: there is nothing before.
-        until: First instant they do not cover any more, aware; None: there is nothing from there on.
-        gap: As given to :func:`with_visit_ids`.
+        target: As in :func:`with_visit_ids`.
+        around: As in :func:`with_visit_ids`.
+        since: First instant that `around` covers, timezone-aware; None if no rows are earlier.
+        until: First instant that `around` no longer covers, timezone-aware; None if no rows are later.
+        gap: As in :func:`with_visit_ids`.
 
     Returns:
-        True when another row could join a visit: look further and ask again.
+        True if a row outside could join a visit: widen `around` and check again.
     """
     if since is None and until is None:
         return False
@@ -198,8 +200,9 @@ def touches_edge(
 def position() -> Column:
     """Build the position of a log line in the order in which lines were appended; it never changes.
 
-    A part of a log tells when it was taken, and its line's place in the whole log, however that came to be parted. Of
-    other files the hour of arrival tells it. Corrections come last: they lie in the hours of the lines they replace.
+    The file name of a log part holds when it was taken and its offset in the whole log, so the position does not depend
+    on how the log was split. Other files use their hour of arrival. Corrections come last: they lie in the hours of the
+    lines they replace.
     """
     part = [F.regexp_extract("source_file", PART, group) for group in (1, 2, 3)]
     is_part = part[0] != ""
@@ -212,11 +215,11 @@ def position() -> Column:
 
 
 def sessionize(page_views: DataFrame, gap: timedelta = GAP) -> DataFrame:
-    """Add the instant at which each page view's visit began.
+    """Add the time at which each page view's visit began.
 
     Args:
         page_views: user_id STRING, event_time TIMESTAMP, and anything else.
-        gap: A visit goes on while no silence is longer than this.
+        gap: A visit continues until a silence is longer than this.
 
     Returns:
         The input with visit_start TIMESTAMP.
@@ -234,7 +237,7 @@ _VISIT = ("user_id", "visit_start")
 
 
 def _visits(target: DataFrame, around: DataFrame, columns: Sequence[str], gap: timedelta) -> DataFrame:
-    """The rows with their visits and positions; of those around only who, when and where is carried."""
+    """Add visits and positions to all rows; the rows around keep only user, time and position."""
     ours = target.select(*columns).withColumn("_ours", F.lit(True))
     others = around.select(*_WHEN, *POSITION).withColumn("_ours", F.lit(False))
     whole = ours.unionByName(others, allowMissingColumns=True)
@@ -248,7 +251,7 @@ def _keyed(visits: DataFrame, key: str) -> DataFrame:
 
 
 def _with_fields(lines: DataFrame) -> DataFrame:
-    """Add the fields of the format, all null when the line is not of it."""
+    """Add the fields of the format, all null if the line does not match it."""
     text = F.when(F.octet_length("raw") <= MAX_BYTES, F.col("raw").cast("string"))
     readable = F.is_valid_utf8(text) & ~text.contains(_SEPARATOR)
     marks = _SEPARATOR.join(f"${number}" for number in range(1, len(_FIELDS) + 1))

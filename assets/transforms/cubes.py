@@ -1,7 +1,6 @@
-"""What gold counts: page views, visits and visitors of a period, by where and with what people read.
+"""Gold's counts: page views, visits and visitors of a period, by device, browser, page and origin.
 
-Every row given is counted once in exactly one group: a dimension that is null or empty is `unknown`, never
-left out.
+Every input row is counted once, in exactly one group: a dimension that is null or empty becomes `unknown`.
 """
 
 from __future__ import annotations

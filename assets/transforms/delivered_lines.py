@@ -1,10 +1,9 @@
-"""Reads the lines of a delivered reference table, JSON or CSV, as text; names the lines that are no row.
+"""Reads the lines of a delivered reference table, JSON or CSV, as text, with a reason for lines that are not rows.
 
 A JSON line is exactly one object, checked by a seal: the line is read as `[line,{"__end":seal}]`, which
-breaks when anything follows the object. A CSV line gets the seal as one more value, so that a line with a
-quote left open, or with more or fewer values than its file's header, is told from a good one. CSV columns are
-found by the header's names, never by position: a producer that moves a column moves nothing here. A quoted
-value cannot hold a line feed.
+breaks when anything follows the object. A CSV line gets the seal as one more value, which detects an
+unclosed quote, or more or fewer values than in its file's header. CSV columns are found by the header's
+names, never by position: a producer may reorder them. A quoted value cannot contain a line feed.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ def read(lines: DataFrame, fields: Sequence[str], *, strings: Sequence[str] = ()
     """Read the fields of every line as text.
 
     Args:
-        lines: raw BINARY, source_file STRING (a name in `.csv` or `.csv.gz` is CSV with `;` and a header, any
-            other JSON), source_offset BIGINT, and anything else.
+        lines: raw BINARY, source_file STRING (a name ending in `.csv` or `.csv.gz` is CSV with `;` and a header,
+            any other JSON), source_offset BIGINT, and anything else.
         fields: Fields of the table; numbers and booleans are taken as their text.
-        strings: Those of the fields that in JSON have to be strings.
+        strings: The fields that must be strings in JSON.
 
     Returns:
-        The input, one row per line, with each field as STRING (null when absent, null, or the line is no
-        row), `line_reason` STRING (null when the line is a row, else `header`, `empty_line`, `not_utf8`,
+        The input, one row per line, with each field as STRING (null when absent, null, or the line is not
+        a row), `line_reason` STRING (null when the line is a row, else `header`, `empty_line`, `not_utf8`,
         `too_large`, `truncated`, `not_json` or `not_csv`), and `wrong_types` ARRAY<STRING>: the fields that
-        hold an object or an array, or, of `strings`, anything but a string.
+        hold an object or an array, and those of `strings` that hold anything but a string.
     """
     names = lines.columns
     looked = _json_values(_csv_values(_with_text(lines), fields), fields, strings)
@@ -65,7 +64,7 @@ def _is_csv() -> Column:
 
 
 def _csv_values(lines: DataFrame, fields: Sequence[str]) -> DataFrame:
-    """Add the values of CSV lines, and where each field is among them by the header of the line's file."""
+    """Add the values of CSV lines, and the index of each field in them, from the header of the line's file."""
     first = lines.where(F.col("_csv") & (F.col("source_offset") == 0))
     headers = _with_tokens(first, F.regexp_replace("_text", "^\ufeff", "")).select(
         F.col("source_file").alias("_file"),
@@ -77,7 +76,7 @@ def _csv_values(lines: DataFrame, fields: Sequence[str]) -> DataFrame:
         (F.array_position("_names", F.col("_end")) - 1).alias("_width"),
         *(F.array_position("_names", field).cast("int").alias(f"_at_{field}") for field in fields),
     )
-    # One row per CSV file: two files of one table may order their columns in two ways.
+    # One row per CSV file: two files of a table may order their columns differently.
     known = lines.join(F.broadcast(headers), F.col("source_file") == F.col("_file"), "left")
     return _with_tokens(known, F.col("_text"))
 
@@ -87,7 +86,7 @@ def _csv_seal() -> Column:
 
 
 def _with_tokens(lines: DataFrame, text: Column) -> DataFrame:
-    """Parse CSV lines into their values and the seal; not those with more separators than any header."""
+    """Parse CSV lines into their values and the seal, except lines with more separators than any header."""
     separators = F.length(text) - F.length(F.replace(text, F.lit(";"), F.lit("")))
     sealed = F.concat(F.regexp_replace(text, r"\r$", ""), F.lit(';"'), _csv_seal(), F.lit('"'))
     row = F.from_csv(F.when(F.col("_csv") & (separators < _WIDEST), sealed), _CSV_SCHEMA, _CSV_OPTIONS)
@@ -98,7 +97,7 @@ def _with_tokens(lines: DataFrame, text: Column) -> DataFrame:
 
 
 def _json_values(lines: DataFrame, fields: Sequence[str], strings: Sequence[str]) -> DataFrame:
-    """Add what JSON lines hold; lines with a value that may be an object or an array are looked at twice."""
+    """Add the values of JSON lines; a line with a value that may be an object or an array is parsed twice."""
     sealed = F.concat(F.lit("["), F.col("_text"), F.lit(f',{{"{_END}":"'), F.col("_seal"), F.lit('"}]'))
     types = {field: "variant" if field in strings else "string" for field in fields}
     look = _parsed(F.when(~F.col("_csv"), sealed), types)

@@ -1,10 +1,10 @@
-"""The devices: judging the lines of a delivery, and what each device was called from when to when (SCD2).
+"""The devices: judging the lines of a delivery, and the history of device names (SCD2).
 
-Decisions: `type` and `version` are required, and may be JSON numbers, as visits may name a version by a
-number. Of several rows of a device the first by position counts, the others are only counted. A version holds from the
-midnight of the delivery that named the device so; those of the first delivery have always held, as nobody could have
-told of them before. A delivery closes the versions that it names otherwise or not at all; a device that is delivered
-again begins a new one.
+Decisions: `type` and `version` are required, and may be JSON numbers, as visits may refer to a version by a number. If
+a device has several rows, the first by position is used and the others are only counted. A version is valid from the
+midnight of the delivery that introduced it. Versions of the first delivery have always been valid, as no earlier
+delivery could have contained them. A delivery closes the versions that it names differently or not at all. A device
+that is delivered again begins a new version.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def judge(lines: DataFrame) -> DataFrame:
     """Read every line of a delivery into typed columns, with all reasons to reject it.
 
     Args:
-        lines: raw BINARY, source_file STRING (its suffix tells JSON from CSV), source_offset BIGINT,
+        lines: raw BINARY, source_file STRING (its suffix decides between JSON and CSV), source_offset BIGINT,
             load_date STRING.
 
     Returns:
         Rows of bronze.devices, one per line; the header of a CSV file is a row with the reason `header`.
-        Reasons are one about the line (see `delivered_lines.read`), or all of `missing_field:<field>` and
-        `wrong_type:<field>`.
+        `reasons` has the one reason about the line (see `delivered_lines.read`), or all that apply of
+        `missing_field:<field>` and `wrong_type:<field>`.
     """
     read = delivered_lines.read(lines, FIELDS)
     wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
@@ -57,16 +57,16 @@ def judge(lines: DataFrame) -> DataFrame:
 
 
 def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
-    """Bring the versions of the devices up to a full delivery.
+    """Update the versions of the devices with a full delivery.
 
     Args:
-        delivered: Rows of bronze.devices, of one delivery, rejected ones among them.
-        before: Rows of silver.devices; what deliveries of that day or later have changed in them is undone first.
+        delivered: Rows of bronze.devices of one delivery, including rejected ones.
+        before: Rows of silver.devices; changes by deliveries of that day or later are undone first.
         day: The delivery's day.
 
     Returns:
-        All rows of silver.devices; the sum of `occurrences` is the number of usable rows. Deliveries of one day leave
-        what the last of them would have left alone.
+        All rows of silver.devices; the sum of `occurrences` is the number of usable rows. Several
+        deliveries of one day have the same result as the last of them alone.
     """
     midnight = F.to_timestamp(F.lit(f"{day}T00:00:00Z"))
     earlier = before.where(F.col("changed_on") < day).withColumn(

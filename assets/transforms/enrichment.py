@@ -11,13 +11,13 @@ DIRECT = "direct"
 
 
 def enrich(events: DataFrame, *, users: DataFrame | None, devices: DataFrame | None) -> DataFrame:
-    """Add the versions of user and device that held at the event, and the referring host.
+    """Add the versions of user and device that were valid at the event, and the referring host.
 
     Args:
         events: Rows of silver.visits.
         users: silver.users, or None when no users were ever delivered.
-        devices: silver.devices, or None when no devices were ever delivered; of a table that is older than its
-            ranges all rows have always held.
+        devices: silver.devices, or None when no devices were ever delivered. In a table written before validity
+            ranges existed, all rows are always valid.
 
     Returns:
         Rows of silver.visits_enriched: one per event, known or not.

@@ -1,7 +1,7 @@
 """Keyed hashes as Columns: HMAC-SHA256 (RFC 2104) in Spark's own functions.
 
 An unkeyed hash of an address is no protection: all addresses can be hashed in minutes. The secret itself never enters
-a plan; what does is a key derived from it for one purpose.
+a query plan, only a key derived from it for one purpose.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a micro-batch of visits becomes: lines, judged as ever; events, each once; and what of these is set aside.
+"""Publishes a micro-batch of visits as judged lines, deduplicated events, and events set aside (late or repeated).
 
-Everything here may be done again for the same batch, after any part of it: each table takes a batch in once, the
-figures come from the commits, and so does the moment at which the batch was taken in.
+Every part can be retried for the same batch, after a failure at any point: each table appends a batch once, and both
+the figures and the time of ingestion come from the commits.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
 from quality.contracts.silver import WATERMARK
 
 IDENTITY = ("visit_id", "event_time", "page")
-# A correction lies beside what came hours before it, and has not come before that.
+# A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
 ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 STRATEGY = Strategy.MAX
 DEAD_LETTERS = "dead_letters"
 """Name of the guard against too many dead letters."""
 CORRECTIONS = "corrections"
-"""Note of a batch's commit: how many of its files are corrected dead letters."""
+"""Note in a batch's commit: the number of its files that are corrected dead letters."""
 _SOURCE = "landing"
-"""The landing zone is one source; a topic has one for each of its partitions."""
+"""Source name for the watermark: the landing zone is one source; a topic would be one per partition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """Which batch a commit is of: that of the query at work, or an earlier one that was cut off."""
+    """The batch of a commit: that of the running query, or an earlier interrupted one."""
 
     writer: str
     number: int
@@ -65,14 +65,14 @@ class _Batch:
 
 
 def take_in(batch: MicroBatch) -> None:
-    """Publish a micro-batch: its lines, then what is set aside of them, then the events.
+    """Publish a micro-batch: its lines, then the events that are set aside, then the other events.
 
     Raises:
-        TooManyDeadLetters: The newest lines are mostly rejected; they have been kept all the same.
-        PlatformError: As `publish`.
+        TooManyDeadLetters: Too many of the newest lines are rejected; the batch is published all the same.
+        PlatformError: As raised by `publish`.
     """
     this = _Batch(writer=batch.writer, number=batch.number)
-    # Before anything is looked at: lines land only if none have landed since, so each batch finds the one before done.
+    # Read first: lines are committed only if none were committed since, so each batch finds the previous one done.
     turn = turn_of(batch.place.lake, BRONZE.dataset)
     _finish_what_was_cut_off(batch, this)
     _refine(batch, this, _land(batch, this, turn))
@@ -91,10 +91,10 @@ def take_in(batch: MicroBatch) -> None:
 
 
 def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
-    """Publish every line of the batch; of files that an earlier checkpoint has taken in already, none."""
+    """Publish the lines of the batch, except those of files already ingested under an earlier checkpoint."""
     earlier = _newest(batch, BRONZE.dataset, not_of=this)
     if earlier is None:
-        # A first batch; or one of a table whose history has been cleaned up meanwhile.
+        # The first batch, or the first one after the table's history was cleaned up.
         renewed = batch.place.lake.caught_up(BRONZE.dataset) is not None
     else:
         renewed = _Batch.of(earlier).writer != this.writer or bool(earlier.info["appended"]["notes"]["renewed"])
@@ -129,7 +129,7 @@ def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
 
 
 def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
-    """Publish what is set aside of a batch's events, then those that are the first of their identity."""
+    """Publish the events of a batch that are set aside, then those that are the first of their identity."""
     before = _newest(batch, VISITS.dataset, not_of=this)
     progress = StreamProgress.of_json(before.info["appended"]["notes"]["progress"]) if before else StreamProgress()
     arrived = _usable(landed)
@@ -139,7 +139,7 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
     events = visit_events.parse(lines, frozenset({visit_events.JSON})).withColumns(
         {"batch": F.lit(this.label), "_replay": is_replay()}
     )
-    # A correction comes when somebody has made it: it is not late, and held against its hour, also a closed one.
+    # A correction arrives whenever a person makes it: it is never late, and is compared with its hour, even if closed.
     late = late_data_detector.is_late(F.col("event_time"), progress.watermark) & ~F.col("_replay")
     corrected = arrived if landed.info["appended"]["notes"].get(CORRECTIONS, 0) else ()
     published, held_rows = _to_hold_against(batch, progress.watermark, corrected)
@@ -149,10 +149,10 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
     told = held.unionByName(events.where(late).withColumn("verdict", F.lit(LATE)))
     first = F.col("verdict") == Verdict.FIRST.value
     inputs = {BRONZE.dataset: landed.version}
-    # Four looks at one small batch: it is computed once.
+    # Four actions read this small batch: compute it once.
     with _kept(told):
         counted = {row["event_hour"]: int(row["count"]) for row in _by_hour(told.where(first))}
-        # Counted the other way round, by the rows that stay, so that the account is not its own proof.
+        # The account uses the rows that stay, counted independently, so that it does not prove itself.
         apart = batch.append(
             told.where(~first).withColumns({"reason": F.col("verdict"), "watermark": _literal(progress.watermark)}),
             ASIDE,
@@ -187,7 +187,7 @@ def _by_hour(rows: DataFrame) -> Sequence[Row]:
 
 
 def _finish_what_was_cut_off(batch: MicroBatch, this: _Batch) -> None:
-    """Refine lines whose batch ended before it came to that, under a checkpoint that is not gone on with."""
+    """Refine the lines of the last batch if it was interrupted before that, under a checkpoint no longer resumed."""
     landed = _newest(batch, BRONZE.dataset, not_of=this)
     if landed is None:
         return
@@ -203,7 +203,7 @@ def _newest(batch: MicroBatch, dataset: str, *, not_of: _Batch) -> Commit | None
 
 
 def _taken_in_before(batch: MicroBatch, this: _Batch, hours: Iterable[str]) -> frozenset[str]:
-    """Give the files of the batch that another batch has published: the table knows, whatever checkpoint is lost."""
+    """Find the files of the batch that another batch has published, from the table: a checkpoint may be lost."""
     table = batch.place.lake.caught_up(BRONZE.dataset)
     if table is None:
         return frozenset()
@@ -215,9 +215,9 @@ def _taken_in_before(batch: MicroBatch, this: _Batch, hours: Iterable[str]) -> f
 def _to_hold_against(
     batch: MicroBatch, watermark: datetime | None, corrected: Collection[str]
 ) -> tuple[DataFrame, int]:
-    """Give the published events that may come again: those still open, and those of hours that are corrected.
+    """Read the published events that may be repeated: those not behind the watermark, and those of corrected hours.
 
-    The number is that of the open ones, which is all that the stream has to remember.
+    The number counts only those not behind the watermark: they are the state that the stream has to keep.
     """
     table = batch.place.lake.caught_up(VISITS.dataset)
     if table is None:
@@ -235,7 +235,7 @@ def _to_hold_against(
 
 
 def _usable(landed: Commit) -> dict[str, int]:
-    """Count the usable events of a batch by the hour they happened in, from the commit of its lines."""
+    """Count the usable events of a batch by event hour, from the commit of its lines."""
     rows: dict[str, int] = {}
     for entry in landed.entries.values():
         for (hour, filtered_by, _), count in entry.breakdowns["event_hours"].items():
@@ -258,7 +258,7 @@ def _figures(landed: Commit) -> tuple[int, int]:
 
 
 def _rejected_in(commits: Iterable[Commit]) -> str:
-    """Write the SQL condition on bronze.visits_live that selects the dead letters of some batches without a gap."""
+    """Build the SQL condition on bronze.visits_live that selects the dead letters of some consecutive batches."""
     numbers: dict[str, list[int]] = {}
     for commit in commits:
         this = _Batch.of(commit)
@@ -277,7 +277,7 @@ def _literal(time: datetime | None) -> Column:
 
 STREAM = Stream(
     name="visits",
-    # Access logs come in bulk, and a line's visit depends on lines around it: they are the batch's.
+    # Access logs come in bulk, and a line's visit depends on lines around it: the batch pipeline processes them.
     source=StreamedFiles(table="visits", suffixes=(".json", ".json.gz")),
     schema=SCHEMA,
     key=IDENTITY,
@@ -286,4 +286,4 @@ STREAM = Stream(
     without_late=(VISITS.dataset,),
     process=take_in,
 )
-"""The stream of visits, from the landing zone; a broker is another source of the same stream."""
+"""The stream of visits, from the landing zone; a broker would be another source of the same stream."""

@@ -1,7 +1,7 @@
-"""User agents: who sends them and with what, read on the client by a kept-up library, never in a Python worker.
+"""User agents: browser, device and crawlers, parsed on the client by a maintained library, never in a Python worker.
 
-There are few distinct agents in many log lines. They are brought to the client, parsed there once (`ua-parser`), and
-handed back as a literal table to join; a cluster needs neither the library nor a Python worker.
+Many log lines share few distinct agents. These are collected to the client, parsed there once (`ua-parser`), and sent
+back as a literal table to join; a cluster needs neither the library nor a Python worker.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _TABLE = "agent string, browser string, browser_version string, device_type stri
 
 
 class Client(NamedTuple):
-    """What an agent string says; None where it says nothing.
+    """The parts of an agent string; None for a part it does not name.
 
     Args:
         browser: Family, such as `Firefox`.
         browser_version: Its version, as far as given: `20`, `20.1`, `20.1.3`.
-        device_type: Family of the device, such as `iPhone`; on a desktop, which names no device, of its system.
+        device_type: Family of the device, such as `iPhone`; on a desktop, which names no device, family of the system.
         device_version: Version of the system, as far as given.
-        spider: The library takes it for a crawler.
+        spider: Whether the library recognizes a crawler.
     """
 
     browser: str | None
@@ -54,7 +54,7 @@ class Client(NamedTuple):
 
 @lru_cache(maxsize=65_536)
 def client_of(agent: str) -> Client:
-    """Read an agent string; what lies beyond its first 4,096 characters is not looked at."""
+    """Parse an agent string; characters after the first 4,096 are ignored."""
     import ua_parser
 
     found = ua_parser.parse(agent[:_LONGEST_AGENT])
@@ -69,26 +69,26 @@ def client_of(agent: str) -> Client:
 
 
 def bears_crawler_word(agent: Column) -> Column:
-    """Tell whether an agent is empty, `-`, or bears one of :data:`CRAWLER_WORDS` in any case."""
+    """Build the condition that an agent is empty, `-`, or contains one of :data:`CRAWLER_WORDS` in any case."""
     words = "|".join(word.replace("-", r"\-") for word in CRAWLER_WORDS)
     return agent.isin("", "-") | F.lower(agent).rlike(words)
 
 
 def spiders(agents: Iterable[str]) -> list[str]:
-    """Give the agents that the library takes for crawlers, in order."""
+    """List the agents that the library recognizes as crawlers, in order."""
     return sorted(agent for agent in set(agents) if client_of(agent).spider)
 
 
 def distinct(frame: DataFrame, agent: str) -> list[str]:
-    """Bring the distinct agents of a frame to the client (an action)."""
+    """Collect the distinct agents of a frame to the client (an action)."""
     return [row[0] for row in frame.select(agent).where(F.col(agent).isNotNull()).distinct().collect()]
 
 
 def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
-    """Make the literal table of what each agent says.
+    """Build the literal table of parsed agents.
 
     Args:
-        spark: The session to make it in.
+        spark: The session to create it in.
         agents: Distinct agents.
 
     Returns:

@@ -1,13 +1,13 @@
 """The users: judging the lines of each day's full delivery, and their history derived from all deliveries.
 
-Decisions: only `id` is required, and in JSON it has to be a string, as in the visits that refer to it;
-`login` and `email` may be missing. A version is a run of consecutive deliveries in which login, email and the time
-of registration stay the same; the other fields take the newest value of that run. It holds from its first day on;
-those of the first delivery hold from their registration on, as nobody could have told of them before. So a delivery
-changes what is said of the days before it only if it is the first one. A user absent from a delivery is closed on
-its day and, when delivered again, begins a new version. A rejected row that names its user says that he is there and
-nothing of what he is: what was known of him goes on, and where nothing was, or he was closed, nothing begins.
-Deliveries are those with at least one usable row: a day that was not delivered closes nobody.
+Decisions: only `id` is required; in JSON it must be a string, as in the visits that refer to it. `login` and `email`
+may be missing. A version is a run of consecutive deliveries with the same login, email and registration time; the other
+fields take the newest value of the run. A version is valid from its first day on. Versions of the first delivery are
+valid from the user's registration on, as no earlier delivery could have contained them; so a delivery changes the
+history before its day only if it is the first one. A user absent from a delivery is closed on its day, and begins a new
+version when delivered again. A rejected row that names its user shows only that the user is present: an open version
+continues, but a new or closed user gets no version. Only days with at least one usable row are deliveries: a day that
+was not delivered closes nobody.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def judge(lines: DataFrame) -> DataFrame:
     """Read every line of the deliveries into typed columns, with all reasons to reject it.
 
     Args:
-        lines: raw BINARY, source_file STRING (its suffix tells JSON from CSV), source_offset BIGINT,
+        lines: raw BINARY, source_file STRING (its suffix decides between JSON and CSV), source_offset BIGINT,
             load_date STRING.
 
     Returns:
         Rows of bronze.users, one per line; the header of a CSV file is a row with the reason `header`.
-        Reasons are one about the line (see `delivered_lines.read`), or all of `missing_field:id`,
-        `wrong_type:<field>` and `invalid_time:<field>`.
+        `reasons` has the one reason about the line (see `delivered_lines.read`), or all that apply of
+        `missing_field:id`, `wrong_type:<field>` and `invalid_time:<field>`.
     """
     read = delivered_lines.read(lines, FIELDS, strings=("id",))
     read = read.withColumns({f"_{name}": iso_time(F.col(name)) for name in TIMES})
@@ -72,11 +72,11 @@ def history(delivered: DataFrame) -> DataFrame:
     """Derive the versions of every user (SCD2) from all deliveries, in one shuffle.
 
     Args:
-        delivered: Rows of bronze.users, all days, rejected ones among them.
+        delivered: Rows of bronze.users of all days, including rejected ones.
 
     Returns:
-        Rows of silver.users; the sum of `snapshots` is the number of usable rows. Of several of a user on one day
-        the first by position counts, the others are only counted.
+        Rows of silver.users; the sum of `snapshots` is the number of usable rows. If a user has several on one day,
+        the first by position is used and the others are only counted.
     """
     day = Window.partitionBy("id", "load_date")
     days = Window.partitionBy("id").orderBy("load_date")
@@ -85,7 +85,7 @@ def history(delivered: DataFrame) -> DataFrame:
     one_a_day = (
         delivered.where(_names_its_user())
         .select("load_date", "source_file", "source_offset", *FIELDS, _is_usable().alias("_usable"))
-        # One shuffle serves all windows and the grouping; left alone, those of a day would have their own.
+        # One shuffle serves all windows and the grouping; otherwise the windows by day would need their own.
         .repartition("id")
         .withColumns(
             {
@@ -98,7 +98,7 @@ def history(delivered: DataFrame) -> DataFrame:
     numbered = one_a_day.join(F.broadcast(_deliveries(delivered)), "load_date")
     last_told = F.last(F.when(usable, told), ignorenulls=True).over(days.rowsBetween(Window.unboundedPreceding, -1))
     versions = (
-        # From one delivery to the next both numbers grow by one: what they differ by changes with an absence only.
+        # Gaps and islands: a constant difference means continuous presence.
         numbered.withColumn("_run", F.col("_number") - F.row_number().over(days))
         .withColumn("_told", F.struct("_run", *TRACKED))
         .withColumn("_before", last_told)
@@ -111,7 +111,7 @@ def history(delivered: DataFrame) -> DataFrame:
             _midnight(F.max_by("_next", "load_date")).alias("valid_to"),
             F.sum("_rows").alias("snapshots"),
         )
-        # Rejected rows before the first usable one of their run are no version.
+        # Rejected rows before the first usable one of their run form no version.
         .where(F.col("snapshots") > 0)
     )
     return versions.select(
@@ -125,16 +125,16 @@ def history(delivered: DataFrame) -> DataFrame:
 
 
 def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
-    """Give the users of one delivery, each with the day that made it what it is.
+    """Compute the users of one delivery, each with the day of its last change.
 
     Args:
-        delivered: Rows of bronze.users, of one day, rejected ones among them.
-        before: Rows of silver.users_current as the deliveries before have left them.
+        delivered: Rows of bronze.users of one day, including rejected ones.
+        before: Rows of silver.users_current after the earlier deliveries.
         day: The delivery's day.
 
     Returns:
-        Rows of silver.users_current; the sum of `occurrences` is the number of usable rows. Of several of a user the
-        first by position counts, the others are only counted; who has none but rejected ones stays as he was.
+        Rows of silver.users_current; the sum of `occurrences` is the number of usable rows. If a user has several,
+        the first by position is used and the others are only counted. A user with only rejected rows stays unchanged.
     """
     place = F.when(_is_usable(), F.struct("source_file", "source_offset"))
     first = {name: F.min_by(name, place).alias(name) for name in FIELDS[1:]}
@@ -159,12 +159,12 @@ def _is_usable() -> Column:
 
 
 def _names_its_user() -> Column:
-    """Whether a row says whose it is, rejected or not: lines that are no row have no id, a number is none."""
+    """Build the condition that a row, rejected or not, names its user; non-rows have no id, a number is no id."""
     return F.col("id").isNotNull() & ~F.array_contains("reasons", "wrong_type:id")
 
 
 def _deliveries(delivered: DataFrame) -> DataFrame:
-    """Number the days with a usable row in order, each with the one delivered next."""
+    """Number the days with a usable row in order, each with the next such day."""
     days = delivered.where(_is_usable()).agg(F.array_sort(F.collect_set("load_date")).alias("_days"))
     numbered = days.select("_days", F.posexplode("_days").alias("_number", "load_date"))
     return numbered.select("load_date", "_number", F.get("_days", F.col("_number") + 1).alias("_next"))

@@ -1,8 +1,8 @@
 """Visit events: judging every landed line, and reading the typed columns of those that are events.
 
-`judge` gives each line its verdict (all reasons, first filter, event time) and keeps its bytes; `parse` reads the
+`judge` adds the verdict to each line (all reasons, first filter, event time) and keeps its bytes; `parse` reads the
 typed columns from the bytes of the rows that passed. Both are pure Columns, with one exception: for access logs the
-distinct user agents are brought to the client once (see :mod:`assets.transforms.access_logs`).
+distinct user agents are collected to the client once (see :mod:`assets.transforms.access_logs`).
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _EVENT = (
 
 
 def judge(lines: DataFrame, formats: Set[str] = FORMATS) -> DataFrame:
-    """Give every landed line its reasons, its event time and the filter that removes it.
+    """Add to every landed line all reasons to reject it, its event time, and the filter that removes it.
 
     Args:
         lines: raw BINARY, source_file, source_offset, arrival_hour (`2026-01-31T05`), format; other columns are
             dropped.
-        formats: The formats that may occur. Name `json` alone where that is known: logs take a pass of their own for
-            their distinct agents. Every row is judged, whatever its format; one that was not to occur is rejected.
+        formats: The formats that may occur. Pass only `json` if that is known: logs need an extra pass for their
+            distinct agents. Every row is judged; a row in a format that is not listed is rejected.
 
     Returns:
         The columns of :data:`JUDGED`, one row per input row.
@@ -68,16 +68,16 @@ def judge(lines: DataFrame, formats: Set[str] = FORMATS) -> DataFrame:
 
 
 def parse(rows: DataFrame, formats: Set[str] = FORMATS, key: str | None = None) -> DataFrame:
-    """Read the typed columns of the rows that are visit events; all other rows are left out.
+    """Read the typed columns of the rows that are visit events; all other rows are dropped.
 
     Args:
         rows: Rows of :func:`judge` (or of a table of them).
         formats: The formats that occur.
-        key: Secret that derives `user_id` from address and agent; needed for access logs.
+        key: Secret to derive `user_id` from address and agent; required for access logs.
 
     Returns:
         The columns of :data:`PARSED`. `visit_id` of log rows is null until
-        :func:`assets.transforms.access_logs.with_visit_ids` has seen the rows around them.
+        :func:`assets.transforms.access_logs.with_visit_ids` fills it from the rows around them.
 
     Raises:
         ConfigurationError: A format is unknown, none is given, or logs come without a key.
@@ -108,7 +108,7 @@ def _by_format(
         return of_json(rows)
     if formats == {COMBINED}:
         return of_logs(rows)
-    # A row of a format nobody knows is judged as JSON: it is rejected there, not lost between the two.
+    # A row with an unknown format is judged as JSON: it is rejected there, not lost between the two.
     is_log = F.col("format").eqNullSafe(COMBINED)
     return of_json(rows.filter(~is_log)).unionByName(of_logs(rows.filter(is_log)))
 
@@ -122,7 +122,7 @@ def _judged_logs(lines: DataFrame) -> DataFrame:
 
 
 def _verdicts(judged: DataFrame) -> DataFrame:
-    """Only a valid row has a time; what a rejected row claims is not to be believed."""
+    """Keep the event time of valid rows only: that of a rejected row cannot be trusted."""
     time = F.when(F.size("reasons") == 0, F.col("event_time"))
     return judged.withColumns({"event_time": time, "event_hour": hour_of(time)}).select(*JUDGED)
 

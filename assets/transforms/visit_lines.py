@@ -1,15 +1,15 @@
-"""What a landed line of JSON is: exactly one object, or else why not; and whether its fields are what they should be.
+"""Judges landed lines of JSON: each must be exactly one object, with fields of the expected types.
 
 One parse decides nearly every row. The line is wrapped as ``[line,{"__end":seal}]`` and read as an array of structs:
-only a line that is exactly one JSON object gives two elements, the second of which bears the seal. Spark's parser
-ignores text after the first value; here such text breaks the array or hides the seal. Required fields are read as
-VARIANT, which remembers that ``12`` is not ``"12"``; a STRING would not. A row that is not plainly good is parsed again
-with other types, that row alone.
+only a line that is exactly one JSON object yields two elements, the second with the seal. Spark's parser ignores text
+after the first value; here such text breaks the array or hides the seal. Required fields are read as VARIANT, which
+distinguishes ``12`` from ``"12"``; a STRING would not. Only rows that are not plainly good are parsed again, with other
+types.
 
-Decisions: of a key that occurs twice the last value counts, here and when the columns are read; single quotes, NaN,
-comments and trailing commas are not JSON; nesting beyond the parser's 1,000 levels is not either; a string with half
-a surrogate pair has no UTF-8 form and is of the wrong type; a JSON array is `not_json` even if it holds objects; an
-identifier that is blank is missing, as in users and devices, since no table below takes it.
+Decisions: if a key occurs twice, the last value is used, here and when the columns are read; single quotes, NaN,
+comments and trailing commas are not JSON, nor is nesting beyond the parser's 1,000 levels; a string with half a
+surrogate pair has no UTF-8 form and has the wrong type; a JSON array is `not_json` even if it holds objects; a blank
+identifier counts as missing, as in users and devices, since no downstream table accepts it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quality.contracts.columns import IDENTIFIERS, VISIT, filled
 
 MAX_BYTES = 1_048_576
 WITH_DEFAULT = ("keep_private",)
-"""Columns that are never null, of fields that may be."""
+"""Non-null columns whose field may be null or absent."""
 REQUIRED = tuple(column.name for column in VISIT if not column.nullable and column.name not in WITH_DEFAULT)
 JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false", "mode": "PERMISSIVE"}
 
@@ -77,7 +77,7 @@ def judged(lines: DataFrame) -> DataFrame:
 
 
 def _seal(text: Column) -> Column:
-    """A mark that cannot occur in the line it closes."""
+    """Build a seal that cannot occur in the line it closes."""
     return F.when(text.contains(_END), F.sha2(text, 256)).otherwise(F.lit("."))
 
 
@@ -126,10 +126,10 @@ def _may_name(field: str, text: Column) -> Column:
 
 
 def _second_looks(text: Column) -> Column:
-    """Parse the rows that are not plainly good once more: they alone pay for it."""
+    """Parse the rows that are not plainly good again; only they pay for it."""
     sealed = F.when(F.col("_object"), _sealed(text, F.col("_seal")))
     nested = F.when(_event()["context"].isNotNull(), sealed)
-    # A field that is read may swallow an error in its own string; one that is skipped is checked to its end.
+    # A field that is read may hide a syntax error in its own string; a skipped field is checked to its end.
     strictly = _is_one_object(_parsed(sealed, _ENDS), F.col("_seal"))
     looks = F.struct(
         strictly.alias("object"),
@@ -141,10 +141,10 @@ def _second_looks(text: Column) -> Column:
 
 
 def _are_several(text: Column, seal: Column) -> Column:
-    """Tell whether a line is several objects, with a comma or nothing between them.
+    """Build the condition that a line is several objects, with a comma or nothing between them.
 
-    Commas are put between them, and the line is parsed twice: as it is, which judges what is inside its strings; and
-    with empty strings and a sealed object in every gap, all of which must come back at the top.
+    Commas are put between the objects, and the line is parsed twice: with its strings, to validate their contents; and
+    with empty strings and a sealed object in every gap, all of which must be found at the top level.
     """
     whole = _parsed(_sealed(F.regexp_replace(text, _GAP, "},{"), seal), _ENDS)
     bare = F.regexp_replace(text, _STRING, '""')
@@ -162,7 +162,7 @@ def _are_several(text: Column, seal: Column) -> Column:
 
 
 def _shape(text: Column) -> Column:
-    """Name what a line that is not exactly one JSON object is instead."""
+    """Build the reason why a line is not exactly one JSON object."""
     cut = text.rlike(r'^\s*+\{"') & ~text.rlike(r"\}\s*+\z")
     return (
         F.when(~F.col("_small"), F.lit("too_large"))
@@ -203,5 +203,5 @@ def _field_rules(text: Column) -> list[Rule]:
 
 
 def _present(field: str, *, read: Column, plain: Column) -> Rule:
-    """The field holds something, and it is not what was asked for."""
+    """Build the rule that a field has a value, but not of the expected type."""
     return dead_letter.unreadable(f"wrong_type:{field}", source=plain, result=read)

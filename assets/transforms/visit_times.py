@@ -1,4 +1,4 @@
-"""Times of visits as Columns: ISO 8601 in, hours out, and what time cannot be.
+"""Times of visits as Columns: parsing ISO 8601, hour keys, and the check for impossible times.
 
 ISO 8601 means the extended date-time with an offset or Z: seconds optional, a fraction after `.` or `,` (kept to
 microseconds), `T` and `Z` in upper case, offsets up to 18 hours, no 24:00 and no leap second. Spark's own cast is
@@ -16,14 +16,14 @@ from patterns.error_management.late_data_detector import CLOCK_TOLERANCE
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
 _LATEST = timedelta(hours=1) + CLOCK_TOLERANCE
-"""After the beginning of an hour of arrival: as late as an event time may be believed to be."""
+"""Latest plausible event time, measured from the start of its hour of arrival."""
 
 _USUAL = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)\z"
 _UNUSUAL = r"^(\d{4}-\d\d-\d\dT\d\d:\d\d)(?:()|(:\d\d),(\d+))(Z|[+-]\d\d(?::?\d\d)?)\z"
 
 
 def iso_time(text: Column) -> Column:
-    """Read an ISO 8601 date-time with offset or Z as TIMESTAMP; null when it is anything else.
+    """Parse an ISO 8601 date-time with offset or Z as TIMESTAMP; null for anything else.
 
     Args:
         text: STRING.
@@ -35,7 +35,7 @@ def iso_time(text: Column) -> Column:
 
 
 def impossible(time: Column, arrival_hour: Column) -> Column:
-    """Tell whether a time is before the year 2000, or later than its arrival hour's end and the clocks' tolerance.
+    """Build the condition that a time is before 2000, or after the end of its arrival hour plus the clock tolerance.
 
     Args:
         time: TIMESTAMP.

@@ -1,4 +1,4 @@
-"""The page views of a week as people query them: no row is left out, and nobody is named who asked not to be."""
+"""The page views of a week for analysts: all rows, without the user ids of visitors who asked not to be shared."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pyspark.sql import functions as F
 
 
 def shared(visits: DataFrame) -> DataFrame:
-    """Give the columns of enriched visits that an analyst needs.
+    """Select the columns of enriched visits that an analyst needs.
 
     Args:
         visits: Rows of silver.visits_enriched with `event_week` STRING.
 
     Returns:
-        Rows of gold.visits_weekly, one per row given, without `hours_present`; `user_id` is null where `keep_private`
-        holds.
+        Rows of gold.visits_weekly, one per input row, without `hours_present`; `user_id` is null where `keep_private`
+        is true.
     """
     return visits.select(
         "event_week",

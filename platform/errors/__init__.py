@@ -24,7 +24,7 @@ class PlatformError(Exception):
     exit_code: ClassVar[int] = 1
     """Exit code of the command line when this error ends a command."""
     partitions: frozenset[str] = frozenset()
-    """The partitions at fault: without them the same work may succeed. Empty: nobody can tell."""
+    """The partitions at fault: without them the same work may succeed. Empty: unknown."""
 
     def __init__(self, *, what: str, where: str, next_step: str) -> None:
         self.what = what
@@ -43,7 +43,7 @@ class ConfigurationError(PlatformError):
 
 
 class DiskFull(PlatformError):
-    """Files could not be written for want of space."""
+    """Files could not be written because the disk is full."""
 
     def __init__(self, where: str) -> None:
         super().__init__(
@@ -55,16 +55,16 @@ class DiskFull(PlatformError):
 
 
 def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, kind: str = "dataset") -> None:
-    """Refuse names of what does not exist.
+    """Refuse names that do not exist.
 
     Args:
-        given: What a person typed.
+        given: The names that a person typed.
         there: The names that exist.
         where: The command or option, for the message.
-        kind: What is named.
+        kind: The kind of thing the names refer to, for the message.
 
     Raises:
-        ConfigurationError: Some do not exist.
+        ConfigurationError: Some of the names do not exist.
     """
     names = list(there)
     unknown = sorted(set(given) - set(names))

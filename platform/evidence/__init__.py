@@ -1,1 +1,1 @@
-"""Evidence: what was published, what accounts for each row, who claims what, and what is damaged."""
+"""Evidence: the event log, the ledger, executions, deliveries, claims, and damage with its repair."""

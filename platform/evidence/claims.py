@@ -1,8 +1,8 @@
-"""Who is at work on which partitions (`ops.partition_state`): each is claimed once, until it is done or its owner dead.
+"""Claims on partitions (`ops.partition_state`): one owner per partition, until it releases the claim or dies.
 
 A claim is a row of a small Delta table, and taking one is a compare-and-set: the commit that adds it names the version
-it has looked at, and fails when that is no longer the newest. There is nothing to clean up after a crash: a claim whose
-owner does not live any more does not count, and the next one who takes the partition replaces it.
+it has read, and fails if that is no longer the newest. A crash needs no cleanup: a claim whose owner is dead does not
+count, and the next owner of the partition replaces it.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _TRIES = 100
 
 
 class ClaimsContended(PlatformError):
-    """So many others were claiming at once that this one never came to it."""
+    """Other processes changed the claims first at every try."""
 
     transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A partition somebody is at work on.
+    """The claim of one owner on one partition.
 
     Args:
-        partition: Its key.
-        owner: Who; whatever tells whether it lives.
+        partition: Key of the partition.
+        owner: Owner id; must suffice to check whether the owner is alive.
         taken_at: When it was claimed.
     """
 
@@ -61,7 +61,7 @@ class Claims:
     Args:
         lake: The tables' root.
         dataset: Name as `layer.table`.
-        alive: Tells whether the owner of a claim is still at work.
+        alive: Checks whether the owner of a claim is still at work.
     """
 
     def __init__(self, lake: Lake, dataset: str, *, alive: Callable[[Claim], bool]) -> None:
@@ -70,21 +70,21 @@ class Claims:
         self._alive = alive
 
     def held(self) -> dict[str, Claim]:
-        """Give the claims whose owners are at work, by partition."""
+        """Return the claims whose owners are alive, by partition."""
         return {claim.partition: claim for claim in self._read(self._table()) if self._alive(claim)}
 
     def take(self, partitions: Collection[str], owner: str) -> list[str]:
-        """Claim partitions that nobody else is at work on.
+        """Claim those of some partitions that no other live owner holds.
 
         Args:
-            partitions: What is wanted.
-            owner: Who wants it; what it holds already is given again.
+            partitions: Keys of the wanted partitions.
+            owner: Owner id; claims that it already holds are renewed and returned, too.
 
         Returns:
-            What it got, in order.
+            Keys of the claimed partitions, in order.
 
         Raises:
-            ClaimsContended: Others were always faster; transient.
+            ClaimsContended: Other processes committed first at every try; transient.
         """
         wanted = sorted(set(partitions))
         if not wanted:
@@ -100,17 +100,17 @@ class Claims:
         return won
 
     def renew(self, partitions: Collection[str], owner: str) -> list[str]:
-        """Have claims count as taken now.
+        """Renew claims: set the time at which they were taken to now.
 
         Args:
-            partitions: What is claimed.
-            owner: By whom.
+            partitions: Keys of the claimed partitions.
+            owner: Owner id of the claims.
 
         Returns:
-            Those that are its still, in order; the others have been given to somebody else.
+            Keys that the owner still holds, in order; it has lost the others.
 
         Raises:
-            ClaimsContended: Others were always faster; transient.
+            ClaimsContended: Other processes committed first at every try; transient.
         """
         kept: list[str] = []
 
@@ -123,10 +123,10 @@ class Claims:
         return kept
 
     def release(self, partitions: Iterable[str], owner: str) -> None:
-        """Give partitions free again, done or not; claims of others are left alone.
+        """Release partitions, done or not; claims of other owners are left alone.
 
         Raises:
-            ClaimsContended: Others were always faster; transient.
+            ClaimsContended: Other processes committed first at every try; transient.
         """
         freed = set(partitions)
         self._change(
@@ -147,7 +147,7 @@ class Claims:
                 with store_faults(PARTITION_STATE):
                     self._write(table, wanted)
             except (CommitFailedError, DeltaError) as error:
-                # Somebody else committed first: what they claimed has to be seen before anything is claimed again.
+                # Another process committed first: read its claims before claiming again.
                 if table is None and self._table() is None:
                     raise
                 if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
@@ -180,7 +180,7 @@ class Claims:
             }
             for claim in claims.values()
         ]
-        # With retries a writer would overwrite claims it has never seen.
+        # With retries a writer would overwrite claims it has never read.
         once = CommitProperties(max_commit_retries=0)
         written = pa.Table.from_pylist(rows, schema=SCHEMA)
         if table is None:

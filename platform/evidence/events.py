@@ -2,8 +2,8 @@
 
 A publication is first a commit of its table, with everything about it in the commit's metadata; the event is
 a projection of that commit. A process that dies between the two loses nothing: the next reader or writer finds
-the commit without its event and adds it. Several may find it at once, and one of them adds it: what is appended bears
-the dataset as its transaction identifier. Events are appended without a JVM, in tens of milliseconds.
+the commit without its event and adds it. If several find it at once, only one adds it, because the append has the
+dataset as its Delta transaction identifier. Events are appended without a JVM, in tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from lake.store_faults import store_faults
 EVENTS = "ops.events"
 PUBLICATION = "publication"
 TAKEN_BACK = "taken back"
-"""What was published of a partition up to a version does not count any more: its files are lost."""
+"""Event kind: publications of a partition up to a version no longer count, because its files are lost."""
 LOST = "lost"
-"""The commit of a version is lost, and the version is what the one before it was: nothing happened in it."""
+"""Event kind: the commit of a version is lost, and the version now equals the one before it."""
 RESTORATION = "restoration"
-"""A table was taken back to an earlier version; its partition is the execution that is about to be merged again."""
+"""Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
 COMPACT_EVERY = 100
-"""Appends after which the log's many small files become few."""
+"""Number of appends after which the log's small files are compacted."""
 CHECKPOINT_EVERY = 10
-"""Appends after which what the log has is in one place; every look at a ledger opens it, and reads what came since."""
+"""Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
 _TRIES = 100
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
 _APPENDED = '"appended": true'
-"""Told without parsing: of tables that are not appended to, only the newest line of a partition is parsed."""
+"""Searched in the unparsed payload: for tables without appends only the newest line of a partition is parsed."""
 
 SCHEMA = pa.schema(
     [
@@ -65,7 +65,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that happened to a dataset; ``payload`` is whatever its kind needs, as plain JSON values."""
+    """Something that happened to a dataset; ``payload`` has the data of its kind, as plain JSON values."""
 
     kind: str
     dataset: str
@@ -81,13 +81,13 @@ class Event:
 
 
 class RecordingContended(PlatformError):
-    """Others changed the log so often that this one never came to it."""
+    """Other processes changed the log first at every try."""
 
     transient = True
 
 
 class EventLog:
-    """Reads and appends `ops.events`, and keeps it complete against the tables' own logs."""
+    """Reads and appends `ops.events`, and adds missing events from the tables' own logs."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -96,7 +96,7 @@ class EventLog:
         """Append events in one commit.
 
         Raises:
-            RecordingContended: Others were always faster; transient.
+            RecordingContended: Other processes committed first at every try; transient.
         """
         if not events:
             return
@@ -105,7 +105,7 @@ class EventLog:
                 self._write(events, self._lake.table(EVENTS))
                 return
             except DeltaError as error:
-                # Somebody has compacted it meanwhile, or begun it.
+                # Another process has compacted or created the log meanwhile.
                 _require_overtaken(error)
         raise _contended("changed the log", EVENTS)
 
@@ -130,7 +130,7 @@ class EventLog:
         ]
         begins = log is None
         once = CommitProperties(
-            # Of two that begin a table at once delta-rs commits both, one after the other, unless it may not retry.
+            # With retries, delta-rs commits both of two writers that create the table at once, one after the other.
             max_commit_retries=0 if begins else None,
             app_transactions=list(transactions),
         )
@@ -151,7 +151,7 @@ class EventLog:
             table.create_checkpoint()
 
     def record(self, commit: Commit) -> None:
-        """Record a publication, and any earlier one of the dataset whose process died before it could."""
+        """Record a publication, and any earlier one of the dataset whose process died before recording it."""
         self._complete(commit.dataset)
 
     def publications(
@@ -162,7 +162,7 @@ class EventLog:
         since: str | None = None,
         until: str | None = None,
     ) -> dict[str, Entry]:
-        """Give the ledger line of each partition of a dataset: the newest one, and with it those it was appended to.
+        """Return the ledger line of each partition of a dataset: the newest publication plus the appends after it.
 
         Args:
             dataset: Name as `layer.table`.
@@ -181,7 +181,7 @@ class EventLog:
         asked = None if keys is None else set(keys)
         newest: dict[str, dict[str, Any]] = {}
         appended: dict[str, list[Entry]] = {}
-        # Of one version, what was taken back comes after what was published.
+        # Within one version, "taken back" sorts after "publication", and so overrides it.
         for row in sorted(rows, key=lambda row: row["kind"]):
             if asked is not None and row["partition"] not in asked:
                 continue
@@ -200,15 +200,15 @@ class EventLog:
         return lines
 
     def take_back(self, dataset: str, *, partitions: Iterable[str] | None = None, lost: int | None = None) -> list[str]:
-        """Have what was published of some partitions not count any more, so that they are computed again.
+        """Invalidate the publications of some partitions, so that they are computed again.
 
         Args:
             dataset: Name as `layer.table`.
             partitions: Their keys; None for all.
-            lost: Only what this version published; its commit is lost, and nothing that it said counts any more.
+            lost: Only publications of this version. Its commit is lost, so nothing in it counts any more.
 
         Returns:
-            The keys of those concerned, in order.
+            Keys of the invalidated partitions, in order.
         """
         newest = self.publications(dataset, partitions)
         keys = sorted(key for key, entry in newest.items() if lost is None or entry.version == lost)
@@ -219,11 +219,11 @@ class EventLog:
         return keys
 
     def history(self, dataset: str) -> list[Entry]:
-        """Give every ledger line a dataset ever had, in the order of the versions."""
+        """List all ledger lines of a dataset, in the order of the versions."""
         return self._versions(dataset, PUBLICATION)
 
     def executions(self, dataset: str) -> list[Entry]:
-        """Give all executions and restorations of a dataset that is executed by period, in their order."""
+        """List all executions and restorations of a dataset executed by period, in the order of the versions."""
         return self._versions(dataset, PUBLICATION, RESTORATION)
 
     def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
@@ -258,7 +258,7 @@ class EventLog:
         ]
 
     def earliest(self) -> list[str]:
-        """List the oldest partition that each dataset ever published."""
+        """List the oldest published partition of each dataset."""
         log = self._lake.table(EVENTS)
         if log is None:
             return []
@@ -274,7 +274,7 @@ class EventLog:
         return list(oldest.values())
 
     def _complete(self, dataset: str) -> DeltaTable | None:
-        """Give the log with an event for every commit of a dataset."""
+        """Add the missing events of a dataset's commits, and return the log."""
         for _ in range(_TRIES):
             table, log = self._lake.caught_up(dataset), self._lake.table(EVENTS)
             recorded = _recorded_version(log, dataset)
@@ -283,7 +283,7 @@ class EventLog:
             try:
                 added = self._project(dataset, table, recorded, log)
             except DeltaError as error:
-                # Somebody else has recorded it meanwhile, or has begun the log.
+                # Another process has recorded the commits or created the log meanwhile.
                 _require_overtaken(error)
                 continue
             return self._lake.table(EVENTS) if added else log
@@ -296,13 +296,13 @@ class EventLog:
             if info is not None:
                 events.extend(_publication_events(dataset, version, int(commit["timestamp"]), info))
         if events:
-            # Of two who look at the same log and add events of one dataset, Delta refuses the second.
+            # If two processes add events of one dataset to the same log version, Delta refuses the second.
             self._write(events, log, Transaction(dataset, table.version()))
         return len(events)
 
 
 def _require_overtaken(error: DeltaError) -> None:
-    """Raise an error again, unless it says that somebody else has committed first."""
+    """Raise an error again, unless it means that another process committed first."""
     if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
         raise error
 
@@ -316,13 +316,13 @@ def _contended(what: str, where: str) -> RecordingContended:
 
 
 def compact(log: DeltaTable) -> bool:
-    """Write the log's many small files as few ones; False when somebody has committed to it since it was opened.
+    """Rewrite the log's many small files as few; return False if another process has committed since it was opened.
 
-    Not by `optimize.compact`: of two that began at one version delta-rs commits both, and every row is there twice.
-    What the log has is written over itself instead, which is refused once anything else was added.
+    `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is duplicated.
+    Instead the log is overwritten with its own rows, which is refused if another commit was added.
 
     Args:
-        log: As it was opened.
+        log: The log, at the version at which it was opened.
     """
     rows = log.to_pyarrow_dataset().to_table()
     try:
@@ -334,7 +334,7 @@ def compact(log: DeltaTable) -> bool:
 
 
 def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
-    # From the files' statistics in the log: only what was derived from commits carries a table version.
+    # From the file statistics in the log: only events derived from commits have a table version.
     if log is None:
         return -1
     files = log.get_add_actions(flatten=True)
@@ -362,7 +362,7 @@ def _rows(
 
 def _publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:
     if info.get("executed") and not info.get("execution"):
-        # A compaction, for instance: the table is what its executions have made of it, now as before.
+        # For example a compaction: the table still consists of the same executions.
         return
     for partition, entry in entries_of(dataset, version, info).items():
         yield Event(

@@ -1,8 +1,8 @@
-"""What a table that is executed by period is made of now, derived from its own commits.
+"""The executions that a table executed by period currently contains, derived from its own commits.
 
-Each execution merges into the table as the one before it has left it. A restoration takes the table back to an earlier
-version, and with it all that was executed since. Both are commits that say so about themselves, so this state cannot
-disagree with the table.
+Each execution merges into the table as the previous one left it. A restoration takes the table back to an earlier
+version, which undoes all executions since. Both are commits whose metadata names them, so this state cannot disagree
+with the table.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from lake.commit import Entry
 from publish.contract import Contract
 
 EMPTY = -1
-"""The version before there was any row: what a restoration to nothing goes back to."""
+"""The version before the first row: the target of a restoration to the empty table."""
 
 
 class ReplayTooLong(PlatformError):
-    """More executions of a dataset would follow from one that runs again than its contract allows; none was touched."""
+    """A rerun would trigger more later executions of a dataset than its contract allows; none was started."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,8 @@ class Executed:
 
     Args:
         execution: Period of the execution.
-        version: Version of the table its newest merge has made.
-        applied: The table contains that merge; False when the table has been restored to a version before it since.
+        version: Version of the table that its newest merge made.
+        applied: True if the table contains that merge; False if a restoration has undone it.
     """
 
     execution: str
@@ -38,25 +38,25 @@ class Executed:
 
 
 def applied(marks: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Give the executions that the table consists of, in the order of their merges, which is that of their periods.
+    """Return the executions that the table contains, in the order of their merges, which is that of their periods.
 
     Args:
-        marks: Executions and restorations of a table, all it ever had.
+        marks: All executions and restorations of a table.
     """
     return history(marks)[-1][1]
 
 
 def history(marks: Iterable[Entry]) -> list[tuple[int, tuple[Entry, ...]]]:
-    """Give the executions that the table consisted of, as :func:`applied`, with the version from which on it did.
+    """List the executions that the table contained over time, as :func:`applied`, each with its first version.
 
     Args:
-        marks: Executions and restorations of a table, all it ever had.
+        marks: All executions and restorations of a table.
     """
     made: tuple[Entry, ...] = ()
     held = [(EMPTY, made)]
     for mark in sorted(marks, key=lambda mark: mark.version):
         if mark.restored is None:
-            # Nothing is later than what was merged last: an empty table may have been restored without a commit.
+            # The newest merge has the last period: later ones are dropped, as restoring an empty table may not commit.
             made = (*(entry for entry in made if entry.partition < mark.partition), mark)
         else:
             made = next(then for version, then in reversed(held) if version <= mark.restored)
@@ -65,10 +65,10 @@ def history(marks: Iterable[Entry]) -> list[tuple[int, tuple[Entry, ...]]]:
 
 
 def state(marks: Iterable[Entry]) -> dict[str, Executed]:
-    """Derive the state table: execution to the version of the table it has made, in order.
+    """Derive the state table: execution to the version of its newest merge, and whether that is applied, in order.
 
     Args:
-        marks: Executions and restorations of a table, all it ever had.
+        marks: All executions and restorations of a table.
     """
     known = sorted(marks, key=lambda mark: mark.version)
     there = {mark.version for mark in applied(known)}
@@ -80,18 +80,18 @@ def state(marks: Iterable[Entry]) -> dict[str, Executed]:
 
 
 def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
-    """Give what has to be executed, in order: what is asked for, and what the table has, or had, later than that.
+    """Compute the executions to run, in order: the requested ones and all later ones the table has or had.
 
     Args:
-        contract: Of a table that is executed by period.
+        contract: Contract of a table that is executed by period.
         marks: Its executions and restorations.
-        asked: Executions somebody asks for.
+        asked: Requested executions.
 
     Returns:
-        These and every later execution; executions that a restoration took from the table are among those asked for.
+        The requested and every later execution. Executions that a restoration has undone count as requested.
 
     Raises:
-        ReplayTooLong: More later executions than the contract's limit would follow.
+        ReplayTooLong: More later executions than the contract's limit would run again.
     """
     wanted = {*asked, *undone(marks)}
     follow = sorted(key for key in state(marks) if wanted and key > min(wanted) and key not in wanted)
@@ -107,5 +107,5 @@ def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> l
 
 
 def undone(marks: Sequence[Entry]) -> list[str]:
-    """Give the executions that a restoration has taken from the table, and that have to be merged again, in order."""
+    """List the executions that a restoration has undone and that must be merged again, in order."""
     return [line.execution for line in state(marks).values() if not line.applied]

@@ -1,6 +1,6 @@
 """The conservation ledger: rows in = rows out + every row left out, with its reason.
 
-Three independent figures are held against each other for every partition: what the layer above recorded, what the
+Three independent figures are compared for every partition: what the layer above recorded, what the
 writing job measured in the files it published, and what the table's log says is there now. A row that vanishes
 between two layers breaks the first equation; a row that vanishes from a table breaks the second.
 """
@@ -23,7 +23,7 @@ class LedgerLine:
 
     Args:
         entry: What the newest publication recorded.
-        rows_there: Rows the table's log has for the partition now.
+        rows_there: Number of rows of the partition in the table now.
         problem: What does not add up, or None.
     """
 
@@ -49,8 +49,8 @@ def audit(
         partitions: Only these partition keys; None for all.
 
     Returns:
-        One line per published partition, in order. A table that is executed by period has one: that of the newest
-        execution it contains, because the rows are there that this one has left.
+        One line per published partition, in order. A table that is executed by period has one line, that of the newest
+        execution it contains, because its rows are those that this execution left.
     """
     there, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
     lines = []
@@ -67,7 +67,7 @@ def audit(
 
 
 _LOOKS = 5
-"""How often the table is looked at while others keep publishing it."""
+"""How often the table is read again while other runs keep publishing it."""
 
 
 def _at_one_version(
@@ -85,7 +85,7 @@ def _at_one_version(
             published = events.publications(contract.dataset, partitions)
         if version is None or all(entry.version <= version for entry in published.values()):
             break
-        # Another run published between the two looks: its rows would be missing from the first.
+        # Another run published between the two reads: its rows would be missing from the first.
     return there, published
 
 

@@ -1,9 +1,9 @@
-"""Finds what a failing disk has done to a table, and brings the table back to what the rest of it tells.
+"""Finds the files of a table that a failing disk has damaged, and repairs the table from its other files.
 
-Delta trusts its files: a checkpoint that is cut off stops every reader although the commits beside it tell the same,
-and a commit that is cut off stops every reader although all versions before it are whole. A data file that is gone is
-noticed by the first query that needs it. Nothing here guesses: what cannot be told from the rest of the table is taken
-back in the event log, so that the next run computes it again from the layer above.
+Delta trusts its files: a checkpoint that is cut off stops every reader although the commits beside it have the same
+content, and a commit that is cut off stops every reader although all versions before it are whole. A data file that is
+gone is noticed by the first query that needs it. Nothing is guessed: what the other files do not contain is invalidated
+in the event log, so that the next run computes it again from the layer above.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from lake.store_faults import LogDamaged
 from publish.contract import Contract
 
 ASIDE = ".damaged"
-"""Ending of the files that were put aside; nothing is deleted."""
+"""Suffix of damaged files that were put aside; they are not deleted."""
 GONE = "it is gone"
 _REPAIR = '"operation": "REPAIR"'
-"""What the commit says that has taken the place of a lost one."""
+"""Part of a commit that replaces a lost one."""
 _COMMIT = re.compile(r"^(\d{20})\.json$")
 _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint(\..+)?\.parquet$")
 
 
 class ConcurrentRepair(PlatformError):
-    """Somebody published a dataset while it was mended."""
+    """Another run published a dataset during its repair."""
 
     transient = True
 
 
 class Kind(str, Enum):
-    """What is damaged."""
+    """Kind of a damaged file."""
 
     CHECKPOINT = "checkpoint"
     COMMIT = "commit"
@@ -60,13 +60,13 @@ class Damage:
     """One damaged file of a table.
 
     Args:
-        kind: What it is.
-        file: Where it lies, or lay.
+        kind: Kind of the file.
+        file: Its path, even if it is gone.
         problem: What is wrong with it.
-        version: Table version of a commit or checkpoint, the one that a pointer's file belongs to, the newest one for a
-            data file.
-        partition: Partition that is lost with it; "" for a table that is written whole. None for what the rest of the
-            log tells.
+        version: Table version of the commit or checkpoint; for a pointer's file the one that added it; for a data file
+            the newest one.
+        partition: Partition that is lost with it; "" for a table that is written whole. None if the log or pointer is
+            repaired instead.
     """
 
     kind: Kind
@@ -77,7 +77,7 @@ class Damage:
 
 
 def inspect(lake: Lake, dataset: str, partition_column: str | None) -> Sequence[Damage]:
-    """Look at every file of a table's log, and at the files that its newest version needs; of members, too.
+    """Check every file of a table's log and the files that its newest version needs, members included.
 
     Args:
         lake: The tables' root; a local one.
@@ -85,7 +85,7 @@ def inspect(lake: Lake, dataset: str, partition_column: str | None) -> Sequence[
         partition_column: Column its table is partitioned by.
 
     Returns:
-        What is damaged: of the log first, then of the pointer, and of the rows only when these are whole.
+        The damaged files: those of the log; if it is whole, of the pointer; if that is whole, of the rows.
 
     Raises:
         ConfigurationError: The lake is in an object store, which checks its objects itself.
@@ -105,22 +105,23 @@ def inspect(lake: Lake, dataset: str, partition_column: str | None) -> Sequence[
 
 
 def mend(lake: Lake, events: EventLog, contract: Contract, damages: Sequence[Damage]) -> Sequence[str]:
-    """Bring a table back to what its other files tell; whatever they do not tell is to be computed again.
+    """Repair a table from its other files; mark what they do not contain to be computed again.
 
     Args:
         lake: The tables' root; a local one.
         events: The event log.
-        contract: Of the table.
+        contract: Contract of the table.
         damages: What :func:`inspect` found.
 
     Returns:
-        What was done, a sentence each.
+        The repairs made, one sentence each.
 
     Raises:
-        LogDamaged: The rest of the table does not tell what the damaged file said.
+        LogDamaged: The content of the damaged file cannot be derived from the rest of the table.
+        ConcurrentRepair: Another run published the dataset meanwhile; transient.
     """
     log, done, lost = _log(lake, contract.dataset), [], []
-    # A log is read again when all of its files are mended.
+    # The log is read again only after all of its files are repaired, so lost versions are handled below.
     for damage in damages:
         if damage.partition is not None:
             continue
@@ -158,7 +159,7 @@ def _taken_back(events: EventLog, contract: Contract, version: int) -> str:
 
 
 def _emptied(lake: Lake, events: EventLog, contract: Contract) -> str:
-    """Have a pointer name nothing, of whose versions none can be read."""
+    """Empty a pointer of which no version can be read."""
     table = lake.table(contract.dataset)
     assert table is not None
     state = Members(version=table.version(), all=())
@@ -188,7 +189,7 @@ def _folder(lake: Lake, dataset: str) -> Path:
 
 
 def _of_the_log(log: Path, until: int | None = None) -> list[Damage]:
-    """Look at a log's files, up to a version: later ones are not needed to read that one."""
+    """Check a log's files up to a version; later ones are not needed to read that version."""
     checkpoints = {file: version for file, version in _versions(log, _CHECKPOINT) if until is None or version <= until}
     commits = {file: version for file, version in _versions(log, _COMMIT) if until is None or version <= until}
     found = [
@@ -200,11 +201,11 @@ def _of_the_log(log: Path, until: int | None = None) -> list[Damage]:
     if not found and hinted is not None and hinted not in checkpoints.values():
         file = log / f"{hinted:020}.checkpoint.parquet"
         found = [Damage(kind=Kind.CHECKPOINT, file=file, problem=GONE, version=hinted)]
-    # Which commits have to be there is known when the checkpoints are.
+    # The checkpoints determine which commits are needed.
     first = max(checkpoints.values(), default=-1) + 1
     last = max(commits.values(), default=-1) if until is None else until
     needed = [] if found else [log / f"{version:020}.json" for version in range(first, last + 1)]
-    # The newest one first: nothing is built upon it.
+    # Newest first: no later commit builds on it.
     for file in sorted({*commits, *needed}, reverse=True):
         if problem := _not_a_commit(file):
             found.append(Damage(kind=Kind.COMMIT, file=file, problem=problem, version=int(file.stem)))
@@ -216,7 +217,7 @@ def _versions(log: Path, kind: re.Pattern[str]) -> list[tuple[Path, int]]:
 
 
 def _hinted(log: Path, until: int | None) -> int | None:
-    """Give the version of the checkpoint that readers begin with; None when they look for one themselves."""
+    """Return the version of the checkpoint that readers start from; None if they search for one."""
     try:
         version = int(json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))["version"])
     except (OSError, ValueError, KeyError):
@@ -247,7 +248,7 @@ def _not_a_commit(file: Path) -> str | None:
 
 
 def _of_the_pointer(table: DeltaTable, log: Path) -> list[Damage]:
-    """Look at the one file of a pointer: its commit cannot be told without it."""
+    """Check the one data file of a pointer; if it is damaged, its commit cannot be restored."""
     found = []
     for damage in _of_the_rows(table, table.version(), None):
         added = [version for file, version in _versions(log, _COMMIT) if damage.file.name in file.read_text("utf-8")]
@@ -258,7 +259,7 @@ def _of_the_pointer(table: DeltaTable, log: Path) -> list[Damage]:
 def _of_a_member(lake: Lake, dataset: str, member: Member, version: int) -> list[Damage]:
     log = _log(lake, members.table_of(dataset, member.location))
     if found := _of_the_log(log, member.version):
-        # It is never written again: another one takes its place.
+        # A member is never written again: a new one will take its place.
         return [replace(damage, partition=key) for damage in found for key in member.partitions]
     part = lake.part(dataset, member)
     found = _of_the_rows(part.table, version, member.partition_column)
@@ -278,7 +279,7 @@ def _of_the_rows(table: DeltaTable, version: int, partition_column: str | None) 
             found.append(Damage(kind=Kind.DATA, file=file, problem=problem, version=version, partition=key))
     if marks_rows(table):
         try:
-            # These files are not listed; to read them is to check them, and the first bad one is named.
+            # Deletion vectors are not listed, so reading them is the check; the error names only the first bad file.
             table.deletion_vectors()
         except DeltaError as error:
             file = Path(store_faults.file_in(str(error)))
@@ -294,7 +295,7 @@ def _without_checkpoint(dataset: str, log: Path, damage: Damage) -> None:
     older = [version for _, version in _versions(log, _CHECKPOINT) if version < damage.version]
     _must_have_commits(dataset, log, max(older, default=-1) + 1, damage.version)
     _put_aside(damage.file)
-    # It names the newest checkpoint; without it readers look for one themselves.
+    # This file names the newest checkpoint; without it readers search for one.
     (log / "_last_checkpoint").unlink(missing_ok=True)
 
 
@@ -324,11 +325,11 @@ def _must_have_commits(dataset: str, log: Path, first: int, last: int) -> None:
 def _put_aside(file: Path, *, placeholder: bool = False) -> None:
     if file.exists():
         file.rename(file.with_name(file.name + ASIDE))
-    # Hadoop's own checksum of the file as it was, and Delta's of the version.
+    # Hadoop's checksum of the original file, and Delta's checksum of the version.
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
     file.with_suffix(".crc").unlink(missing_ok=True)
     if placeholder:
-        # The version stays, so that no later publication is taken for the one that was lost.
+        # The version stays in use, so that no later publication is taken for the lost one.
         now = int(time.time() * 1000)
         file.write_text(f'{{"commitInfo": {{"timestamp": {now}, {_REPAIR}, "operationParameters": {{}}}}}}\n', "utf-8")
 

@@ -1,7 +1,7 @@
-"""What databases were served, as events: each delivery once, with the versions it was made of.
+"""Deliveries to databases, as events: each delivery once, with the table versions it contains.
 
-A delivery is first a transaction of the database, which keeps a line about it; the event is a projection of that line.
-A process that dies between the two loses nothing: the next one that looks into the database adds the event.
+A delivery is first a transaction of the database, which records a line for it; the event is a projection of that line.
+A process that dies between the two loses nothing: the next process that reads the database adds the event.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ SERVED = "served"
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """A partition of some datasets that a database was served in one transaction.
+    """A partition of some datasets, delivered to a database in one transaction.
 
     Args:
-        batch_id: Of the delivery; the same when the same is served again.
-        partition: Its key.
+        batch_id: Identifier of the delivery; the same if the same versions are delivered again.
+        partition: Key of the partition.
         inputs: Dataset to the version of its table that was served.
-        rows: Rows of all of them.
-        run_id: Who served it.
+        rows: Number of rows of all datasets together.
+        run_id: The run that delivered it.
         served_at: When the transaction began, UTC.
-        job: Of the run; None when nobody knows the run any more.
+        job: Job of the run; None if the run is no longer known.
     """
 
     batch_id: str
@@ -45,7 +45,7 @@ def note(events: EventLog, dataset: str, deliveries: Iterable[Served], *, job_of
     Args:
         events: The event log.
         dataset: What is served, as `layer.name`.
-        deliveries: As the database has them.
+        deliveries: The deliveries that the database has recorded.
         job_of: Finds the job of a run.
     """
     known = {each.batch_id for each in noted(events, dataset)}
@@ -82,7 +82,7 @@ def noted(events: EventLog, dataset: str) -> list[Served]:
     found: dict[str, Served] = {}
     for event in events.notes(SERVED, dataset=dataset):
         told = event.payload or {}
-        # Two that looked into the database at once have both added it.
+        # Two processes that read the database at once may both have added it.
         found[told["batch"]] = Served(
             batch_id=told["batch"],
             partition=event.partition or "",

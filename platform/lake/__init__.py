@@ -1,1 +1,1 @@
-"""Delta tables of a lake: where they are, their versions and commits, and what lives in several tables."""
+"""Delta tables of a lake: paths, versions, commits, and datasets that live in several tables."""

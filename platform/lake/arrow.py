@@ -1,7 +1,7 @@
 """Rows of a table as Python values, read without pyarrow.
 
-To compare a column with a Python value, or to give a timestamp as one, pyarrow imports pandas where it is installed.
-That takes longer than to read the log of every table.
+pyarrow imports pandas, if installed, to compare a column with a Python value or to convert a timestamp to one.
+That import takes longer than reading the log of every table.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def rows_of(table: Table, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Convert a table of deltalake's to one dictionary a row.
+    """Convert a deltalake table to one dictionary per row.
 
     Args:
         table: The table.
         names: Only these columns; empty: all.
     """
-    # Without files, a table of files has no column for what it would say of them.
+    # A table of add actions lacks its statistics columns when it has no rows.
     chosen = list(names or table.column_names) if table.num_rows else []
     cells = [table.column(name).to_pylist() for name in chosen]
     return [dict(zip(chosen, row, strict=True)) for row in zip(*cells, strict=True)]
@@ -39,5 +39,5 @@ def select(table: DeltaTable, query: str) -> list[dict[str, Any]]:
 
 
 def text(value: str) -> str:
-    """Write a string as SQL does."""
+    """Quote a string as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"

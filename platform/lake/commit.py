@@ -1,4 +1,4 @@
-"""What a published commit says about itself, read back from the table's own log."""
+"""A published commit and its ledger lines, read back from the metadata in the table's own log."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 WHOLE_TABLE = ""
-"""Key of the one partition of a table that has no partition column."""
+"""Partition key of a table without a partition column."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """What the layer above has for a partition, and what of it must not arrive here.
+    """The rows of the layer above for a partition, and how many of them this dataset leaves out.
 
     Args:
-        rows_in: Rows of the layer above, from its own accounts.
-        reasons: Rows of these that this dataset leaves out on purpose, by reason.
-        outdates: Partitions of the dataset that have to run again once this one is published: their rows would differ.
+        rows_in: Number of rows in the layer above, as that layer recorded it.
+        reasons: Number of these rows that this dataset leaves out on purpose, by reason.
+        outdates: Partitions of the dataset that become stale when this one is published: their rows would differ.
     """
 
     rows_in: int
@@ -26,19 +26,19 @@ class Account:
     outdates: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as plain values."""
+        """Return the account as plain values."""
         outdates = {"outdates": list(self.outdates)} if self.outdates else {}
         return {"rows_in": self.rows_in, "reasons": dict(self.reasons), **outdates}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """Which execution a commit belongs to, of a table that is executed by period.
+    """The execution a commit belongs to, for a table that is executed by period.
 
     Args:
         period: Key of the period.
-        onto: Version of the table the commit is made on.
-        restores: Version the table is taken back to, -1 for the empty table; None for the execution's own commit.
+        onto: Version of the table the commit builds on.
+        restores: Version the table is restored to, -1 for the empty table; None for the execution's own commit.
     """
 
     period: str
@@ -48,11 +48,12 @@ class Execution:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of the ledger: a partition of a dataset as one commit published it, in so many seconds for all of it.
+    """One line of the ledger: a partition of a dataset as one commit published it.
 
-    For a table that is executed by period, the partition is the period; `restored` is the version that a restoration
-    for it has taken the table back to. An `appended` one is about the rows that the commit added, not about all that
-    are in the partition. What it `outdates` are partitions of the dataset that have to run again since.
+    `seconds` is the duration of the whole commit. For a table that is executed by period, the partition is the period,
+    and `restored` is the version to which a restoration took the table back. An `appended` line counts only the rows
+    that the commit added, not all rows of the partition. `outdates` lists the partitions of the dataset that the commit
+    made stale.
     """
 
     dataset: str
@@ -72,10 +73,10 @@ class Entry:
     outdates: Sequence[str] = ()
 
     def after(self, earlier: Entry) -> Entry:
-        """Give the line of the partition when this one adds to what an earlier one left; measures stay this one's own.
+        """Return this line with the counts of an earlier one added; the measures stay this line's own.
 
         Args:
-            earlier: The line of the same partition before.
+            earlier: The previous line of the same partition.
         """
         return replace(
             self,
@@ -89,7 +90,7 @@ class Entry:
 
     @property
     def missing(self) -> int:
-        """Rows in minus everything accounted for: zero when nothing vanished and nothing was doubled."""
+        """Rows in minus all rows accounted for: 0 if none was lost or duplicated."""
         return self.rows_in - self.rows_out - sum(self.reasons.values())
 
 
@@ -109,7 +110,7 @@ class Commit:
         return sum(entry.rows_out for entry in self.entries.values())
 
     def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
-        """Give what a person wants to see beside a materialization, for one partition or for all."""
+        """Return the metadata of a materialization, for one partition or for all."""
         entries = list(self.entries.values()) if partition is None else [self.entries[partition]]
         reasons: dict[str, int] = {}
         for entry in entries:
@@ -131,7 +132,7 @@ class Commit:
 
 
 def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str, Entry]:
-    """Rebuild the ledger's lines of a commit from its metadata.
+    """Rebuild the ledger lines of a commit from its metadata.
 
     Args:
         dataset: Name as `layer.table`.
@@ -179,7 +180,7 @@ def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
 
 
 def parse(user_metadata: str | None) -> dict[str, Any] | None:
-    """Read a commit's user metadata; None when the commit is not one of the platform's."""
+    """Parse a commit's user metadata; None if the platform did not write the commit."""
     if not user_metadata:
         return None
     try:

@@ -1,9 +1,9 @@
-"""Tables whose rows appear with those of another one: their logs follow its log.
+"""Companion tables: their rows are published by the commits of a main table, whose log they follow.
 
-A commit of the main table is the commit of all: it names the companions' files, which were written and audited before
-it. A companion's own log is a projection of that, as the event log is: whoever opens the table first makes it follow.
-Its transaction identifier is the main table, the version of which it has followed to, so nothing is added twice or
-left out, however many do it at once.
+A commit of the main table publishes the companions, too: it lists their files, which were written and audited before
+it. A companion's own log is a projection of the main log, as the event log is. The first reader that opens a companion
+after a commit of the main table brings it up to date. Each commit of a companion has a Delta transaction identifier:
+the main table and the version it followed. So no commit is applied twice or skipped, however many readers are at it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _TRIES = 100
 
 
 class FollowingContended(PlatformError):
-    """Others changed a companion's log so often that this reader never came to it."""
+    """Other processes changed a companion's log first at every try."""
 
     transient = True
 
 
 class LogTruncated(PlatformError):
-    """The main table's log no longer has the commits its companion has not followed yet."""
+    """The main table's log has lost commits that its companion has not followed yet."""
 
 
 def main_of(table: DeltaTable) -> str | None:
-    """Give the dataset a table appears with; None for a table of its own."""
+    """Return the main dataset of a companion; None for a table that is not a companion."""
     return table.metadata().configuration.get(APPEARS_WITH)
 
 
@@ -62,7 +62,7 @@ def caught_up(store: Store, dataset: str) -> DeltaTable | None:
 
 
 def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
-    """Have a companion's log say what the commits of its main table say of it.
+    """Apply the pending commits of the main table to its companion's log.
 
     Args:
         store: Where the tables are.
@@ -70,12 +70,12 @@ def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
         table: Its table, just opened.
 
     Returns:
-        The table, at a version that agrees with the newest one of the main table; as it is where the store takes no
-        writes, so that it can be read.
+        The table, at a version that agrees with the newest one of the main table. If the store takes no writes, the
+        table as it is, so that it can still be read.
 
     Raises:
-        FollowingContended: Others were always faster; transient.
-        LogTruncated: Commits that had to be followed are gone.
+        FollowingContended: Other processes committed first at every try; transient.
+        LogTruncated: Commits that are still to be followed are gone.
     """
     main = main_of(table)
     leader = None if main is None else store.table(main)
@@ -94,7 +94,7 @@ def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
         except (StoreNotWritable, DiskFull):
             return table
         except CommitFailedError:
-            # Somebody else followed, or compacted the table: look at what there is to do now.
+            # Another process followed or compacted the table: read again which commits are pending.
             table = DeltaTable(table.table_uri, storage_options=dict(store.storage_options))
     raise FollowingContended(
         what=f"others changed the table {_TRIES} times while it was about to follow {main}",
@@ -104,15 +104,15 @@ def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
 
 
 def version_with(store: Store, dataset: str, version: int) -> int:
-    """Give the version of a companion that belongs to a version of its main table.
+    """Find the version of a companion that belongs to a version of its main table.
 
     Args:
         store: Where the tables are.
         dataset: The companion; it has a table.
-        version: Of the main table.
+        version: Version of the main table.
 
     Returns:
-        The newest one that shows nothing of later commits of the main table.
+        The newest version of the companion that contains no later commit of the main table.
     """
     table = caught_up(store, dataset)
     assert table is not None
@@ -130,15 +130,15 @@ def version_with(store: Store, dataset: str, version: int) -> int:
 
 
 def agreeing(store: Store, datasets: Sequence[str]) -> dict[str, int]:
-    """Give versions at which tables that appear together show the same state.
+    """Compute the versions at which a main table and its companions show the same state.
 
     Args:
         store: Where the tables are.
-        datasets: Names of tables; of those that appear with none of the others, the newest version is given.
+        datasets: Names of tables; one without its main table or a companion among them gets its newest version.
 
     Returns:
-        The version of each one that exists; of one that a companion cannot follow, as the store takes no writes, the
-        newest one that the companion has followed.
+        Dataset to version, for each one that exists. A main table that a companion cannot follow, because the store
+        takes no writes, gets the newest version that the companion has followed.
     """
     tables = {dataset: caught_up(store, dataset) for dataset in datasets}
     there = {dataset: table for dataset, table in tables.items() if table is not None}
@@ -194,10 +194,10 @@ def _commit(table: DeltaTable, main: str, version: int, held: Mapping[str, Any])
         partition_filters=[(column, "in", list(held["partitions"]))] if column else None,
         commit_properties=CommitProperties(
             custom_metadata={"userMetadata": json.dumps(info)},
-            # An overwrite that overtakes another commit would bring back what that one removed.
+            # An overwrite retried after another commit would bring back the files that commit removed.
             max_commit_retries=0,
-            # A companion that forgot it would follow everything once more. Of a transaction without a time delta-rs
-            # thinks that it never expires, and Spark that it has: its time is one that never comes.
+            # If the identifier expired, the companion would apply every commit again. Without a timestamp it never
+            # expires for delta-rs, but is expired for Spark. Hence a timestamp that is never reached.
             app_transactions=[Transaction(main, version, _NEVER)],
         ),
     )

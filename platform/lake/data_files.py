@@ -1,4 +1,4 @@
-"""How data files are written without a JVM: compressed as Spark compresses those of the tables."""
+"""Writer properties of data files written without a JVM: the compression that Spark uses for the tables."""
 
 from __future__ import annotations
 

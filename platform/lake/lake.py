@@ -1,4 +1,4 @@
-"""Datasets of a lake: reads them with Spark, and counts, lists and versions them without a JVM (delta-rs)."""
+"""Datasets of a lake: read with Spark; counted, listed and versioned without a JVM (delta-rs)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class DatasetMissing(PlatformError):
-    """A dataset was read that has never been published."""
+    """A dataset was read that has never been published, or none of whose members is visible."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +42,14 @@ class Lake(Store):
     """The datasets of a store: tables, companions that follow a main table, and members behind a pointer."""
 
     def dataset_at(self, path: str) -> str | None:
-        """Give the dataset whose rows are at a path (with or without `file:`), or None when outside the lake."""
+        """Return the dataset whose rows are at a path (with or without `file:`); None outside the lake."""
         table, root = plain(path), plain(self.root).rstrip("/") + "/"
         return members.dataset_of(table[len(root) :].replace("/", ".", 1)) if table.startswith(root) else None
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
-        """Open a dataset's table without a JVM; a companion first follows its main table's log, which may write.
+        """Open a dataset's table without a JVM; a companion first follows its main table, which may commit.
 
-        Its versions and commits are the dataset's; its files need not be: see :meth:`parts`.
+        The table has the dataset's versions and commits; the rows may be in other tables: see :meth:`parts`.
 
         Returns:
             The table at its newest version; None if it does not exist.
@@ -57,7 +57,7 @@ class Lake(Store):
         return companions.caught_up(self, dataset)
 
     def version(self, dataset: str) -> int | None:
-        """Give the newest version of a table; None when it does not exist."""
+        """Return the newest version of a table; None if it does not exist."""
         table = self.caught_up(dataset)
         return None if table is None else table.version()
 
@@ -69,13 +69,13 @@ class Lake(Store):
         *,
         partitions: Collection[str] | None = None,
     ) -> dict[str, int]:
-        """Count the rows of each partition, from the log alone where it knows.
+        """Count the rows of each partition, from the log alone where possible.
 
         Args:
             dataset: Name as `layer.table`.
             column: Partition column; None counts the whole table under the key "".
             version: Table version; None for the newest.
-            partitions: Those that are asked for; others may be left out. None: all.
+            partitions: Partitions to count; others may be missing from the result. None: all.
 
         Returns:
             Partition value to number of rows.
@@ -92,15 +92,15 @@ class Lake(Store):
     def parts(
         self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
     ) -> list[Part]:
-        """Open the tables that hold a dataset's rows without a JVM: its own one, or the visible members'.
+        """Open the tables that hold a dataset's rows, without a JVM: its own table, or its visible members.
 
         Args:
             dataset: Name as `layer.table`.
             version: Version of the dataset; None for the newest.
-            partitions: Leaves out tables that have none of these; None: all.
+            partitions: Only tables that have any of these; None: all.
 
         Returns:
-            The tables; none when the dataset has never been published.
+            The tables; empty if the dataset has never been published.
 
         Raises:
             MemberRemoved: Retention has removed rows of that version.
@@ -121,7 +121,7 @@ class Lake(Store):
         return [Part(table=table, partitions=None)]
 
     def part(self, dataset: str, member: Member) -> Part:
-        """Open a member's table at the version that is read, without a JVM.
+        """Open a member's table at its audited version, without a JVM.
 
         Args:
             dataset: Name as `layer.table`.
@@ -133,7 +133,7 @@ class Lake(Store):
         return Part(table=self.at(members.table_of(dataset, member.location), member.version), partitions=_only(member))
 
     def columns(self, dataset: str, names: Sequence[str]) -> pa.Table:
-        """Read some columns of a dataset's newest state, without a JVM; no row when it was never published."""
+        """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published."""
         listed = ", ".join(f'"{name}"' for name in names)
         parts = []
         for part in self.parts(dataset):
@@ -142,7 +142,7 @@ class Lake(Store):
                 (column,) = part.table.metadata().partition_columns
                 keys = ", ".join(f"'{key}'" for key in sorted(part.partitions))
                 only = f' WHERE "{column}" IN ({keys})'
-            # The reader that knows of rows that are marked as removed.
+            # This reader leaves out rows that are marked as removed (deletion vectors).
             with store_faults(dataset):
                 query = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{only}")
                 parts.append(pa.table(query.read_all()))
@@ -152,10 +152,10 @@ class Lake(Store):
         """Read a dataset with Spark, at one version so that a step sees one state of its input.
 
         Raises:
-            DatasetMissing: The dataset has never been published.
+            DatasetMissing: The dataset has never been published, or none of its members is visible.
             MemberRemoved: Retention has removed rows of that version.
         """
-        # A version is read by itself: whatever has become of later ones.
+        # A given version is opened directly, so that damage to later ones does not matter.
         table = self.caught_up(dataset) if version is None else self._found(dataset, version)
         if table is None:
             raise DatasetMissing(
@@ -241,13 +241,13 @@ class Lake(Store):
             return None
 
     def versions(self, datasets: Iterable[str]) -> dict[str, int]:
-        """Give versions of the datasets that exist: the newest ones, which agree where datasets appear together."""
+        """Return the newest version of each dataset that exists; a main table and its companions agree."""
         return companions.agreeing(self, list(datasets))
 
 
 def _counted(table: DeltaTable, column: str | None) -> list[tuple[str, int]]:
     if marks_rows(table):
-        # The log says how many rows the files have, and not how many of them are marked as removed.
+        # The log's row counts include rows that are marked as removed, so a query counts the others.
         by = "''" if column is None else f'"{column}"'
         found = arrow.select(table, f"SELECT {by} AS key, count(*) AS rows FROM t GROUP BY 1")
         return [(str(row["key"]), int(row["rows"])) for row in found]
@@ -259,7 +259,7 @@ def _counted(table: DeltaTable, column: str | None) -> list[tuple[str, int]]:
 
 
 def marks_rows(table: DeltaTable) -> bool:
-    """Tell whether rows of a table may be marked as removed where they are (deletion vectors)."""
+    """Check whether rows of a table may be marked as removed in place (deletion vectors)."""
     return "deletionVectors" in (table.protocol().reader_features or [])
 
 
@@ -268,7 +268,7 @@ def _only(member: Member) -> frozenset[str] | None:
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    # As a balanced tree: a plan that is as deep as there are members is refused when there are many.
+    # A balanced tree: a chain would be as deep as the number of members, and Spark refuses very deep plans.
     if len(frames) == 1:
         return frames[0]
     half = len(frames) // 2

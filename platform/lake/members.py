@@ -1,12 +1,12 @@
-"""Datasets whose rows live in several tables behind one name: the members, and the pointer that says which are visible.
+"""Datasets whose rows live in several tables behind one name: the members, and the pointer to the visible ones.
 
-At the path of such a dataset lies its pointer, a small Delta table with one row for each time a member was visible.
-The members lie beside it, in `<layer>/_<name>/`, where nobody takes them for datasets. A member is filled and audited
-before the pointer names it, and it names one version of the member, so nothing that happens to its table afterwards is
-seen. A commit of the pointer says about itself what the commits of the members said: versions, accounts, events and
-staleness are those of any other table.
+The pointer is a small Delta table at the path of the dataset. It has one row for each period in which a member was
+visible. The members are beside it, in `<layer>/_<name>/`; the underscore keeps them from being taken for datasets. A
+member is filled and audited before the pointer names it. The pointer names one version of the member, so readers never
+see later changes of the member's table. A commit of the pointer carries the metadata of the members' commits: versions,
+accounts, events and staleness work as for any other table.
 
-The pointer is changed by compare-and-set: a commit that is not the next one after the state it was made from fails.
+The pointer is changed by compare-and-set: a commit fails unless it directly follows the state it was computed from.
 """
 
 from __future__ import annotations
@@ -45,47 +45,47 @@ SCHEMA = pa.schema(
     ]
 )
 CLOSED = "delta.appendOnly"
-"""Table property of a member that is complete: Delta itself refuses whoever would change or remove its rows."""
+"""Table property of a complete member: Delta itself refuses commits that change or remove its rows."""
 _CONSTRAINT = "delta.constraints."
 _REMEMBERED = {
-    # As for every table: a commit is idempotent for as long as its transaction identifier is remembered.
+    # As for every table: a commit is idempotent for as long as its transaction identifier is retained.
     "delta.setTransactionRetentionDuration": "interval 7 days",
 }
 
 
 class MemberClosed(PlatformError):
-    """Something was to be written into a member that is complete."""
+    """A write into a complete member was refused."""
 
 
 class BehindAPointer(PlatformError):
-    """A dataset that lives in members was to be written as if it were one table."""
+    """A direct write to a dataset that lives in members was refused."""
 
 
 class NotBehindAPointer(PlatformError):
-    """A dataset that is one table was to be written as members."""
+    """Members were to be written or removed for a dataset that is one table."""
 
 
 class MemberRemoved(PlatformError):
-    """An earlier version was read whose rows are gone by retention."""
+    """An earlier version was read whose rows were removed by retention."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A table with a part of a dataset's rows, and when readers saw it.
+    """A table with a part of a dataset's rows, and the period in which readers saw it.
 
     Args:
-        name: Which part; of the visible members each has another name.
-        location: Its folder in the folder of the members; never used for anything else afterwards.
+        name: Name of the part; unique among the visible members.
+        location: Its folder within the members' folder; never reused.
         version: The version of its table that was audited.
-        partition_column: The column these are keys of; None for an unpartitioned dataset.
-        columns: Name to Spark SQL type, in order, as its contract had them.
-        frozen: It holds several partitions for good.
-        rows_of: Key of each partition that is read from it to its rows; `WHOLE_TABLE` when there are none.
+        partition_column: Column of the partition keys; None for an unpartitioned dataset.
+        columns: Name to Spark SQL type, in order, as declared by the contract it was written under.
+        frozen: True if it holds several partitions permanently.
+        rows_of: Partition key to row count, for each partition that is read from it; `WHOLE_TABLE` if unpartitioned.
         run_id: The run that published it.
-        since_version: The dataset's version that made it visible.
-        visible_from: When that was, UTC.
-        visible_until: When another one took its place; None while it is visible.
-        removed_at: When retention removed its files.
+        since_version: Version of the dataset that made it visible.
+        visible_from: When it became visible, UTC.
+        visible_until: When another member took its place, UTC; None while it is visible.
+        removed_at: When retention removed its files, UTC; None while they are kept.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Members:
-    """The pointer at one version: everything that was ever visible, in the order in which it became so."""
+    """The pointer at one version: all members that were ever visible, in the order in which they became visible."""
 
     version: int
     all: tuple[Member, ...]
@@ -130,19 +130,19 @@ class Members:
         return tuple(member for member in self.all if member.visible)
 
     def covering(self, partitions: Collection[str]) -> tuple[Member, ...]:
-        """Give the visible members that hold any of some partitions."""
+        """Return the visible members that hold any of the partitions."""
         return tuple(member for member in self.visible if not set(partitions).isdisjoint(member.partitions))
 
     def superseded(self, partitions: Collection[str], version: int, moment: datetime) -> tuple[Member, ...]:
-        """Give the rows of the pointer after some partitions come from elsewhere.
+        """Compute the pointer's rows after other members take over some partitions.
 
         Args:
-            partitions: Their keys.
-            version: The dataset's version from which on they do.
-            moment: When that is.
+            partitions: Keys of the partitions taken over.
+            version: Version of the dataset that makes this change.
+            moment: Time of the change, UTC.
 
         Returns:
-            All members; one that has other partitions besides stays visible with these.
+            All members; one that also has other partitions stays visible with those.
         """
         gone = set(partitions)
         rows: list[Member] = []
@@ -161,17 +161,17 @@ NONE_YET = Members(version=-1, all=())
 
 
 def is_pointer(table: DeltaTable) -> bool:
-    """Tell a pointer from a table with rows of its own."""
-    # By its columns: delta-rs creates no table with properties that Delta does not know.
+    """Check whether a table is a pointer, not a table with rows of its own."""
+    # Checked by the columns: delta-rs refuses to create a table with properties that Delta does not know.
     names: list[str] = SCHEMA.names
     return names == [field.name for field in table.schema().fields]
 
 
 def members_of(table: DeltaTable) -> Members:
-    """Read a pointer at the version it is opened at.
+    """Read a pointer at the version at which it was opened.
 
     Raises:
-        DataFileDamaged: Its file is gone or cut off.
+        DataFileDamaged: The pointer's data file is gone or cut off.
     """
     with store_faults(table.table_uri):
         rows = arrow.select(table, "SELECT * FROM t")
@@ -198,9 +198,10 @@ def members_of(table: DeltaTable) -> Members:
 
 
 def columns_of(chosen: Collection[Member]) -> dict[str, str]:
-    """Give every column that some members have, name to Spark SQL type, in the order of the widest one's."""
-    # By schema, not by time: clocks go back, and what is left of a frozen member is as new as what took from it. No
-    # member loses a column that others keep (`tables.hold_to`), so the widest one's schema is the newest.
+    """Merge the columns of some members, name to Spark SQL type, in the order of the widest member."""
+    # Sorted by schema, not by time: clocks go back, and the remainder of a frozen member is as new as the member that
+    # took over its partitions. No member loses a column that others keep (`tables.hold_to`), so the widest schema is
+    # the newest.
     columns: dict[str, str] = {}
     for member in sorted(chosen, key=lambda member: len(member.columns), reverse=True):
         for name, kind in member.columns.items():
@@ -209,23 +210,23 @@ def columns_of(chosen: Collection[Member]) -> dict[str, str]:
 
 
 def table_of(dataset: str, location: str) -> str:
-    """Give the name of a member's table, as the lake takes names: `bronze._devices/v2026-01-05-1f3a`."""
+    """Build the dataset name of a member's table: `bronze._devices/v2026-01-05-1f3a`."""
     layer, name = dataset.split(".", 1)
     return f"{layer}._{name}/{location}"
 
 
 def dataset_of(table: str) -> str:
-    """Give the dataset a table belongs to: a member's is that of its pointer, any other is one itself."""
+    """Return the dataset a table belongs to: for a member the dataset of its pointer, for any other table itself."""
     layer, name = table.split(".", 1)
     return f"{layer}.{name[1:].split('/', 1)[0]}" if name.startswith("_") else table
 
 
 def refuse_direct(table: DeltaTable | None, dataset: str) -> None:
-    """Refuse to write a table that is only a pointer, or that is complete.
+    """Refuse a direct write to a pointer or to a complete member.
 
     Raises:
-        BehindAPointer: The dataset lives in members.
-        MemberClosed: The table is a member that was published.
+        BehindAPointer: The table is a pointer: the dataset lives in members.
+        MemberClosed: The table is a published member.
     """
     if table is None:
         return
@@ -262,13 +263,13 @@ def seen(store: Store, dataset: str) -> Members:
 
 
 def base(store: Store, dataset: str) -> Members:
-    """Read the state a publication starts from; a table from before the dataset lived in members is taken over.
+    """Read the state a publication starts from; a table from before the dataset lived in members becomes the pointer.
 
-    The versions of such a table stay readable and go on being counted; only its constraints, which are about columns a
-    pointer does not have, are dropped before.
+    The versions of such a table stay readable, and the version numbers continue. Only its constraints are dropped
+    first, because they refer to columns that a pointer does not have.
 
     Raises:
-        NotBehindAPointer: The dataset is one table, and has partitions.
+        NotBehindAPointer: The dataset is one partitioned table.
     """
     table = store.table(dataset)
     if table is None or is_pointer(table):
@@ -290,18 +291,18 @@ def commit(
     *,
     once: str | None = None,
 ) -> int | None:
-    """Change a pointer, unless somebody else has changed it since its state was read.
+    """Change a pointer, unless another writer has changed it since its state was read.
 
     Args:
         store: Where the tables are.
         dataset: Name as `layer.table`.
-        base: The state the rows were made from.
-        rows: The new state.
-        info: What the commit says about itself.
-        once: Transaction identifier that tells whether this was committed before.
+        base: The state from which the rows were computed.
+        rows: The pointer's new rows.
+        info: User metadata of the commit.
+        once: Transaction identifier by which a repeated commit is recognized; None: the commit has none.
 
     Returns:
-        The new version; None when somebody else was first, and nothing was changed.
+        The new version; None if another writer committed first and nothing was changed.
     """
     data = pa.Table.from_pylist([_row(member) for member in rows], schema=SCHEMA)
     transactions = None if once is None else [Transaction(once, 1, int(time.time() * 1000))]

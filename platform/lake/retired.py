@@ -1,7 +1,8 @@
-"""Removes members that are no longer visible, once nobody can be reading them any more.
+"""Removes members that are no longer visible, once no reader can still use them.
 
-A member is noted as removed before its files are: whoever reads an old version then is told so, and a removal that dies
-in the middle is finished by the next one. What a run left behind that died before its member was visible goes too.
+The pointer marks a member as removed before its files are deleted. So a reader of an old version gets a clear error,
+and the next removal finishes one that died halfway. Files of a run that died before its member became visible are
+deleted, too.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from lake.lake import Lake
 from lake.members import Member, Members
 
 ABANDONED = timedelta(days=7)
-"""How old a member must be that was never visible: no run takes so long."""
+"""Age at which a member that was never visible counts as abandoned: no run takes so long."""
 _TRIES = 100
 
 
 class PointerContended(PlatformError):
-    """Others published so often that the removal was never noted."""
+    """Others published so often that the removal could not be committed to the pointer."""
 
     transient = True
 
@@ -33,10 +34,10 @@ class Removed:
     """A member whose files are gone.
 
     Args:
-        location: Its folder in the folder of the members.
-        rows: What readers saw of it; 0 when it was never visible.
-        visible_until: Until when; None when it never was.
-        bytes: Space that is free again.
+        location: Its folder within the members' folder.
+        rows: Number of rows that readers saw of it; 0 if it was never visible.
+        visible_until: When it stopped being visible, UTC; None if it never was visible.
+        bytes: Freed space in bytes.
     """
 
     location: str
@@ -46,16 +47,16 @@ class Removed:
 
 
 def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = None) -> Sequence[Removed]:
-    """Remove the members that have not been visible for some time, and what was never visible.
+    """Remove the members that have not been visible for some time, and abandoned ones that never were.
 
     Args:
         lake: The tables' root, on a file system.
         dataset: Name as `layer.table`; it lives in members.
         keep: How long a member is kept after another one took its place.
-        now: The time; None for the clock's.
+        now: Current time; None: the clock's.
 
     Returns:
-        What was removed; never a member that is visible.
+        The removed members; never a visible one.
 
     Raises:
         ConfigurationError: The lake is in an object store.
@@ -113,7 +114,7 @@ def _noted(lake: Lake, dataset: str, moment: datetime, keep: timedelta) -> Membe
 
 
 def _past(rows: Sequence[Member], before: datetime) -> set[str]:
-    # A location can have several rows: a frozen member that lost a period is visible with the others.
+    # A location can have several rows: a frozen member that lost a partition stays visible with the others.
     needed = {row.location for row in rows if row.visible_until is None or row.visible_until >= before}
     return {row.location for row in rows if row.removed_at is None} - needed
 

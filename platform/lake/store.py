@@ -1,4 +1,4 @@
-"""Where tables are, and what their logs say, without a JVM (delta-rs)."""
+"""Paths, logs and files of Delta tables, read without a JVM (delta-rs)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Store:
     storage_options: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, dataset: str) -> str:
-        """Give the address of a dataset's table."""
+        """Return the address of a dataset's table."""
         return f"{self.root}/{dataset.replace('.', '/', 1)}"
 
     def folder(self, dataset: str) -> Path | None:
-        """Give the folder of a table on this machine; None when the lake is in an object store."""
+        """Return the local folder of a table; None if the lake is in an object store."""
         path = self.path(dataset)
         return Path(plain(path)) if "://" not in path or path.startswith("file:") else None
 
@@ -54,15 +54,15 @@ class Store:
             return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
 
     def commits(self, table: DeltaTable, after: int = -1) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Read what the commits of a table say of themselves, the newest first, as far back as its log goes.
+        """Read the `commitInfo` of a table's commits, the newest first, as far back as its log goes.
 
-        Each one bears the version in the name of its file. `DeltaTable.history` counts down from the version that is
-        open, and begins with the newest there is: a commit that came in between shifts all of them
+        The version is read from the file name of each commit. `DeltaTable.history` instead starts with the newest
+        commit and counts down from the opened version: a commit made in between shifts all versions
         (https://github.com/delta-io/delta-rs/issues/4488).
 
         Args:
-            table: Opened at the newest commit that is wanted.
-            after: Version before the oldest one.
+            table: Opened at the newest commit to read.
+            after: Version before the oldest commit to read.
 
         Returns:
             Version and `commitInfo` of each commit that has one.
@@ -85,7 +85,7 @@ class Store:
             yield from ((version, action["commitInfo"]) for action in found if "commitInfo" in action)
 
     def is_whole(self, dataset: str, version: int) -> bool:
-        """Tell, without a JVM, whether a version can still be read: the log has it, and the store all of its files.
+        """Check, without a JVM, whether a version can still be read: the log has it, and all of its files exist.
 
         Args:
             dataset: Name as `layer.table`; it has a table.
@@ -94,7 +94,7 @@ class Store:
         options = dict(self.storage_options)
         try:
             table = DeltaTable(self.path(dataset), version=version, storage_options=options)
-            # Files that mark rows as removed are not listed; they are few and small, and to read them tells of each.
+            # Deletion vectors are not listed below. Their files are few and small, so reading them is the check.
             table.deletion_vectors()
         except DeltaError:
             return False

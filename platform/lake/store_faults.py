@@ -1,4 +1,4 @@
-"""What a failing store does to tables and to landed files, told as what a person can do about it."""
+"""Typed errors for a failing store: what happened to a table or a landed file, and what to do about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|
 _LANDED = re.compile(
     r"(?:error while reading file|Path does not exist:) (file:(?://)?)?(/[^\n]*?/date=[^\n]*?)\.(?:\s|$)"
 )
-"""What Spark says of a file that lies in a folder of a landing zone; tables have theirs elsewhere, or as Parquet."""
+"""Spark's message about a file in a landing zone folder; files of tables are elsewhere, or are Parquet."""
 _OF_TABLES = (".parquet", ".bin")
 _GONE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "NoSuchFileException", "FileNotFoundException")
 _NOT_WRITABLE = ("Read-only file system", "ReadOnlyFilesystem", "Permission denied", "PermissionDenied")
@@ -35,11 +35,11 @@ _DATA = (
     "Requested range was invalid",
     "Parquet magic bytes not found",
 )
-"""What Spark, Delta and Arrow say of a data file, or of one that marks rows as removed, that they cannot read."""
+"""Messages of Spark, Delta and Arrow about a data file or a deletion vector that they cannot read."""
 
 
 class StoreNotWritable(PlatformError):
-    """The folder of a table, or the whole file system, takes no writes."""
+    """The folder of a table, or the whole file system, is not writable."""
 
 
 class LogDamaged(PlatformError):
@@ -47,28 +47,28 @@ class LogDamaged(PlatformError):
 
 
 class DataFileDamaged(PlatformError):
-    """A data file that the newest version of a table needs is gone, or is not what was written."""
+    """A data file that the newest version of a table needs is gone, or differs from what was written."""
 
 
 class LandedFileVanished(PlatformError):
-    """A landed file was taken away after it was listed and before it was read."""
+    """A landed file was deleted after it was listed and before it was read."""
 
     transient: ClassVar[bool] = True
 
 
 class LandedFileUnreadable(PlatformError):
-    """A landed file is torn, garbled, or may not be read."""
+    """A landed file is cut off, garbled, or not readable for lack of permission."""
 
 
 @contextmanager
 def store_faults(where: str) -> Iterator[None]:
-    """Name what the store did.
+    """Raise the store's errors as typed ones.
 
     Args:
         where: The dataset or folder concerned.
 
     Raises:
-        PlatformError: The typed error, the original one as its cause; errors that are not the store's pass unchanged.
+        PlatformError: The typed error, with the original one as its cause. Errors of another origin pass unchanged.
     """
     try:
         yield
@@ -82,19 +82,19 @@ def store_faults(where: str) -> Iterator[None]:
 
 
 def explained(text: str, where: str) -> PlatformError | None:
-    """Tell a fault of the store by what Spark, Delta or the operating system say about it.
+    """Classify an error message of Spark, Delta or the operating system as a fault of the store.
 
     Args:
-        text: What they say, causes included.
+        text: The message, including its causes.
         where: The dataset or folder concerned.
 
     Returns:
-        The typed error; None when it is not about the store.
+        The typed error; None if the message is not about the store.
     """
     if any(sign in text for sign in _FULL):
         return DiskFull(where)
     if landed := landed_file_in(text):
-        # Java says "not found" of what it may not open, too.
+        # Java reports "not found" also for a file it has no permission to open.
         gone = "Permission denied" not in text and any(sign in text for sign in _GONE)
         return landed_vanished(landed) if gone else landed_unreadable(landed, "Spark cannot read it")
     if any(sign in text for sign in _NOT_WRITABLE) or "DELTA_CANNOT_CREATE_LOG_PATH" in text:
@@ -118,11 +118,11 @@ def explained(text: str, where: str) -> PlatformError | None:
 
 
 def log_damaged(where: str, file: str) -> LogDamaged:
-    """Tell what to do about a file of a table's log that cannot be read.
+    """Build the error for a file of a table's log that cannot be read.
 
     Args:
         where: The dataset or folder concerned.
-        file: Path of the file; empty when nobody says which.
+        file: Path of the file; empty if it is not known.
     """
     return LogDamaged(
         what="a file of the table's log is gone, cut off or garbled" + _named(file),
@@ -133,7 +133,7 @@ def log_damaged(where: str, file: str) -> LogDamaged:
 
 
 def landed_vanished(file: str) -> LandedFileVanished:
-    """Tell what to do about a landed file that was there a moment ago.
+    """Build the error for a landed file that was deleted before it was read.
 
     Args:
         file: Its path.
@@ -147,11 +147,11 @@ def landed_vanished(file: str) -> LandedFileVanished:
 
 
 def landed_unreadable(file: str, why: str) -> LandedFileUnreadable:
-    """Tell what to do about a landed file that is there and cannot be read to its end.
+    """Build the error for a landed file that exists but cannot be read to its end.
 
     Args:
         file: Its path.
-        why: What whoever read it says.
+        why: The reason, as its reader reports it.
     """
     return LandedFileUnreadable(
         what=f"a landed file cannot be read to its end: {why}",
@@ -162,16 +162,16 @@ def landed_unreadable(file: str, why: str) -> LandedFileUnreadable:
 
 
 def landed_file_in(text: str) -> str:
-    """Give the path of the landed file that Spark could not read; empty when its error is about something else."""
+    """Find the path of the landed file that Spark could not read; empty if its error is about something else."""
     found = _LANDED.search(text)
     if found is None or "/_delta_log/" in found[2] or found[2].endswith(_OF_TABLES):
         return ""
-    # As an address (three slashes) it is percent-encoded, as a path it is not.
+    # A URI (three slashes) is percent-encoded, a path is not.
     return unquote(found[2]) if found[1] == "file://" else found[2]
 
 
 def file_in(text: str) -> str:
-    """Give the path of the file that an error is about; empty when it names none."""
+    """Find the path of the file that an error is about; empty if it names none."""
     found = _FILE.search(text)
     return found[1] if found else ""
 

@@ -1,1 +1,1 @@
-"""Dagster building blocks that know no blog: datasets from contracts, readiness, late data, planning."""
+"""Domain-free Dagster building blocks: datasets from contracts, readiness, late data, planning."""

@@ -1,4 +1,4 @@
-"""What the layer above has for the partitions of a step: the expected side of the ledger's equation."""
+"""Computes the rows that a step's partitions must account for: the expected side of the ledger's equation."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from orchestration.step import InputChanged, Step
 
 
 def entries(step: Step, dataset: str, partitions: Iterable[str] | None = None, **bounds: Any) -> Mapping[str, Entry]:
-    """Give the ledger lines of an input at the version the step reads.
+    """Return the ledger entries of an input, by partition, at the version the step reads.
 
     Raises:
-        InputChanged: A partition was published again after the step chose its version; transient.
+        InputChanged: A partition was published again after the step pinned the version; transient.
     """
     version = step.pin(dataset)
     found = step.events.publications(dataset, partitions, **bounds)
@@ -28,18 +28,18 @@ def entries(step: Step, dataset: str, partitions: Iterable[str] | None = None, *
 
 
 def same_partition(step: Step, dataset: str) -> dict[str, Account]:
-    """Each partition has the rows the input's partition of the same key has."""
+    """Account for a 1:1 read: each partition has the rows of the input partition with the same key."""
     found = entries(step, dataset, step.partitions)
     return {key: Account(rows_in=found[key].rows_out if key in found else 0) for key in step.partitions}
 
 
 def gathered(step: Step, dataset: str, finer: Callable[[str], Iterable[str]]) -> dict[str, Account]:
-    """Each partition has the rows of all the input's partitions within it.
+    """Account for a fan-in: each partition has the rows of all input partitions within it.
 
     Args:
         step: The step.
         dataset: The input.
-        finer: Partition key of the step to the input's keys within it.
+        finer: Maps a partition key of the step to the input keys within it.
     """
     keys = {partition: tuple(finer(partition)) for partition in step.partitions}
     found = entries(step, dataset, [key for within in keys.values() for key in within])
@@ -50,13 +50,13 @@ def gathered(step: Step, dataset: str, finer: Callable[[str], Iterable[str]]) ->
 
 
 def whole(step: Step, dataset: str, reason: str, measure: str) -> dict[str, Account]:
-    """The table has all rows of the input except those a measure of the input counts.
+    """Account for a whole table: it has all rows of the input except those that a measure of the input counts.
 
     Args:
         step: The step.
         dataset: The input.
-        reason: Why these rows are left out.
-        measure: The input's measure that counts them.
+        reason: Reason under which the left-out rows are counted.
+        measure: Name of the input's measure that counts them.
     """
     found = entries(step, dataset).values()
     left_out = sum(int(entry.measures[measure]) for entry in found)

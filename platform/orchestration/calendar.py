@@ -1,4 +1,4 @@
-"""The partitions of a deployment, as Dagster knows them."""
+"""Defines the Dagster partitions of a deployment."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import dagster as dg
 from publish.partitions import Grain, coarser
 
 Calendar = Mapping[Grain, dg.TimeWindowPartitionsDefinition]
-"""Partitions by their length."""
+"""Partition definitions by grain."""
 
 
 def calendar(first_day: str) -> Calendar:
-    """Make the partitions of a deployment.
+    """Build the partition definitions of a deployment.
 
     Args:
-        first_day: Day on which its history begins; weeks begin with the Monday of it or before.
+        first_day: First day of its history; weeks start on the Monday on or before it.
     """
     monday = coarser(first_day, Grain.DAY, Grain.WEEK)
-    # One partition beyond the last full one: what has arrived of the running hour, day and week can be looked at.
+    # One partition beyond the last full one, so that the current hour, day and week can be materialized early.
     return {
         Grain.HOUR: dg.HourlyPartitionsDefinition(
             start_date=f"{first_day}T00", fmt=Grain.HOUR.key_format, end_offset=1

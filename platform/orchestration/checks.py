@@ -1,4 +1,4 @@
-"""The checks every dataset has, reported by the step that wrote it: they cost no second look at the rows."""
+"""The checks of every dataset; the step that wrote it reports them, without a second scan of the rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEDGER = "ledger"
 
 
 def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
-    """Give the checks of a dataset: its contract and its ledger, both blocking what is downstream."""
+    """Return the check specs of a dataset: `contract` and `ledger`, which block downstream, and those it opts into."""
     rules = [f"{rule.name}: {rule.description}" for rule in contract.rules]
     rules += [f"{audit.name}: {audit.description}" for audit in contract.audits]
     specs = [
@@ -47,7 +47,11 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
 def passed_checks(
     key: dg.AssetKey, contract: Contract, step: Step, commit: Commit
 ) -> tuple[Sequence[LedgerLine], list[dg.AssetCheckResult]]:
-    """Report the checks of a publication: the contract held, or nothing were published; the ledger is computed now."""
+    """Report the checks of a publication: `contract` passed, as it was audited before the commit; others run now.
+
+    Returns:
+        Ledger lines of the published partitions, and the check results.
+    """
     lines = ledger.audit(step.lake, step.events, contract, list(commit.entries))
     results = [
         dg.AssetCheckResult(
@@ -69,7 +73,7 @@ def passed_checks(
 
 
 def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetCheckResult:
-    """Report whether accounts add up."""
+    """Report whether the ledger lines balance."""
     problems = {line.entry.partition: line.problem for line in lines if line.problem}
     return dg.AssetCheckResult(
         check_name=LEDGER,
@@ -79,7 +83,7 @@ def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetChec
         metadata={
             "rows_in": sum(line.entry.rows_in for line in lines),
             "rows_out": sum(line.entry.rows_out for line in lines),
-            # One figure a reason: pages show and plot figures, and hide JSON behind a link.
+            # One number per reason: Dagster's pages show and plot numbers, and hide JSON behind a link.
             **{
                 f"left_out/{reason}": sum(line.entry.reasons.get(reason, 0) for line in lines)
                 for reason in sorted({reason for line in lines for reason in line.entry.reasons})
@@ -90,7 +94,7 @@ def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetChec
 
 
 def failed_checks(key: dg.AssetKey, contract: Contract, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
-    """Report the checks that a refused publication failed, with every violation; other faults are no check results."""
+    """Report the failed checks of a refused publication, with all violations; nothing for other kinds of error."""
     if not isinstance(error, AuditFailed):
         return
     accounts = [item for item in error.violations if item.rule.startswith("account.")]

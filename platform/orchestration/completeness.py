@@ -1,8 +1,8 @@
-"""The check `complete` of an Aligned Fan-In: periods that have ended and were computed without some of their hours.
+"""The check `complete` of an Aligned Fan-In: warns of ended periods that were computed without some of their hours.
 
-Dagster shows the newest evaluation of a check only. So each evaluation covers all published periods, not only those
-that were just written: a run of another day does not hide that an earlier one lacks hours. No warning are periods that
-have not ended, those that are final, and those before the first delivery, of which only late rows have come.
+Dagster shows only the newest evaluation of a check. Each evaluation therefore covers all published periods, not only
+those just written: otherwise a run of another day would hide that an earlier day lacks hours. There is no warning for
+periods that have not ended, for final ones, and for those before the first delivery, which have late rows only.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from publish.partitions import Grain, finer
 
 COMPLETE = "complete"
 PARTS = "parts"
-"""The measure that says how many hours a period was computed from; null for a period without a row."""
+"""Name of the measure that counts the hours a period was computed from; null for a period without rows."""
 _TOLD = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Partial:
-    """Published periods that lack hours, each with how many it has, as `23 of 24`.
+    """Published periods that lack hours, each with its count, such as `23 of 24`.
 
     Args:
-        ended: Those that should have all of them.
-        running: Those that have not ended.
-        uncounted: How many periods were published before hours were counted.
+        ended: Ended periods, which should be complete.
+        running: Periods that have not ended.
+        uncounted: Number of periods that were published before hours were counted.
     """
 
     ended: Mapping[str, str]
@@ -40,11 +40,11 @@ class Partial:
 
 
 def complete_specs(key: dg.AssetKey, contracts: Sequence[Contract]) -> list[dg.AssetCheckSpec]:
-    """Give the check of an asset whose periods are gathered from hours; none when they are not.
+    """Return the check spec of an asset whose periods are computed from hours; empty for other assets.
 
     Args:
-        key: Of the asset.
-        contracts: Of the datasets it publishes or serves, which have the same partitions.
+        key: Key of the asset.
+        contracts: Contracts of the datasets it publishes or serves; they have the same partitions.
     """
     if all(contract.parts is None for contract in contracts):
         return []
@@ -58,11 +58,11 @@ def complete_specs(key: dg.AssetKey, contracts: Sequence[Contract]) -> list[dg.A
 
 
 def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: EventLog) -> list[dg.AssetCheckResult]:
-    """Look at all periods that are published, and name those that have ended and lack hours.
+    """Check all published periods; warn of those that have ended and lack hours.
 
     Args:
-        key: Of the asset.
-        contracts: As for :func:`complete_specs`; of several, only the periods that all of them have count.
+        key: Key of the asset.
+        contracts: As for :func:`complete_specs`; only periods that all datasets have published are checked.
         events: The event log.
     """
     gathered = [contract for contract in contracts if contract.parts is not None]
@@ -97,8 +97,8 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
     """Find the periods that lack hours.
 
     Args:
-        events: The event log; looked at again only for periods without a row, on which no hours are counted.
-        contract: Of the dataset; it is partitioned, and its periods are gathered from hours.
+        events: The event log; read only for periods without rows, which have no count of hours.
+        contract: Contract of the dataset; it is partitioned, and its periods are computed from hours.
         published: Period to its newest publication.
     """
     assert contract.parts is not None
@@ -123,7 +123,7 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
 
 
 def _without_rows(events: EventLog, empty: Mapping[str, Entry], grain: Grain) -> dict[str, int]:
-    """Count the hours above that periods without a row were computed from."""
+    """Count the input hours that were published when a period without rows was computed."""
     hours = {period: finer(period, grain, Grain.HOUR) for period in empty}
     wanted = [hour for within in hours.values() for hour in within]
     above = {

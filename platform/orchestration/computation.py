@@ -1,4 +1,4 @@
-"""Computes the partitions of a task, whoever asked for them: a person in the UI, or a run over the whole lineage."""
+"""Computes the partitions of a task, for asset materializations and for runs of the job `refresh` alike."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ Compute = Callable[[Step], Mapping[str, Commit]]
 
 @dataclass(frozen=True, kw_only=True)
 class Computation:
-    """A function that computes and publishes partitions of a dataset, and what appears with it.
+    """A function that computes and publishes partitions of a dataset and its companions.
 
     Args:
         dataset: Name of the main dataset, as `layer.table`.
-        compute: From a step to the commits it has made.
+        compute: Takes a step and returns its commits, by dataset.
     """
 
     dataset: str
@@ -46,7 +46,7 @@ class Computation:
 
 
 def computes(dataset: str) -> Callable[[Compute], Computation]:
-    """Declare a function as the computation of a dataset; everything else about it is in the contract."""
+    """Register a function as the computation of a dataset; everything else about the dataset is in its contract."""
 
     def declare(compute: Compute) -> Computation:
         return Computation(dataset=dataset, compute=compute)
@@ -55,7 +55,7 @@ def computes(dataset: str) -> Callable[[Compute], Computation]:
 
 
 def computations(modules: Sequence[ModuleType]) -> dict[str, Computation]:
-    """Collect the computations that some modules declare, by main dataset."""
+    """Collect the computations that the modules declare, by main dataset."""
     found: dict[str, Computation] = {}
     for module in modules:
         for _, value in inspect.getmembers(module, lambda value: isinstance(value, Computation)):
@@ -65,10 +65,10 @@ def computations(modules: Sequence[ModuleType]) -> dict[str, Computation]:
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
-    """What all computations of a deployment share.
+    """The computations of a deployment, its lineage and its code version.
 
     Args:
-        computations: By main dataset.
+        computations: Computations by main dataset.
         graph: The lineage.
         version: Digest of the code.
     """
@@ -80,7 +80,7 @@ class Code:
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """What one step has published of one dataset."""
+    """The commit of one dataset by one step; `seconds` is the duration of the whole step."""
 
     contract: Contract
     step: Step
@@ -89,7 +89,7 @@ class Publication:
 
     @property
     def key(self) -> dg.AssetKey:
-        """The asset."""
+        """Asset key of the dataset."""
         return key_of(self.contract.dataset)
 
     @cached_property
@@ -97,7 +97,7 @@ class Publication:
         return column_lineage(self.step.lake, str(self.step.landing), self.commit)
 
     def common(self) -> dict[str, Any]:
-        """Give what is the same for all partitions."""
+        """Return the metadata that is the same for all partitions."""
         shown = {"columns": as_table(self._lineage)} if self._lineage.deps_by_column else {}
         return {
             "dagster/column_lineage": self._lineage,
@@ -109,16 +109,16 @@ class Publication:
         }
 
     def partitions(self) -> list[str]:
-        """List the partitions that were published, with executions that had to follow; none of a whole table."""
+        """List the published partitions, including later executions that ran again; empty for a whole table."""
         if not self.step.partitions:
             return []
         return sorted({*self.step.partitions, *(self.commit.entries if self.contract.executed else ())})
 
     def materializations(self) -> Iterator[dg.AssetMaterialization]:
-        """Describe it as events, one a partition.
+        """Yield one materialization event per partition.
 
-        They bear no version in Dagster's own tags: it would miss those of the inputs beside it, and call every
-        dataset unsynced.
+        The events have no data version in Dagster's own tags: Dagster would expect the versions of the inputs beside
+        it, and mark every dataset as unsynced.
         """
         keys: list[str | None] = [*self.partitions()]
         for partition in keys or [None]:
@@ -129,17 +129,17 @@ class Publication:
             )
 
     def checks(self) -> list[dg.AssetCheckResult]:
-        """Judge it; an account that does not add up is an error of its check."""
+        """Return the check results of the publication; a ledger that does not balance fails its check."""
         return passed_checks(self.key, self.contract, self.step, self.commit)[1]
 
 
 @dataclass(kw_only=True)
 class Done:
-    """What became of the partitions that a task was to compute.
+    """Result of computing partitions of a task.
 
     Args:
-        publications: What was published, dataset by dataset.
-        faults: Partition to why it was not; the whole table under the key "".
+        publications: The publications, one per dataset.
+        faults: Partition that was not published to its error; a whole table has the key "".
     """
 
     publications: list[Publication] = field(default_factory=list)
@@ -147,20 +147,20 @@ class Done:
 
 
 def compute(context: Context, code: Code, task: Task, keys: Sequence[str], *, attempt: int) -> Done:
-    """Compute some partitions of a task in one commit; one at fault keeps none of the others waiting.
+    """Compute partitions of a task in one commit per dataset; failed partitions are left out, the others published.
 
     Args:
-        context: Of the step.
-        code: What is computed, and by which code.
+        context: Dagster context of the step.
+        code: The computations, the lineage and the code version.
         task: The datasets.
-        keys: Partitions; none for a table that is written whole.
+        keys: Partition keys; empty for a table that is written whole.
         attempt: 1 for the first try.
 
     Returns:
-        What was published and what was not.
+        The publications, and the errors of the other partitions.
 
     Raises:
-        PlatformError: A transient fault; nothing of the partitions that are left was published.
+        PlatformError: A transient fault; none of the remaining partitions was published.
     """
     done, left = Done(), list(keys)
     while left or not keys:
@@ -207,14 +207,14 @@ def _computed(
 
 
 def refused_checks(task: Task, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
-    """Report the checks that a refused publication failed; other faults are no check results."""
+    """Report the failed checks of a refused publication; nothing for other kinds of error."""
     for contract in task.contracts:
         if isinstance(error, AuditFailed) and members.dataset_of(error.dataset) == contract.dataset:
             yield from failed_checks(key_of(contract.dataset), contract, error)
 
 
 def evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
-    """Turn a check's result into the event by which a run reports it that does not execute the asset itself."""
+    """Convert a check result to an event, for runs that do not execute the asset itself."""
     assert result.asset_key is not None
     assert result.check_name is not None
     return dg.AssetCheckEvaluation(
@@ -228,23 +228,23 @@ def evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
 
 
 def report(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEvaluation) -> None:
-    """Log something about an asset that the step does not execute as that asset."""
-    # Dagster takes evaluations here, and stores and shows them; only its signature does not say so.
+    """Log an event of an asset that the current step does not execute as that asset."""
+    # Dagster accepts, stores and shows check evaluations here; only its signature lacks them.
     context.log_event(event)  # type: ignore[arg-type]
 
 
 def accepted(context: Context) -> frozenset[str]:
-    """Give the guards that a person has lifted for a run."""
+    """Return the guards that a person has lifted for this run."""
     return frozenset(filter(None, context.run.tags.get(ACCEPT, "").split(",")))
 
 
 def run_context(context: Context, version: str, attempt: int | None = None) -> RunContext:
-    """Give the run as commits name it.
+    """Return the run context that is recorded in commits.
 
     Args:
-        context: Of the step.
-        version: Of the code that computes the dataset.
-        attempt: 1 for the first try; None: as Dagster counts it.
+        context: Dagster context of the step.
+        version: Digest of the code that computes the dataset.
+        attempt: 1 for the first try; None: Dagster's retry number + 1.
     """
     return RunContext(
         run_id=context.run.run_id,
@@ -269,13 +269,13 @@ def _trigger(tags: Mapping[str, str]) -> str:
 
 
 def pause(attempt: int) -> float:
-    """Give the seconds to wait before the next attempt: growing, and jittered so that two that collided part."""
+    """Return the backoff in seconds: exponential, with jitter so that two colliding runs do not collide again."""
     seconds: float = 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
     return seconds
 
 
 def failure(context: Context, error: PlatformError) -> Exception:
-    """Retry a fault that may pass by itself, with growing, jittered waits; stop at one a person must mend."""
+    """Return a retry with backoff for a transient fault, up to :data:`MAX_RETRIES`; else a final failure."""
     if error.transient and context.retry_number < MAX_RETRIES:
         wait = pause(context.retry_number + 1)
         context.log.warning(f"{error}\n  (retried in {wait:.1f} s)")
@@ -284,7 +284,7 @@ def failure(context: Context, error: PlatformError) -> Exception:
 
 
 def failed(error: PlatformError) -> dg.Failure:
-    """Name a fault that ends a step."""
+    """Convert a fault to a Dagster failure without retries."""
     return dg.Failure(
         description=str(error),
         metadata={"what": error.what, "where": error.where, "next step": error.next_step},
@@ -293,6 +293,6 @@ def failed(error: PlatformError) -> dg.Failure:
 
 
 def access_of(context: Context) -> LakeAccess:
-    """Give the lake of a step."""
+    """Return the lake resource of a step."""
     found: LakeAccess = context.resources.lake
     return found

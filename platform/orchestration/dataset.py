@@ -1,4 +1,4 @@
-"""Turns contracts and their computations into Dagster assets; policy is laid over all datasets in one place."""
+"""Builds Dagster assets from contracts and computations; policy is applied to all datasets in one place."""
 
 import warnings
 from collections.abc import Iterator
@@ -35,18 +35,18 @@ from publish.contract import Contract, Read
 
 @dataclass(frozen=True, kw_only=True)
 class Plant:
-    """What assets are made from.
+    """Builds the assets of a deployment.
 
     Args:
         code: The computations and the lineage.
-        calendar: The deployment's partitions.
+        calendar: The deployment's partition definitions.
     """
 
     code: Code
     calendar: Calendar
 
     def assets(self) -> list[dg.AssetsDefinition]:
-        """Make an asset of every dataset that is computed."""
+        """Build one asset definition per task that has a computation."""
         # Single-run backfills are marked beta in this Dagster; it is pinned, and the backfills are tested.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BetaWarning)
@@ -69,7 +69,7 @@ class Plant:
             backfill_policy=dg.BackfillPolicy.single_run() if task.grain else None,
             pool=pool_of(main.dataset),
             required_resource_keys=set(RESOURCES),
-            # A person who materializes one of them is not asked about the others: they appear all the same.
+            # A person may select one of the datasets; the step publishes the others too.
             can_subset=together,
         )
         def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
@@ -87,7 +87,7 @@ class Plant:
 
 
 def described(contract: Contract, version: str) -> dict[str, Any]:
-    """Give what Dagster shows of a dataset, whatever computes it."""
+    """Return the asset attributes that Dagster shows; the same for batch, streamed and served datasets."""
     return {
         "key": key_of(contract.dataset),
         "description": contract.description,
@@ -105,7 +105,7 @@ def described(contract: Contract, version: str) -> dict[str, Any]:
 
 
 def deps(contract: Contract) -> list[dg.AssetDep]:
-    """Give a dataset's inputs with the mapping of their partitions; that a dataset reads itself is the planner's."""
+    """Return a dataset's inputs with their partition mappings; only the planner handles a dataset that reads itself."""
     return [
         dg.AssetDep(key_of(read.dataset), partition_mapping=_mapping(read))
         for read in contract.reads
@@ -144,14 +144,14 @@ def _wholly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Don
                 publication.commit.metadata(partition), asset_key=publication.key, partition_key=partition
             )
         for event in publication.materializations():
-            # Executions that had to follow those that were asked for.
+            # Later executions that ran again after the requested ones.
             if event.partition is not None and event.partition not in publication.step.partitions:
                 report(context, event)
         yield dg.MaterializeResult(asset_key=publication.key, metadata=metadata, check_results=results)
 
 
 def _partly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Done) -> Iterator[Any]:
-    """Report what was published of a range by itself: a result of the asset would say it of all partitions."""
+    """Report published partitions one by one: a MaterializeResult would mark the whole range as materialized."""
     access = access_of(context)
     note_faults(access, code.graph, task, done.faults)
     for publication in done.publications:

@@ -1,9 +1,9 @@
-"""Ends the runs whose process died without a word: Dagster would count them as under way for good.
+"""Marks runs as failed whose process was killed; Dagster would show them as in progress forever.
 
-A run killed with -9 outside Dagster's own servers, or with the whole machine, keeps its slots in the pools, and
-sensors and conditions go on waiting for its partitions. Its process is in its log, its machine in a tag; when the
-process is no more, the run is reported as failed on that machine. A run of the command line has both from the moment
-it is there: its process may be killed before it has begun.
+A run killed with `kill -9` outside Dagster's own servers, or by a machine crash, keeps its pool slots, and sensors and
+conditions keep waiting for its partitions. The run's log has its process id, and a tag has its host. If the process is
+gone, the run is reported as failed, by that host only. A run of the command line has process id and host as tags from
+its creation, because its process may be killed before the run starts.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from dagster._core.execution.step_dependency_config import StepDependencyConfig
 from dagster._core.executor.in_process import InProcessExecutor
 
 HOST = ".dagster/blogdata_host"
-"""Tag of a run: the machine whose process it is."""
+"""Tag of a run: the host its process runs on."""
 CREATOR = ".dagster/blogdata_process"
-"""Tag of a run that is executed by the process which creates it: that process."""
+"""Tag of a run that its creating process executes itself: the id of that process."""
 
 CLOCK_SECONDS = 60.0
-"""How far the clock may have been set forward since a process was noted: it then seems to have begun so much later."""
+"""Tolerated forward step of the clock since a process was logged: its start time then seems that much later."""
 UNDER_WAY = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
-"""States in which nobody but its process ends a run; of those in between, Dagster's daemon knows whether they go on."""
+"""States that only the run's own process ends; Dagster's daemon monitors the states in between."""
 
 
 class _Noting(InProcessExecutor):
-    """Runs all steps in one process, as Dagster's own does, and notes on which machine."""
+    """Runs all steps in one process, like Dagster's own executor, and tags the run with its host."""
 
     def execute(
         self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
@@ -43,13 +43,13 @@ class _Noting(InProcessExecutor):
 
 @dg.executor(name="in_process")
 def in_process(context: dg.InitExecutorContext) -> InProcessExecutor:
-    """Give the executor of every run: one process, one session, on a machine that is known."""
+    """Return the default executor: one process, one Spark session, and the host in a tag."""
     return _Noting(retries=RetryMode.ENABLED)
 
 
 @dg.executor(name="past_faults")
 def past_faults(context: dg.InitExecutorContext) -> InProcessExecutor:
-    """Give the executor of runs in which a step that has handed on may still fail: those after it run all the same."""
+    """Return the executor of `refresh`: a step runs even if an upstream step failed after yielding its output."""
     return _Noting(
         retries=RetryMode.ENABLED,
         step_dependency_config=StepDependencyConfig(require_upstream_step_success=False),
@@ -57,18 +57,18 @@ def past_faults(context: dg.InitExecutorContext) -> InProcessExecutor:
 
 
 def own() -> dict[str, str]:
-    """Give the tags of a run that this process creates, and executes itself."""
+    """Return the tags of a run that this process creates and executes itself."""
     return {HOST: socket.gethostname(), CREATOR: str(os.getpid())}
 
 
 def settle(instance: dg.DagsterInstance) -> Sequence[str]:
-    """Report runs of this machine as failed whose process is no more.
+    """Report runs of this host as failed if their process is gone.
 
     Args:
         instance: The Dagster instance.
 
     Returns:
-        Identifiers of these runs.
+        Ids of the runs that were reported.
     """
     here = socket.gethostname()
     dead = []
@@ -79,7 +79,7 @@ def settle(instance: dg.DagsterInstance) -> Sequence[str]:
         processes = [*_created_by(record), *_noted(instance, run)]
         if not processes or any(_lives(pid, noted) for pid, noted in processes):
             continue
-        # The last thing its process did may have been to end it.
+        # Read the run again: its process may have finished it just before exiting.
         now = instance.get_run_by_id(run.run_id)
         if now is not None and now.status in UNDER_WAY:
             instance.report_run_failed(
@@ -91,7 +91,7 @@ def settle(instance: dg.DagsterInstance) -> Sequence[str]:
 
 def _created_by(record: dg.RunRecord) -> Iterator[tuple[int, float]]:
     run = record.dagster_run
-    # A run that Dagster makes to do another one again bears the tags of that.
+    # A re-execution inherits the tags of its parent run, so its process tag is not its own.
     if CREATOR in run.tags and run.parent_run_id is None:
         yield int(run.tags[CREATOR]), record.create_timestamp.timestamp()
 
@@ -104,7 +104,7 @@ def _noted(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterator[tuple[i
 
 
 def _lives(pid: int, noted: float) -> bool:
-    # Numbers are given out again: a process that began well after the run had noted its own is another one.
+    # Process ids are reused: one that started well after the run logged its own is another process.
     try:
         process = psutil.Process(pid)
         return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= noted + CLOCK_SECONDS

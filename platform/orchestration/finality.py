@@ -1,4 +1,4 @@
-"""The check `too_late` of a Static Late Data Integrator: rows that came after their partition was final, counted."""
+"""The check `too_late` of a Static Late Data Integrator: counts rows that arrived after their partition was final."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOO_LATE = "too_late"
 
 
 def finality_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
-    """Give the check of a dataset whose partitions become final; none when they do not."""
+    """Return the check spec of a dataset whose partitions become final; empty for other datasets."""
     if lookback_of(contract) is None:
         return []
     return [
@@ -30,7 +30,7 @@ def finality_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSp
 
 
 def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
-    """Count, for every final partition, the rows of its hours that it does not have."""
+    """Count, for each final partition, the rows that arrived in its hours but were not integrated."""
     lookback = lookback_of(contract)
     if lookback is None:
         return []

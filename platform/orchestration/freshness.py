@@ -1,4 +1,4 @@
-"""Turns a contract's promise of freshness into Dagster's own policy."""
+"""Converts a contract's freshness promise to a Dagster freshness policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from publish.contract import Contract
 
 
 def freshness_of(contract: Contract) -> dg.FreshnessPolicy | None:
-    """Give the policy of a dataset that promises to be published so long after the end of a partition; None without."""
+    """Return the freshness policy of a dataset; None if its contract promises nothing.
+
+    The policy fails if nothing was published for one partition length (whole table: 1 day) plus `freshness_hours`.
+    """
     if contract.freshness_hours is None:
         return None
     due = timedelta(hours=contract.freshness_hours)

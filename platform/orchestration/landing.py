@@ -1,4 +1,4 @@
-"""The landed partitions a step reads: which files, how much is in them, and what Spark makes of them."""
+"""The landed partitions a step reads: their files, their sizes, and their lines as a DataFrame."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ PARTITION_PATTERNS = {
 
 
 class NotLanded(PlatformError):
-    """A partition was asked for that is not in the landing zone, or is not complete yet."""
+    """Raised when a requested partition is missing in the landing zone, or not complete yet."""
 
 
 @dataclass(frozen=True)
 class Landed:
-    """Some complete partitions of a landed table.
+    """Complete partitions of a landed table, as one step reads them.
 
     Args:
         step: The step that reads them.
-        partitions: The partitions, by key.
+        partitions: Partitions by key.
         grain: Length of a partition.
     """
 
@@ -45,10 +45,10 @@ class Landed:
 
     @classmethod
     def of(cls, step: Step, table: str, grain: Grain, keys: Sequence[str] | None = None) -> Landed:
-        """Find the step's partitions in the landing zone.
+        """Find partitions in the landing zone: those of `keys`, or the step's own without it.
 
         Raises:
-            LinkRefused: A link in the place of a partition, or in it, leads out of the landing zone.
+            LinkRefused: A partition is, or contains, a link that leads out of the landing zone.
             NotLanded: A partition has no folder, or is not complete.
         """
         wanted = step.partitions if keys is None else keys
@@ -78,10 +78,10 @@ class Landed:
 
     @cached_property
     def sizes(self) -> dict[str, LandedSize]:
-        """What each partition holds, counted without Spark.
+        """Lines and bytes of each partition, counted without Spark.
 
         Raises:
-            PlatformError: A file cannot be read; its partition is at fault.
+            PlatformError: A file cannot be read; the error names its partition.
         """
         files = [file for found in self._files.values() for file in found]
         try:
@@ -98,7 +98,7 @@ class Landed:
         }
 
     def lines(self) -> DataFrame:
-        """Read the lines: raw, source_offset, source_file (relative to the landing zone), partition."""
+        """Read the lines; columns: raw, source_offset, source_file (relative to the landing zone), partition."""
         from pyspark.sql import functions as F
 
         pattern, separator = PARTITION_PATTERNS[self.grain]
@@ -112,37 +112,37 @@ class Landed:
         return frame.withColumn("partition", key)
 
     def source(self) -> Source:
-        """Give what a step that publishes the partitions is held to: their lines, bytes and files."""
+        """Return what a publication of the partitions is audited against: their lines, bytes and fingerprints."""
         return Source(accounts=self.accounts(), expected=self.expected_bytes(), landed=self.fingerprints())
 
     def accounts(self) -> dict[str, Account]:
-        """Give the lines each partition has, by the independent count."""
+        """Return the number of lines per partition, counted independently of Spark."""
         return {key: Account(rows_in=size.lines) for key, size in self.sizes.items()}
 
     def expected_bytes(self) -> dict[str, dict[str, int]]:
-        """Give the bytes each partition has: a line that lost a byte is as wrong as a lost line."""
+        """Return the number of bytes per partition; a line that lost a byte is as wrong as a lost line."""
         return {key: {"bytes": size.bytes} for key, size in self.sizes.items()}
 
     def fingerprints(self) -> dict[str, str]:
-        """Give what identifies the landed content of each partition."""
+        """Return the fingerprint of each partition's landed files."""
         return {key: partition.fingerprint for key, partition in self.partitions.items()}
 
 
 def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:
-    """Have an error name the partitions at fault, so that the others are computed without them."""
+    """Attach the failed partitions to an error, so that the others can be computed without them."""
     error.partitions = frozenset(keys)
     return error
 
 
 def newest_day(deliveries: Sequence[LandedPartition], folder: Path) -> str:
-    """Give the newest day of some deliveries.
+    """Return the day of the newest delivery.
 
     Args:
-        deliveries: The complete ones, without those under a name that is no day, or none yet.
-        folder: Where they were looked for.
+        deliveries: The complete deliveries, without folders whose name is not a day or lies in the future.
+        folder: Landing-zone folder of the deliveries, for the error.
 
     Raises:
-        NotLanded: There is none.
+        NotLanded: There is no complete delivery.
     """
     if not deliveries:
         raise NotLanded(

@@ -1,4 +1,4 @@
-"""The check on the late rows of a stream."""
+"""The check `late`: warns if most of a stream's newest rows are late."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LATE = "late"
 
 
 def late_share_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
-    """Give the check of a dataset whose accounts leave out late rows."""
+    """Return the check spec of a dataset whose accounts leave out late rows."""
     return dg.AssetCheckSpec(
         LATE,
         asset=key,
@@ -22,7 +22,7 @@ def late_share_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
 
 
 def late_share_result(key: dg.AssetKey, commits: Iterable[Commit]) -> dg.AssetCheckResult:
-    """Judge what was added to such a dataset, the newest first."""
+    """Check the share of late rows in a dataset's appended commits, newest first."""
     share = LateShare.of(commits)
     return dg.AssetCheckResult(
         check_name=LATE,

@@ -1,4 +1,4 @@
-"""Shows a contract's columns, and the lineage read off Spark's plans, in Dagster's own vocabulary."""
+"""Converts a contract's columns, and the column lineage of Spark's plans, to Dagster metadata."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from publish.contract import Contract
 
 
 def column_schema(contract: Contract) -> dg.TableSchema:
-    """Give the contract's columns with their descriptions, constraints and classification."""
+    """Return the contract's columns with their descriptions, constraints and classification."""
     return dg.TableSchema(
         columns=[
             dg.TableColumn(
@@ -28,7 +28,7 @@ def column_schema(contract: Contract) -> dg.TableSchema:
 
 
 def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLineage:
-    """Give which columns of which datasets each column of a commit was computed from."""
+    """Return, for each column of a commit, the dataset columns it was computed from."""
     return dg.TableColumnLineage(
         deps_by_column={
             column: [dg.TableColumnDep(asset_key=_key(source), column_name=source.column) for source in found]
@@ -38,7 +38,7 @@ def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLi
 
 
 def as_table(lineage: dg.TableColumnLineage) -> dg.TableMetadataValue:
-    """Show the same as a table: the web pages keep column lineage, and draw it in the hosted version only."""
+    """Format column lineage as a table: open-source Dagster stores column lineage, but only the hosted UI draws it."""
     return dg.MetadataValue.table(
         records=[
             dg.TableRecord(

@@ -1,4 +1,4 @@
-"""The check on what an Online Observer has measured: a null share or a count of values that jumps is pointed out."""
+"""The check `measures` of an Online Observer: warns of jumps in null shares and distinct counts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from publish.contract import Contract
 
 MEASURES = "measures"
 ALIKE = 2.0
-"""Distinct values grow slower than rows, so that they are compared between partitions of about as many rows."""
+"""Distinct counts grow slower than rows: compare only partitions whose row counts differ at most by this factor."""
 
 
 def measure_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
-    """Give the check of a dataset that is measured by an observer; none when it is not."""
+    """Return the check spec of a dataset that an observer measures; empty for other datasets."""
     if not observed_measures(contract):
         return []
     return [
@@ -32,7 +32,7 @@ def measure_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpe
 
 
 def measure_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
-    """Compare the measures of a publication with those of the partitions before."""
+    """Compare the measures of a publication with those of earlier partitions."""
     names = observed_measures(contract)
     if not names:
         return []

@@ -1,28 +1,28 @@
-"""The names by which datasets, steps and tags are known to Dagster."""
+"""Names of datasets, steps and tags in Dagster."""
 
 from __future__ import annotations
 
 import dagster as dg
 
 ACCEPT = "blogdata/accept"
-"""Tag of a run: the guards, separated by commas, that a person has lifted for it."""
+"""Tag of a run: comma-separated guards that a person has lifted for it."""
 
 
 def key_of(dataset: str) -> dg.AssetKey:
-    """Give the asset key of a dataset: `silver.visits` is `silver/visits`."""
+    """Return the asset key of a dataset: `silver.visits` becomes `silver/visits`."""
     return dg.AssetKey(dataset.split(".", 1))
 
 
 def step_of(dataset: str) -> str:
-    """Give the name of a dataset's step, in whichever run: that of `silver.visits` is `silver__visits`."""
+    """Return the step name of a dataset, the same in every job: `silver.visits` becomes `silver__visits`."""
     return dataset.replace(".", "__")
 
 
 def op_of(dataset: str) -> str:
-    """Give the name of what a run over the lineage does at a dataset's step; assets have names of their own."""
+    """Return the op name of a dataset in the job `refresh`; it differs from the name of the asset's op."""
     return f"refresh__{step_of(dataset)}"
 
 
 def slug(pattern: str) -> str:
-    """Give a pattern's name as it appears in tags: `Late Data Detector` is `late-data-detector`."""
+    """Return a pattern's name as used in tags: `Late Data Detector` becomes `late-data-detector`."""
     return pattern.lower().replace(" ", "-").replace("(", "").replace(")", "")

@@ -1,4 +1,4 @@
-"""Who claims partitions: a run of a process on a machine, and whether it is still at work."""
+"""Identifies the owners of claims (host, process and run), and checks whether an owner is alive."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from services import processes
 from services.processes import ProcessIdentity
 
 LEASE = timedelta(hours=6)
-"""How long a claim of another machine counts: nobody here can tell whether its process lives."""
+"""How long a claim of another host counts: its process cannot be checked from here."""
 RENEWAL = LEASE / 6
-"""How often whoever works without an end renews its claim, so that it counts on other machines, too."""
+"""How often a long-running owner, such as a stream, renews its claim, so that it stays valid for other hosts."""
 
 
 def this_run() -> str:
-    """Give a name for whoever is about to claim; two runs of one process are two."""
+    """Return an owner id, unique per run even within one process: host, process id, process start, random suffix."""
     return f"{socket.gethostname()} {os.getpid()} {processes.identify(os.getpid()).created} {uuid.uuid4().hex[:8]}"
 
 
 def alive(claim: Claim) -> bool:
-    """Tell whether the owner of a claim is still at work."""
+    """Return whether the owner of a claim is alive; one on another host counts as alive during its lease."""
     host, pid, created, _ = claim.owner.rsplit(" ", 3)
     if host != socket.gethostname():
         return datetime.now(timezone.utc) - claim.taken_at < LEASE

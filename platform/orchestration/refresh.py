@@ -1,8 +1,8 @@
 """The job `refresh`: one run brings the whole lineage up to date, scattered partitions of all datasets included.
 
-Each task is a step of its own, in the order of the lineage. A step asks what is stale when its turn comes, after the
-steps before it have published, and computes all of it in one commit a dataset. A step with a fault fails after it has
-handed on: its good partitions go on their way, and nobody reads what was not published.
+Each task is one step, in the order of the lineage. A step determines what is stale when it starts, after its upstream
+steps have published, and computes all of it in one commit per dataset. A step with failed partitions yields its output
+first and fails then: downstream steps run on the good partitions, and failed ones were not published.
 """
 
 import time
@@ -45,24 +45,25 @@ from publish.writes import InOrder
 
 JOB = "refresh"
 MOST_ROWS = 20_000_000
-"""Rows that one commit computes at most; more are cut into several commits, by rows and not by gaps."""
+"""Most input rows of one commit; larger work is split into several commits by rows, not at gaps."""
 _LOOK_AGAIN_SECONDS = 1.0
 _PRIORITY = "dagster/priority"
 Work = Callable[[dg.OpExecutionContext], None]
 Held = Mapping[str, Mapping[str, PlatformError]]
-"""Dataset to the partitions that wait for a person, each with the reason."""
+"""Dataset to its held partitions, each with the reason."""
 
 
 class Request(dg.ConfigurableResource["Request"]):
-    """What a run of `refresh` is asked for; as it is, everything that is stale.
+    """Request of a `refresh` run; the default is everything that is stale.
 
     Args:
-        datasets: Only these; empty: all.
-        scope: Which stale partitions count: `all`, `ready` (those that run by themselves) or `ended`.
-        again: Dataset to partitions that run again whether they are stale or not.
-        span: Everything there is in a span of time runs again, `2026-01-05T00..2026-01-07T00`; an end may be left out.
-        only_again: Leave alone what is stale and was not asked for.
-        retry_waiting: Try partitions again that failed for good, though their inputs are the same.
+        datasets: Only these datasets; empty: all.
+        scope: Which stale partitions count: `all`, `ready` (those that may run automatically) or `ended`.
+        again: Dataset to partitions that run again, stale or not.
+        span: Time window in which all known partitions run again, such as `2026-01-05T00..2026-01-07T00`; either end
+            may be empty.
+        only_again: Run only `again` and `span`; skip stale partitions that were not requested.
+        retry_waiting: Retry permanently failed partitions even if their inputs are unchanged.
     """
 
     datasets: list[str] = Field(default_factory=list)
@@ -75,39 +76,39 @@ class Request(dg.ConfigurableResource["Request"]):
     _held_before: Held | None = PrivateAttr(default=None)
 
     def refuse(self, datasets: Sequence[str]) -> None:
-        """Have nothing be made of some datasets in this run."""
+        """Block everything downstream of the datasets for the rest of this run."""
         self._refused.update(datasets)
 
     @property
     def refused(self) -> frozenset[str]:
-        """The datasets of which nothing is made in this run."""
+        """Datasets whose downstream is blocked in this run."""
         return frozenset(self._refused)
 
     def held_before(self, look: Callable[[], Held]) -> Held:
-        """Give what waited for a person when this run began, as its first step sees it."""
+        """Return the partitions that were held when this run started; computed by its first step, then cached."""
         if self._held_before is None:
             self._held_before = look()
         return self._held_before
 
 
 class NotReady(PlatformError):
-    """An input of a dataset failed a blocking check in the same run."""
+    """Raised when an upstream dataset failed a blocking check in the same run."""
 
 
 def claims(lake: Lake, dataset: str) -> Claims:
-    """Give the claims of runs on a dataset's partitions."""
+    """Return the claims on a dataset's partitions."""
     return Claims(lake, dataset, alive=owners.alive)
 
 
 def refresh_job(
     code: Code, *, first: dg.OpDefinition, served: Sequence[tuple[Contract, dg.OpDefinition]] = ()
 ) -> dg.JobDefinition:
-    """Make the job.
+    """Build the job.
 
     Args:
         code: The computations and the lineage.
-        first: The step that prepares the landing zone.
-        served: What is no table of the lake, each with its step.
+        first: The op that prepares the landing zone.
+        served: Contracts of what is served outside the lake, each with its op.
     """
 
     @dg.graph(name=JOB)
@@ -116,7 +117,7 @@ def refresh_job(
         done: dict[str, Any] = {}
         for task in code.graph.tasks:
             above = sorted({edge.above for edge, _ in code.graph.edges(task)} & done.keys())
-            # Of the steps that may run, the executor takes that of the highest priority: the order of the lineage.
+            # Of the steps that may run, the executor takes the one of highest priority; this keeps the lineage order.
             step = _step(code, task).alias(step_of(task.main)).tag({_PRIORITY: str(-len(done))})
             done.update(dict.fromkeys(task.datasets, step([done[name] for name in above] or [landing])))
         for contract, serve in served:
@@ -131,13 +132,13 @@ def refresh_job(
 
 
 def handing_on(name: str, description: str, resources: Collection[str], work: Work) -> dg.OpDefinition:
-    """Make a step that fails after it has handed on, so that the steps after it run all the same.
+    """Build an op that yields its output before it fails, so that downstream steps run anyway.
 
     Args:
-        name: Of the step.
-        description: For people.
-        resources: What it needs.
-        work: What it does; returns what went wrong for good, and raises what is to be tried again.
+        name: Name of the op.
+        description: Description in the Dagster UI.
+        resources: Keys of the resources it requires.
+        work: The work of the step. `RetryRequested` is raised at once, any other exception after the output.
     """
 
     @dg.op(
@@ -172,7 +173,7 @@ def _step(code: Code, task: Task) -> dg.OpDefinition:
 
 
 class Refresh:
-    """One step of a run over the lineage."""
+    """One step of a `refresh` run."""
 
     def __init__(self, context: dg.OpExecutionContext, code: Code) -> None:
         self._context = context
@@ -183,10 +184,12 @@ class Refresh:
         self._held_before = self._request.held_before(self._planner().held)
 
     def task(self, task: Task) -> None:
-        """Compute what is stale of a task, and what was asked for, each partition once.
+        """Compute the stale and the requested partitions of a task, each once.
 
         Raises:
-            Failure: Partitions could not be computed; the others are published.
+            RetryRequested: A transient fault, as long as attempts are left.
+            Failure: Partitions failed or are newly held, and the others are published; or the ledger of an upstream
+                dataset does not balance, and nothing was computed.
         """
         request = self._request
         if request.datasets and not set(task.datasets) & set(request.datasets):
@@ -198,10 +201,10 @@ class Refresh:
         seen: set[str] = set()
         done: set[str] = set()
         planner = self._planner()
-        # Partitions may outdate others of their own dataset: it is asked until nothing new is behind.
+        # Partitions may outdate others of their own dataset: repeat until no new partition is stale.
         while todo := (self._stale(task, planner) | asked) - done:
             with self._claimed(task, todo) as mine:
-                # Whoever held one of these a moment ago may have done it.
+                # Another run may have computed some of these before its claim ended.
                 left = (self._stale(task, self._planner()) | asked) & mine
                 for batch in self._batches(task, sorted(left)):
                     faults.update(self._batch(task, batch))
@@ -211,7 +214,7 @@ class Refresh:
         held = self._newly_held(task, planner)
         if seen or held:
             self._judge_waiting(task, faults, planner)
-        # A person is told once, by the run that found it; the check stays red.
+        # Only the run that first finds a held partition fails; the check `waiting` stays red.
         faults.update(held)
         if faults:
             raise failed(_all_of(task, faults))
@@ -231,7 +234,7 @@ class Refresh:
             window = Window.parsed(self._request.span)
             keys |= {key for key in self._planner().known(task) if window.holds(key, task.grain)}
         published = self._access.events.publications(task.main)
-        # A run that was cut off goes on: what it has published itself is done.
+        # A resumed run continues: partitions it has already published itself are done.
         return {key for key in keys if key not in published or published[key].run_id != self._context.run_id}
 
     def _stale(self, task: Task, planner: Planner) -> set[str]:
@@ -252,7 +255,7 @@ class Refresh:
 
     @contextmanager
     def _claimed(self, task: Task, todo: Collection[str]) -> Iterator[set[str]]:
-        """Claim partitions, and wait for those that others are computing: of several runs, one computes each."""
+        """Claim partitions; wait while other runs hold all of them. Each partition is computed by one run only."""
         held, owner, waiting = claims(self._access.lake, task.main), owners.this_run(), False
         while not (mine := held.take(todo, owner)):
             if not waiting:
@@ -321,7 +324,7 @@ def _not_ready(task: Task, refused: Collection[str]) -> NotReady:
 
 
 class PartitionsFailed(PlatformError):
-    """Several partitions could not be computed, for different reasons."""
+    """Raised when several partitions fail for different reasons."""
 
 
 def _all_of(task: Task, faults: Mapping[str, PlatformError]) -> PlatformError:

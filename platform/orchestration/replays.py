@@ -1,9 +1,9 @@
-"""Replays that the daemon carries out: asked for once, kept in the event log, done in one run.
+"""Replays that the daemon executes: requested once, stored in the event log, done in one run.
 
-What is left of a replay is not remembered but derived: a computation of its plan is done when each of its partitions
-has been published since the replay was asked for, from what those before it have published. A daemon that dies in its
-middle, a run that fails and is repeated by a person, and a partition that somebody else ran in between are therefore
-all the same to it; one that somebody else ran too early, from what was there before the replay, is not done.
+The remaining work of a replay is derived, not stored. A computation of its plan is done when each of its partitions
+was published after the request, from the publications of the computations before it. The replay therefore survives a
+daemon that dies halfway, a failed run that a person repeats, and a partition that another run computed meanwhile. A
+partition that another run computed too early, from inputs older than the replay, is not done.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from planning.plan import Planned
 REPLAY = "replay"
 DONE = "replay_done"
 TAG = "blogdata/replay"
-"""Tag of a run: the replay it belongs to."""
+"""Tag of a run: id of the replay it belongs to."""
 _NEVER = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayRun:
-    """One computation of a replay: its datasets, the main one first, and partitions; no keys: written whole."""
+    """One computation of a replay: datasets, the main one first, and partition keys; no keys for a whole table."""
 
     datasets: tuple[str, ...]
     keys: tuple[str, ...]
@@ -34,13 +34,13 @@ class ReplayRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """A replay that was asked for.
+    """A requested replay.
 
     Args:
-        identity: Of the event.
-        dataset: What was asked for.
-        runs: The plan, in order.
-        versions: Dataset to its table version when the replay was asked for.
+        identity: Identity of its event.
+        dataset: The requested dataset.
+        runs: The planned computations, in order.
+        versions: Dataset to its table version at the time of the request.
     """
 
     identity: str
@@ -49,7 +49,7 @@ class Replay:
     versions: dict[str, int]
 
     def left(self, events: EventLog) -> list[ReplayRun]:
-        """Find what is not done, in order, with the partitions of the plan."""
+        """List the computations that are not done, in order, each with all its partitions."""
         first = cache(lambda dataset: self._first(dataset, events))
         earlier: dict[str, list[str]] = {}
         left = []
@@ -69,7 +69,7 @@ class Replay:
         return all(key in entries and entries[key].version > before for key in keys)
 
     def _first(self, dataset: str, events: EventLog) -> dict[str, int]:
-        # Not the newest: a run that has read the replay stays done, whatever is published after it.
+        # The first version after the request, not the newest: a computation that has read it stays done.
         versions: dict[str, int] = {}
         for entry in events.history(dataset):
             if entry.version > self.versions.get(dataset, -1):
@@ -80,24 +80,24 @@ class Replay:
 def _has_read(
     entries: Iterable[Entry], earlier: Mapping[str, Sequence[str]], first: Callable[[str], Mapping[str, int]]
 ) -> bool:
-    """Tell whether publications have read what the runs before theirs have published."""
+    """Return whether the publications have read those of all earlier computations of the replay."""
     read = {(above, version) for entry in entries for above, version in entry.inputs.items()}
     return all(version >= first(above).get(key, _NEVER) for above, version in read for key in earlier.get(above, ()))
 
 
 def ask(lake: Lake, events: EventLog, dataset: str, runs: Sequence[Planned], run_id: str) -> None:
-    """Keep a replay for the daemon.
+    """Request a replay: store it in the event log for the daemon.
 
     Args:
         lake: The tables' root.
         events: The event log.
-        dataset: What was asked for.
-        runs: The plan.
-        run_id: The run that asks.
+        dataset: The requested dataset.
+        runs: The planned computations, in order.
+        run_id: Id of the run that requests it.
     """
     plan = [{"datasets": list(run.datasets), "keys": list(run.keys)} for run in runs]
     versions = lake.versions(sorted({name for run in runs for name in run.datasets}))
-    # The run that asks may be repeated: it asks for the same replay, not for a second one.
+    # The requesting run may be retried: the same identity makes it the same replay, not a second one.
     events.append(
         [
             Event(
@@ -112,7 +112,7 @@ def ask(lake: Lake, events: EventLog, dataset: str, runs: Sequence[Planned], run
 
 
 def pending(events: EventLog) -> list[Replay]:
-    """Give the replays that have not been closed, oldest first."""
+    """List the replays that are not closed, oldest first."""
     notes = events.notes(REPLAY, DONE)
     closed = {note.identity for note in notes if note.kind == DONE}
     found: dict[str, Replay] = {}
@@ -128,5 +128,5 @@ def pending(events: EventLog) -> list[Replay]:
 
 
 def close(events: EventLog, replay: Replay) -> None:
-    """Note that nothing is left of a replay."""
+    """Record that a replay is complete."""
     events.append([Event(kind=DONE, dataset=replay.dataset, identity=f"{replay.identity}-done")])

@@ -1,4 +1,4 @@
-"""Checks on shares: too many dead letters stop what comes after them, and a filter that jumps is pointed out."""
+"""Checks on shares: too many dead letters block downstream, and a jump in a filter's share is a warning."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FILTERS = "filters"
 _TOLD = 3
 _LISTED = 100
 _LOOK_BACK = 4 * jumps.PAST
-"""Partitions among which those to compare with are looked for: some have too few rows, others are missing."""
+"""How many partitions back to read: more than are compared, since some are missing or have too few rows."""
 
 
 def share_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
-    """Give the checks on shares that a contract asks for."""
+    """Return the specs of the share checks that a contract requires."""
     specs = []
     if contract.max_share is not None:
         specs.append(
@@ -47,7 +47,7 @@ def share_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
 
 
 def share_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
-    """Judge the shares of a publication."""
+    """Return the results of the share checks of a publication."""
     results = []
     if contract.max_share is not None:
         results.append(_share(key, contract, step, commit))
@@ -109,15 +109,15 @@ def _filters(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -
 
 
 def with_history(contract: Contract, step: Step, commit: Commit) -> dict[str, Entry]:
-    """Read what was published before a commit's partitions, and add what the commit has just published.
+    """Return a commit's entries together with earlier publications to compare them with.
 
     Args:
-        contract: Of the dataset.
-        step: What wrote it.
-        commit: What it wrote.
+        contract: Contract of the dataset.
+        step: The step that made the commit.
+        commit: The new commit.
 
     Returns:
-        Partition to its newest publication, from as far back as partitions are compared.
+        Partition to its newest publication, reaching back 4 * `jumps.PAST` partitions before the first new one.
     """
     if contract.partitioning is None or not commit.entries:
         return dict(commit.entries)
@@ -127,7 +127,7 @@ def with_history(contract: Contract, step: Step, commit: Commit) -> dict[str, En
 
 
 def grain_of(contract: Contract) -> Grain:
-    """Give the length of a dataset's partitions; that of a whole table does not matter, as it has no history."""
+    """Return the grain of a dataset's partitions; for a whole table any value will do, as it has no history."""
     return Grain.HOUR if contract.partitioning is None else contract.partitioning.grain
 
 
@@ -138,14 +138,14 @@ def jump_result(
     describe: Callable[[Jump], str],
     metadata: Mapping[str, dict[str, float]] | None = None,
 ) -> dg.AssetCheckResult:
-    """Warn of jumps: the first of them in words, and many of them in a table.
+    """Return a check result that warns of jumps: the first 3 in the description, the first 100 in a table.
 
     Args:
-        name: Of the check.
-        key: Of the dataset.
+        name: Name of the check.
+        key: Asset key of the dataset.
         found: The jumps.
-        describe: What one is, without its partition.
-        metadata: More to show.
+        describe: Formats one jump, without its partition.
+        metadata: Additional metadata.
     """
     ordered = sorted(found, key=lambda jump: (jump.partition, jump.name))
     told = [f"{jump.partition}: {describe(jump)}" for jump in ordered[:_TOLD]]

@@ -1,4 +1,4 @@
-"""Turns some datasets into a Dagster asset that serves them together from a database (Transactional Writer)."""
+"""Builds a Dagster asset that serves several datasets together from a database (Transactional Writer)."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from publish.writes import Serve
 
 
 class PartitionsRefused(PlatformError):
-    """Several partitions could not be served; the others of the step are."""
+    """Raised when several partitions could not be served; the others of the step are served."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,8 @@ class Sink:
     """Datasets that PostgreSQL serves together: each partition is replaced in one transaction.
 
     Args:
-        contract: What is served, as the lineage knows it.
-        served: Contracts of the datasets, which have the same partitions; the tables get their names.
+        contract: Contract of the sink, its node in the lineage.
+        served: Contracts of the served datasets; they have the same partitions, and the tables have their names.
     """
 
     contract: Contract
@@ -47,20 +47,20 @@ class Sink:
 
     @property
     def key(self) -> dg.AssetKey:
-        """The asset."""
+        """Asset key of the sink."""
         return key_of(self.contract.dataset)
 
     @property
     def schema(self) -> str:
-        """Schema of the tables."""
+        """PostgreSQL schema of the tables."""
         assert isinstance(self.contract.write, Serve)
         return self.contract.write.schema
 
     def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
-        """Make the asset; it needs the resources `lake` and `postgres`.
+        """Build the asset; it requires the resources `lake` and `postgres`.
 
         Args:
-            calendar: The deployment's partitions.
+            calendar: The deployment's partition definitions.
             version: Digest of the code.
         """
         assert self.contract.grain is not None
@@ -100,7 +100,7 @@ class Sink:
         return asset
 
     def step(self) -> dg.OpDefinition:
-        """Make the step of a run over the lineage: it serves whatever the database does not have."""
+        """Build the op of the job `refresh`; it serves the partitions found by :meth:`due`."""
 
         def serve(context: dg.OpExecutionContext) -> None:
             request: Request = context.resources.request
@@ -120,11 +120,11 @@ class Sink:
         )
 
     def due(self, context: Context) -> Sequence[str]:
-        """Find the partitions a run has to serve.
+        """Find the partitions to serve: those in `span`, the requested ones with `only_again`, else the stale ones.
 
         Raises:
             RetryRequested: The database does not answer.
-            Failure: There is none.
+            Failure: No database is configured, or the fault is permanent.
         """
         access = access_of(context)
         request: Request = context.resources.request
@@ -138,7 +138,7 @@ class Sink:
                 asked = {key for name in names for key in request.again.get(name, ())}
                 return sorted({*asked, *request.again.get(self.contract.dataset, ())} & there.keys())
             with context.resources.postgres.connection() as connection:
-                # A process may have died between its delivery and the event of it.
+                # A process may have died after its delivery and before it logged the event.
                 self._note(context, connection)
                 return stale(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
         except PlatformError as error:
@@ -153,7 +153,7 @@ class Sink:
             try:
                 receipts[partition] = self._deliver(context, partition)
             except PlatformError as error:
-                # What will pass is waited for, and without a database there is nothing to try.
+                # Transient errors are retried; without a configured database no partition can be served.
                 if error.transient or isinstance(error, ConfigurationError):
                     raise failure(context, error) from error
                 context.log.error(f"{partition} is not served: {error}")
@@ -173,7 +173,7 @@ class Sink:
             return transactional_sink.deliver(connection, self.schema, delivery)
 
     def _note(self, context: Context, connection: psycopg.Connection) -> None:
-        """Add the events of what is served and has none, whoever has served it."""
+        """Log the missing events of served partitions, including deliveries of other runs."""
 
         def job_of(run_id: str) -> str | None:
             run = context.instance.get_run_by_id(run_id)
@@ -204,7 +204,7 @@ def _figures(receipt: Receipt) -> dict[str, Any]:
 
 
 def complete(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
-    """Give the partitions that all of some datasets have, each with the newest publication of every dataset."""
+    """Find the partitions that all datasets have published: partition to dataset to its newest version."""
     published = {dataset: events.publications(dataset) for dataset in datasets}
     keys = set.intersection(*(set(entries) for entries in published.values()))
     return {key: {dataset: published[dataset][key].version for dataset in datasets} for key in sorted(keys)}
@@ -213,13 +213,13 @@ def complete(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[
 def stale(
     lake: Lake, events: EventLog, datasets: Sequence[str], served: Mapping[tuple[str, str, str], int]
 ) -> list[str]:
-    """Give the partitions of which a database does not have the newest publications.
+    """Find the partitions whose newest publications the database lacks.
 
     Args:
         lake: The tables' root.
         events: The event log.
-        datasets: What is served together.
-        served: What the database has, by dataset, id of its table, and partition.
+        datasets: Names of the datasets that are served together.
+        served: Dataset, table id and partition to the version that the database has.
     """
     opened = {dataset: lake.caught_up(dataset) for dataset in datasets}
     ids = {dataset: str(table.metadata().id) for dataset, table in opened.items() if table is not None}

@@ -1,4 +1,4 @@
-"""What the computation of a dataset sees of its run: its partitions, its inputs, and the one way to write."""
+"""The interface of a dataset's computation to its run: partitions, pinned inputs, and the only way to publish."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class LakeAccess(Protocol):
-    """What a step needs of the lake resource."""
+    """The part of the lake resource that a step uses."""
 
     @property
     def lake(self) -> Lake:
@@ -43,15 +43,15 @@ class LakeAccess(Protocol):
 
     @property
     def landing_path(self) -> Path:
-        """The landing zone."""
+        """Path of the landing zone."""
 
     @property
     def landing_zone(self) -> LandingZone:
-        """The landing zone, and what makes a partition of it complete."""
+        """The landing zone, with its rule for complete partitions."""
 
     @property
     def checkpoints_path(self) -> Path:
-        """The streams' checkpoints."""
+        """Folder of the streams' checkpoints."""
 
     @property
     def engine(self) -> Engine:
@@ -59,14 +59,14 @@ class LakeAccess(Protocol):
 
     @property
     def probe(self) -> str | None:
-        """Folder through which a test steps writes; None in real use."""
+        """Folder through which a test steps a write through its phases; None in production."""
 
     def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
         """Read one partition of a dataset without a JVM, batch by batch."""
 
 
 class Secrets(Protocol):
-    """What a step needs of the secrets resource."""
+    """The part of the secrets resource that a step uses."""
 
     def read(self, name: str) -> str:
         """Read a secret by its name."""
@@ -74,11 +74,11 @@ class Secrets(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """A full delivery, of a dataset into which deliveries are merged.
+    """A full delivery to be merged into a dataset.
 
     Args:
-        rows: From the table as it is before to all rows there are, with the contract's columns.
-        account: What the layer above has of it.
+        rows: Takes the table before the merge and returns all rows after it, with the contract's columns.
+        account: Rows of the layer above that the delivery accounts for.
     """
 
     rows: Callable[[DataFrame], DataFrame]
@@ -87,13 +87,13 @@ class Delivery:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What the layer above has of the rows that a step publishes.
+    """The figures of the layer above that a publication is audited against, and what identifies its source.
 
     Args:
-        accounts: Partition to its rows there, and those that are left out on purpose.
-        expected: Further figures a partition must have, by partition and measure.
+        accounts: Partition to its rows in the layer above, and how many are left out on purpose.
+        expected: Partition to further required figures, by measure.
         landed: Partition to the fingerprint of the landed files.
-        copy: Name of the immutable copy, from attributes that cannot change, of a dataset that keeps copies.
+        copy: Name of the immutable copy, for a dataset that keeps copies; built from attributes that never change.
     """
 
     accounts: Mapping[str, Account] = field(default_factory=dict)
@@ -105,9 +105,8 @@ class Source:
 class Step:
     """One computation of one dataset for some partitions.
 
-    Inputs are read at one version each, remembered, and recorded in the commit; what the layer above has for the
-    partitions is taken from its own accounts at that version. `accepted` names the guards a person has lifted for
-    this run.
+    Each input is pinned to one version, which is recorded in the commit. The expected rows of the partitions come from
+    the input's ledger entries at that version. `accepted` names the guards that a person has lifted for this run.
     """
 
     def __init__(
@@ -137,11 +136,11 @@ class Step:
 
     @property
     def landing_zone(self) -> LandingZone:
-        """The landing zone, and what makes a partition of it complete."""
+        """The landing zone, with its rule for complete partitions."""
         return self._access.landing_zone
 
     def read(self, dataset: str) -> DataFrame:
-        """Read a dataset at the version this step has chosen for it: the newest one at its first look.
+        """Read a dataset at its pinned version: the newest one when the step first used it.
 
         Raises:
             DatasetMissing: The dataset has never been published.
@@ -149,7 +148,7 @@ class Step:
         return self.lake.read(self.spark, dataset, self.pin(dataset))
 
     def pin(self, dataset: str) -> int:
-        """Choose the version of an input, once.
+        """Pin an input to its newest version on first use, and return the pinned version.
 
         Raises:
             DatasetMissing: The dataset has never been published.
@@ -166,7 +165,7 @@ class Step:
         return self.inputs[dataset]
 
     def exists(self, dataset: str) -> bool:
-        """Tell whether a dataset has ever been published."""
+        """Return whether a dataset has ever been published."""
         return dataset in self.inputs or self.lake.version(dataset) is not None
 
     def publish(
@@ -176,21 +175,21 @@ class Step:
         *,
         companions: Sequence[Companion] = (),
     ) -> Mapping[str, Commit]:
-        """Publish what the step computes, audited and accounted for, as the contract's `write` says.
+        """Audit and publish the rows of the step with the write method of the contract (`write`).
 
         Args:
-            rows: All rows of the step's partitions, or of the table; the delivery, of a dataset that is merged; that of
-                each period, of one that is written in order.
-            source: What the layer above has of it, where no delivery says so.
-            companions: What appears with it (Transactional Writer).
+            rows: All rows of the step's partitions or of the whole table. For a merged dataset, its delivery. For a
+                dataset whose periods are merged in order, a function from a period to its delivery.
+            source: Expected figures from the layer above; not used with a delivery, which has its own account.
+            companions: Companion tables to publish together with it (Transactional Writer).
 
         Returns:
-            Dataset to its commit; of a dataset that is written in order the last one, with the ledger's lines of all,
-            those of the executions that had to follow included.
+            Dataset to its commit. For periods merged in order, it is the last commit, with the ledger entries of all
+            executions, including later ones that ran again.
 
         Raises:
-            ReplayTooLong: More later executions would follow than the contract allows; nothing was touched.
-            FrozenPeriod: A partition is frozen, and nobody has lifted that guard.
+            ReplayTooLong: More later executions would run again than the contract allows; nothing was written.
+            FrozenPeriod: A partition is frozen, and no person has lifted that guard.
             PlatformError: As `publish` of Audit-Write-Audit-Publish, and of the pattern that writes.
         """
         if isinstance(rows, Delivery):
@@ -223,11 +222,11 @@ class Step:
         contract, target = self.contract, self._target()
         version = self.lake.version(contract.dataset)
         if version is None or WHOLE_TABLE not in self.events.publications(contract.dataset):
-            # Whatever is there by then is replaced: a delivery that came first at the same time, or what was taken
-            # back, of which files may not be readable.
+            # Replaces whatever the table has: a concurrent first delivery, or a reverted one whose files may not be
+            # readable.
             rows = delivery.rows(self.spark.createDataFrame([], contract.ddl))
             return overwrite_table(rows, target, self._provenance_of(delivery))
-        # Before it is read: an older table takes new columns up, which are null in the rows that are there.
+        # Before the read: adds new contract columns to an older table, null in the existing rows.
         constraints_enforcer.enforce(self.spark, self.lake, contract, engine=self.engine is Engine.TRANSACTION)
         version = self.lake.version(contract.dataset)
         assert version is not None
@@ -238,7 +237,7 @@ class Step:
         return Provenance(inputs=self.inputs, accounts={WHOLE_TABLE: delivery.account})
 
     def _merge_in_order(self, delivery: Callable[[str], Delivery]) -> Commit:
-        """Merge the step's periods, one after the other, and what was taken from the table before them first."""
+        """Merge the step's periods in order, with undone executions before them and later ones after them."""
         target, left, commits = self._target(), set(self.partitions), list[Commit]()
         while todo := self._due(left):
             period = todo[0]
@@ -250,7 +249,7 @@ class Step:
     def _due(self, asked: Collection[str]) -> list[str]:
         marks = self.events.executions(self.contract.dataset)
         executed = {mark.partition for mark in marks if mark.restored is None}
-        # What was taken back does not follow from what is asked for: the table cannot be read without it.
+        # Adds reverted executions, which `due` does not derive from the request: the table is unreadable without them.
         wanted = {*asked, *(executed - self.events.publications(self.contract.dataset).keys())}
         return executions.due(self.contract, marks, wanted)
 
@@ -276,6 +275,6 @@ class Step:
 
 
 class InputChanged(PlatformError):
-    """An input was published again between the choice of its version and the look at its accounts."""
+    """Raised when an input was published again after its version was pinned and before its ledger was read."""
 
     transient = True

@@ -1,4 +1,4 @@
-"""Faults of Dagster's own storage, named for what they are: a full disk, a folder that cannot be written."""
+"""Translates errors of Dagster's own storage, such as a full disk or a read-only folder, to platform errors."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from errors import PlatformError
 
 
 class StorageFailed(PlatformError):
-    """Dagster cannot read or write what it keeps of its runs."""
+    """Raised when Dagster cannot read or write its run storage."""
 
 
 @contextmanager
 def named(home: Path) -> Iterator[None]:
-    """Name a fault of the storage.
+    """Translate storage errors inside the block to :class:`StorageFailed`.
 
     Args:
-        home: Dagster's home, for the message.
+        home: Dagster's home folder, for the message.
 
     Raises:
-        StorageFailed: The storage failed inside.
+        StorageFailed: Dagster's storage failed inside the block.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""Runs streams: each micro-batch is published like every batch, once, wherever it is cut off.
+"""Runs streams: each micro-batch is audited and published exactly once, even if it is interrupted and retried.
 
-A micro-batch is worked on beside the server, in a Python process that Spark starts there; the project has to be
-installed where the server runs. What it raises comes back as what it was.
+Spark processes a micro-batch in a Python worker process on the server's host, so the project has to be installed
+there. An error raised in the worker is raised again in the client with its original type.
 """
 
 from __future__ import annotations
@@ -37,24 +37,25 @@ _GRACE_SECONDS = 60.0
 
 
 class StreamBusy(PlatformError):
-    """Somebody else is running the stream."""
+    """Raised when another process is running the stream."""
 
 
 class StreamLost(PlatformError):
-    """Somebody else has taken the stream over."""
+    """Raised when another process has taken the stream over."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a stream publishes, and as whom; it travels to the process that works on the batches.
+    """Where a stream publishes, and for which run; it is sent to the worker process.
 
     Args:
         lake: The tables' root.
-        landing: The landing zone.
-        run: Who runs it.
+        landing: Path of the landing zone.
+        run: The run that the commits name.
         engine: How writes are audited.
-        probe: Folder with a folder `dataset/number` for each publication that a test steps through; None in real use.
-        accepted: The guards a person has lifted.
+        probe: Folder with a folder `dataset/number` for each publication that a test steps through; None in
+            production.
+        accepted: The guards that a person has lifted.
     """
 
     lake: Lake
@@ -67,13 +68,13 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class MicroBatch:
-    """One micro-batch at work.
+    """One micro-batch, as the worker process handles it.
 
     Args:
-        lines: Its rows, as the source gives them.
-        number: Its number in the checkpoint.
-        checkpoint: Of the stream.
-        source: What it is read from.
+        lines: Its rows, with the columns of the source.
+        number: Batch number in the checkpoint.
+        checkpoint: The stream's checkpoint.
+        source: The source it is read from.
         place: Where it is published.
     """
 
@@ -85,17 +86,17 @@ class MicroBatch:
 
     @property
     def spark(self) -> SparkSession:
-        """The session of the batch."""
+        """Spark session of the batch."""
         return self.lines.sparkSession
 
     @cached_property
     def writer(self) -> str:
-        """Under which name the checkpoint's batches are published."""
+        """Writer name under which the checkpoint's batches are published."""
         return self.checkpoint.writer
 
     @cached_property
     def files(self) -> Sequence[LandedFile]:
-        """What it is made of, by the checkpoint's own notes."""
+        """The files of the batch, as the checkpoint records them."""
         return self.source.taken(self.checkpoint, self.number, self.place.landing)
 
     def append(
@@ -108,14 +109,14 @@ class MicroBatch:
         expected: Mapping[str, Mapping[str, int]] | None = None,
         inputs: Mapping[str, int] | None = None,
     ) -> Commit:
-        """Publish rows of a batch, audited and accounted for, and record it.
+        """Audit and publish rows of the batch, and record the commit in the event log.
 
         Args:
-            frame: The rows.
-            contract: Of the dataset they are added to.
-            once: Which batch it is.
-            accounts: Partition to what the layer above has of the batch; these partitions are written.
-            expected: Further figures a partition must have.
+            frame: The rows to append.
+            contract: Contract of the dataset they are appended to.
+            once: Identity of the batch; a batch that was already published is not appended again.
+            accounts: Partition to the batch's rows in the layer above; these partitions are written.
+            expected: Partition to further required figures, by measure.
             inputs: Dataset to the table version that was read.
 
         Raises:
@@ -138,17 +139,17 @@ class MicroBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """A stream, declared.
+    """Definition of a stream.
 
     Args:
-        name: What people call it.
-        source: What it reads.
-        schema: What the source gives.
-        key: Columns of the identity it deduplicates by.
-        watermark: How event time advances, in words that change when it does.
-        datasets: What it publishes, in order.
-        without_late: Those of them whose accounts leave out late rows.
-        process: Works on a micro-batch, as often as it is asked to: what is published already must not change.
+        name: Name of the stream.
+        source: The source it reads.
+        schema: Schema of the source, as Spark SQL column definitions.
+        key: Columns that rows are deduplicated by.
+        watermark: Text that describes how event time advances; it must change whenever the rule does.
+        datasets: Names of the published datasets, in order.
+        without_late: Those of the datasets whose accounts leave out late rows.
+        process: Processes a micro-batch. Must be idempotent: a retry must not change what is already published.
     """
 
     name: str
@@ -161,7 +162,7 @@ class Stream:
     process: Callable[[MicroBatch], None]
 
     def spec(self, landing: Path) -> StreamSpec:
-        """Give what its checkpoints rest on."""
+        """Return the facts that a checkpoint must match to be resumed."""
         return StreamSpec(
             name=self.name,
             source=self.source.facts(landing),
@@ -173,7 +174,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class _Work:
-    """What the process beside the server is handed."""
+    """The callable that Spark runs in the worker process for each micro-batch."""
 
     stream: Stream
     checkpoint: Checkpoint
@@ -189,7 +190,7 @@ class _Work:
             place=self.place,
         )
         try:
-            # The server goes on with a query whose client was killed; it ends when another one has come.
+            # The server keeps running a query whose client was killed; this ends it once another run has the claim.
             self.claim.require()
             self.stream.process(batch)
         except PlatformError as error:
@@ -211,24 +212,25 @@ def run(
     new_checkpoint: bool = False,
     stop: threading.Event | None = None,
 ) -> None:
-    """Take in what is there and end, or go on until asked to stop.
+    """Run a stream: process all available input and end, or poll until stopped.
 
     Args:
         spark: The session.
         stream: The stream.
         place: Where it publishes.
         checkpoints: Folder of all checkpoints.
-        every_seconds: How often to look for more; None: take in what is there and end.
-        new_checkpoint: Begin a new checkpoint.
-        stop: Ends it when set: a batch under way is finished first, for a minute at most.
+        every_seconds: Trigger interval; None: process the available input and end.
+        new_checkpoint: Start a new checkpoint instead of resuming the newest one.
+        stop: Stops the stream when set; a running batch may finish first, for at most a minute.
 
     Raises:
-        StreamBusy: Somebody else is running it.
-        StreamLost: Somebody else has taken it over, because this one had not been heard of for the length of a lease.
-        IncompatibleCheckpoint: It has changed since its checkpoint was made.
-        CheckpointDamaged: Its checkpoint cannot be gone on with.
-        StreamWorkerLate: Its process beside the server was not there in time; transient.
-        PlatformError: What its batches raise.
+        ConfigurationError: The engine's jar is not in use, and landed lines cannot be streamed without it.
+        StreamBusy: Another process is running the stream.
+        StreamLost: Another process has taken it over, because this one did not renew its claim within the lease.
+        IncompatibleCheckpoint: The stream's definition has changed since its checkpoint was created.
+        CheckpointDamaged: Its checkpoint cannot be resumed.
+        StreamWorkerLate: The worker process did not connect in time; transient.
+        PlatformError: An error of one of its batches.
     """
     if place.engine is not Engine.TRANSACTION:
         raise ConfigurationError(
@@ -252,7 +254,7 @@ def run(
                     _let_finish(query)
                     return
         finally:
-            # Also when this process is interrupted: the query lives in the server, not here.
+            # Also when this process is interrupted: the query runs in the server, not here.
             if query.isActive:
                 query.stop()
 
@@ -264,7 +266,7 @@ def _let_finish(query: Any) -> None:
 
 
 class _Claim:
-    """The claim of whoever runs a stream, which does not lapse while it runs."""
+    """Claim on a stream, renewed while the stream runs."""
 
     def __init__(self, lake: Lake, name: str) -> None:
         self._lake = lake
@@ -283,7 +285,7 @@ class _Claim:
             )
 
     def keep(self) -> None:
-        """Renew it when it is time to; the clock goes on also while a machine sleeps."""
+        """Renew the claim when it is due; uses wall-clock time, which also advances while the machine sleeps."""
         now = time.time()
         if now - self._renewed < owners.RENEWAL.total_seconds():
             return
@@ -292,7 +294,7 @@ class _Claim:
         self._renewed = now
 
     def require(self) -> None:
-        """See that nobody else has it, from whichever machine: whether its owner lives is not told there."""
+        """Raise :class:`StreamLost` unless this run has the claim; no liveness check, which another host cannot do."""
         noted = Claims(self._lake, f"stream {self._name}", alive=lambda claim: True).held().get(self._name)
         if noted is None or noted.owner != self._owner:
             raise self._lost()
@@ -315,7 +317,7 @@ class _Claim:
 
 @contextmanager
 def _alone(lake: Lake, name: str) -> Iterator[_Claim]:
-    """Two queries on one checkpoint would end each other."""
+    """Hold the stream's claim inside the block: two queries on one checkpoint would stop each other."""
     claim = _Claim(lake, name)
     claim.take()
     try:
@@ -325,5 +327,5 @@ def _alone(lake: Lake, name: str) -> Iterator[_Claim]:
 
 
 def is_running(lake: Lake, name: str) -> bool:
-    """Tell whether somebody is running a stream."""
+    """Return whether a live process holds the claim on a stream."""
     return name in Claims(lake, f"stream {name}", alive=owners.alive).held()

@@ -1,6 +1,6 @@
-"""Errors of streams, and how they come back from the process beside the server as what they were raised as there.
+"""Errors of streams, passed from the worker process to the client with their original type.
 
-Spark hands on the text of an error only, so the fault travels in it as JSON behind a marker.
+Spark passes on only the text of an error, so the fault is written into it as JSON after a marker.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _WORKER_LATE = "Python worker failed to connect back"
 
 
 class StreamFailed(PlatformError):
-    """A stream ended by an error that nobody foresaw."""
+    """Raised when a stream ended with an unexpected error."""
 
 
 class StreamWorkerLate(PlatformError):
-    """The Python process that works on a stream's batches did not connect to the Spark server in time."""
+    """Raised when the Python worker process of a stream did not connect to the Spark server in time."""
 
     transient = True
 
 
 def packed(error: PlatformError) -> str:
-    """Write a fault as the text of an error that Spark hands on."""
+    """Serialize a fault to an error text that Spark passes on."""
     violations = [vars(item) for item in error.violations] if isinstance(error, AuditFailed) else []
     fields = {
         "type": type(error).__qualname__,
@@ -44,15 +44,15 @@ def packed(error: PlatformError) -> str:
 
 @contextmanager
 def unpacked(name: str) -> Iterator[None]:
-    """Raise what a stream's batch has raised as what it was there.
+    """Raise an error of a stream's batch with its original type.
 
     Args:
-        name: Of the stream.
+        name: Name of the stream.
 
     Raises:
-        StreamWorkerLate: The process for the batches was not there in time; transient.
-        StreamFailed: The stream ended by an error that nobody foresaw.
-        PlatformError: What a batch has raised.
+        StreamWorkerLate: The worker process did not connect in time; transient.
+        StreamFailed: The stream ended with an unexpected error.
+        PlatformError: The error that a batch raised.
     """
     try:
         yield
@@ -69,11 +69,11 @@ def unpacked(name: str) -> Iterator[None]:
 
 
 def unforeseen(name: str, text: str) -> StreamFailed:
-    """Build the error of a stream that ended by something nobody foresaw.
+    """Build the error for a stream that ended unexpectedly.
 
     Args:
-        name: Of the stream.
-        text: Of the error; the stack of the server is left out.
+        name: Name of the stream.
+        text: Text of the error; the JVM stack trace is removed, and the message cut to 500 characters.
     """
     message = " ".join(line.strip() for line in text.split("JVM stacktrace:")[0].splitlines() if line.strip())
     return StreamFailed(
@@ -98,7 +98,7 @@ def _found(text: str) -> PlatformError | None:
     try:
         fields, _ = json.JSONDecoder().raw_decode(after.lstrip())
     except json.JSONDecodeError:
-        # No marker, or a message so long that it was cut on its way.
+        # No marker, or the message was truncated in transit.
         return None
     kinds = {kind.__qualname__: kind for kind in _subclasses(PlatformError)}
     kind = kinds.get(fields["type"], StreamFailed)

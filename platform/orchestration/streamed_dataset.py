@@ -1,4 +1,4 @@
-"""Turns a stream into Dagster assets: one run takes in what has come, and reports each dataset it has added to."""
+"""Builds Dagster assets from a stream: one run processes the new input, and reports each dataset it appended to."""
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
@@ -31,11 +31,11 @@ def streamed(
     *,
     version: str,
 ) -> dg.AssetsDefinition:
-    """Declare the datasets of a stream; a run of them is a tick.
+    """Build the asset definition of a stream's datasets; one run processes all available input and ends.
 
     Args:
         stream: The stream.
-        contracts: Of its datasets, by name.
+        contracts: Contracts of its datasets, by name.
         version: Digest of the code that computes them.
     """
 
@@ -82,7 +82,7 @@ def streamed(
                 try:
                     streams.run(spark, stream, place, checkpoints=access.checkpoints_path)
                 except Exception as fault:
-                    # The batches before the one that failed are there to stay.
+                    # The batches before the failed one are committed and stay.
                     yield from _report(context, stream, steps, before, fault)
                     raise
                 yield from _report(context, stream, steps, before, None)
@@ -122,10 +122,10 @@ def _report(
 
 
 def _unchanged_checks(key: dg.AssetKey, step: Step) -> Iterator[dg.AssetCheckResult]:
-    """Report the checks of a dataset to which nothing was added: Dagster asks for them all the same."""
+    """Report the checks of a dataset without new commits: Dagster requires a result for every check."""
     for spec in check_specs(key, step.contract):
         if spec.name == LEDGER:
-            # Rows may have gone all the same, and the logs tell.
+            # Rows may have disappeared since; the table logs show it.
             yield ledger_result(key, ledger.audit(step.lake, step.events, step.contract))
         else:
             yield dg.AssetCheckResult(
@@ -137,12 +137,12 @@ def _unchanged_checks(key: dg.AssetKey, step: Step) -> Iterator[dg.AssetCheckRes
 
 
 def added(lake: Lake, dataset: str, since: int | None) -> list[Commit]:
-    """Give what a stream has added to a dataset since a version, the oldest first.
+    """List the commits a stream appended to a dataset after a version, oldest first.
 
     Args:
         lake: The tables' root.
         dataset: Name as `layer.table`.
-        since: Version before; None when there was no table.
+        since: Table version to start after; None if there was no table.
     """
     newer = takewhile(lambda commit: since is None or commit.version > since, appended(lake, dataset))
     return list(newer)[::-1]

@@ -1,4 +1,4 @@
-"""The check `waiting`: which partitions of a dataset a person has to look at; red until they are mended."""
+"""The check `waiting`: fails while partitions of a dataset wait for a person, because they failed or are held."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED = 5
 
 
 def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
-    """Declare the check of a dataset."""
+    """Return the check spec of a dataset."""
     return dg.AssetCheckSpec(
         WAITING,
         asset=key,
@@ -29,17 +29,17 @@ def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
 
 
 def waiting_result(access: LakeAccess, graph: Graph, contract: Contract) -> dg.AssetCheckResult:
-    """Judge a dataset as it is now."""
+    """Run the check of a dataset on its current state."""
     planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
     return judged(contract, planner.waiting(graph.task_of(contract.dataset)))
 
 
 def judged(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckResult:
-    """Say which partitions wait.
+    """Return the check result for known waiting partitions.
 
     Args:
-        contract: Of the dataset.
-        waiting: Partition to what is wrong with it.
+        contract: Contract of the dataset.
+        waiting: Waiting partition to its error.
     """
     named = ", ".join(key or "the table" for key in list(waiting)[:_NAMED])
     more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
@@ -58,6 +58,6 @@ def judged(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.Asset
 
 
 def note_faults(access: LakeAccess, graph: Graph, task: Task, failed: Mapping[str, PlatformError]) -> None:
-    """Keep which partitions of a task failed for good, so that everybody knows until their inputs are others."""
+    """Record the permanently failed partitions of a task in the event log; they wait until their inputs change."""
     planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
     faults.note(access.events, task.main, failed, planner.stale(task))

@@ -1,1 +1,1 @@
-"""What has to run, and in which order: from the contracts, the landing zone and the event log; no JVM, no Dagster."""
+"""Plans what has to run, and in which order, from contracts, landing zone and event log; no JVM, no Dagster."""

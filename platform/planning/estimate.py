@@ -1,4 +1,4 @@
-"""What a run will probably write and take, from what the same datasets have cost so far."""
+"""Estimates the rows and seconds of a run from earlier publications of the same datasets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from publish.contract import Look
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Rows and seconds of a computation; None where there is no past."""
+    """Rows and seconds of a computation; None without earlier publications."""
 
     rows: int | None
     seconds: float | None
 
 
 def estimate(look: Look, run: Planned) -> Estimate:
-    """Estimate a computation; unknown when one of its datasets has never been published."""
+    """Estimate a computation; both figures are None if one of its datasets has never been published."""
     estimates = [_of_one(look, dataset, run.keys or (WHOLE_TABLE,)) for dataset in run.datasets]
     rows = [each.rows for each in estimates if each.rows is not None]
     seconds = [each.seconds for each in estimates if each.seconds is not None]
@@ -36,7 +36,7 @@ def _of_one(look: Look, dataset: str, keys: Collection[str]) -> Estimate:
     usual = int(median(newest.values()))
     rows = sum(newest.get(key, usual) for key in keys)
     seconds = {entry.version: entry.seconds for entry in history}
-    # A commit costs something whatever is in it, and something for each row.
+    # Seconds of a commit = a fixed cost + a cost per row.
     least = min(seconds.values())
     written = sum(entry.rows_out for entry in history)
     per_row = sum(each - least for each in seconds.values()) / written if written else 0.0

@@ -1,4 +1,4 @@
-"""Partitions that failed for good: kept in the event log until their inputs are others, or a run succeeds."""
+"""Records permanently failed partitions in the event log; a fault counts until its inputs change or a run succeeds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Fault:
     """A partition that could not be computed.
 
     Args:
-        state: What its inputs were, as the planner names it.
-        error: Why.
+        state: State of its inputs when it failed, as the planner writes it.
+        error: The error it failed with.
     """
 
     state: str
@@ -28,13 +28,13 @@ class Fault:
 
 
 def note(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], states: Mapping[str, str]) -> None:
-    """Keep which partitions failed, and from which inputs.
+    """Record the failed partitions in the event log, each with the state of its inputs.
 
     Args:
         events: The event log.
         dataset: The main dataset of the task.
-        failed: Partition to what went wrong.
-        states: Partition to what it lacked when it was computed; one that was not behind is not kept.
+        failed: Partition to its error.
+        states: Stale partition to the input state it lacked; failed partitions that were not stale are not recorded.
     """
     from evidence.events import Event
 

@@ -1,4 +1,4 @@
-"""Which periods late rows still change (Static Late Data Integrator)."""
+"""Decides which periods late rows still change, and which are final (Static Late Data Integrator)."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from publish.partitions import Grain, key_of
 
 
 def lookback_of(contract: Contract) -> Lookback | None:
-    """Give a dataset's lookback; None when it takes late rows in whenever they come."""
+    """Return a dataset's lookback; None if it integrates late rows without a limit."""
     if contract.runs.lookback is None or contract.partitioning is None:
         return None
     return Lookback(length=contract.runs.lookback, grain=contract.partitioning.grain)
 
 
 def deciding(newest: str, grain: Grain) -> str:
-    """Give the period whose lookback says what is final: the newest one with rows, once it has ended.
+    """Return the period whose lookback decides what is final: the newest one with rows, or the last one that ended.
 
     Args:
-        newest: The newest period with rows; the one that is running has some, and is not computed yet.
-        grain: Its length.
+        newest: The newest period with rows; if it is still running, the last period that ended is returned.
+        grain: Length of a period.
     """
     return min(newest, key_of(look.now() - grain.length, grain))
 
 
 def open_periods(contract: Contract, keys: Iterable[str], published: Mapping[str, Entry], newest: str) -> list[str]:
-    """Keep the periods that are not final yet, or were never published.
+    """Keep the periods that are not final, or were never published.
 
     Args:
-        contract: Of the dataset.
-        keys: Some of its periods.
+        contract: Contract of the dataset.
+        keys: Periods of the dataset to filter.
         published: Period to its newest publication.
         newest: The newest period with rows.
     """

@@ -1,4 +1,4 @@
-"""The lineage as the contracts declare it: who reads whom, and in which order datasets run."""
+"""The lineage that the contracts declare: the inputs of each dataset, and the order in which datasets run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LANDING = "landing."
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Datasets that one computation publishes: a main one and those that appear with it.
+    """The datasets that one computation publishes: a main dataset and its companions.
 
     Args:
         contracts: Their contracts, the main one first.
@@ -26,17 +26,17 @@ class Task:
 
     @property
     def main(self) -> str:
-        """The dataset whose commits publish all of them."""
+        """The main dataset, whose commits publish the companions too."""
         return self.contracts[0].dataset
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Their names, the main one first."""
+        """Names of the datasets, the main one first."""
         return tuple(contract.dataset for contract in self.contracts)
 
     @property
     def grain(self) -> Grain | None:
-        """Length of what is computed at once; None: the whole table."""
+        """Length of a partition; None for a table that is written whole."""
         return self.contracts[0].grain
 
 
@@ -45,17 +45,17 @@ class Graph:
     """The datasets of a deployment and their inputs.
 
     Args:
-        contracts: By name.
+        contracts: Contracts by dataset name.
     """
 
     contracts: Mapping[str, Contract]
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """What is computed, in an order in which every input comes before its readers.
+        """All tasks in topological order: every input comes before its readers.
 
         Raises:
-            ConfigurationError: A dataset reads one that does not exist, or itself through others.
+            ConfigurationError: A dataset reads one that does not exist, or datasets read each other in a cycle.
         """
         sorter: TopologicalSorter[str] = TopologicalSorter()
         for name, contract in self.contracts.items():
@@ -78,7 +78,7 @@ class Graph:
             waves.append(ready)
             sorter.done(*ready)
         inner = [main for wave in waves for main in wave if self._is_read(main)]
-        # What others wait for comes first, then what people wait for: the ends of the longest ways.
+        # First the tasks that others read. Then the leaves, which people wait for: those of the longest paths first.
         ends = [main for wave in reversed(waves) for main in wave if not self._is_read(main)]
         return tuple(self._task(main) for main in (*inner, *ends))
 
@@ -87,18 +87,18 @@ class Graph:
         return next(task for task in self.tasks if dataset in task.datasets)
 
     def edges(self, task: Task) -> Iterator[tuple[Edge, Read]]:
-        """List what the datasets of a task read."""
+        """Yield the inputs of a task's datasets."""
         for contract in task.contracts:
             for read in contract.reads:
                 yield Edge(above=read.dataset, below=contract), read
 
     def sources(self) -> Sequence[str]:
-        """List what is read and comes in from outside, in order."""
+        """List the inputs that no contract declares, that is, those of the landing zone, sorted by name."""
         found = {read.dataset for contract in self.contracts.values() for read in contract.reads}
         return sorted(found - self.contracts.keys())
 
     def downstream(self, datasets: Iterable[str]) -> frozenset[str]:
-        """Find everything that reads some datasets, directly or not."""
+        """Find all datasets that read the given ones, directly or indirectly."""
         found = set(datasets)
         for task in self.tasks:
             if any(edge.above in found for edge, _ in self.edges(task)):
@@ -110,7 +110,7 @@ class Graph:
         return Task(contracts=(self.contracts[main], *others))
 
     def _is_read(self, main: str) -> bool:
-        """Tell whether another task reads a dataset of this one."""
+        """Return whether another task reads a dataset of this task."""
         return any(
             self.contracts[read.dataset].main == main != contract.main
             for contract in self.contracts.values()

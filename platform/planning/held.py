@@ -1,8 +1,8 @@
-"""Event hours that wait for a person: most of what came for them are dead letters, so the input is at fault.
+"""Finds held event hours: an arrival they read has too many dead letters, so a person has to decide.
 
-An hour of arrival that was accepted once is not judged again for the same dead letters: to be published from it was
-the person's word. One that has landed again waits for its run and not for a person: that run shows whether what has
-landed now can be used.
+An arrival hour that a person accepted is not held again for the same dead letters. The acceptance is not stored: an
+event hour published from the arrival with as many dead letters proves it. An arrival hour that landed again is not
+held: it runs first, and that run shows whether the new files are usable.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from planning.reach import EventsOf
 from publish.contract import Contract, Look
 
 DEAD_LETTERS = "dead_letters"
-"""The guard that a person lifts to go on without what was rejected."""
+"""Name of the guard that a person lifts to continue without the rejected rows."""
 GOES_ON = f"land the hour again; or go on without them: blogdata run --accept {DEAD_LETTERS}"
-"""What to do about too many dead letters."""
+"""The remedy for too many dead letters."""
 
 
 def held(
     look: Look, graph: Graph, contract: Contract, *, anew: Mapping[str, Collection[str]] = MappingProxyType({})
 ) -> dict[str, TooManyDeadLetters]:
-    """Find the event hours of a dataset that wait for a person.
+    """Find the event hours of a dataset that are held until a person decides.
 
     Args:
-        look: What is published.
+        look: Snapshot of what is published.
         graph: The lineage.
-        contract: Of the dataset; none of its hours wait when it is not judged by dead letters.
-        anew: Dataset to partitions that are computed before it, from other content: they hold nothing.
+        contract: Contract of the dataset; without `runs.judged_by` nothing is held.
+        anew: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing back.
 
     Returns:
-        Event hour to what is wrong with an arrival that it has not seen.
+        Event hour to the error of an arrival that it has not read yet.
     """
     if contract.runs.judged_by is None:
         return {}
@@ -49,12 +49,12 @@ def held(
 
 
 def too_many(letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]) -> TooManyDeadLetters | None:
-    """Say whether a partition has too many dead letters for anything to be made of it.
+    """Return an error if a partition has too many dead letters to compute anything from it; else None.
 
     Args:
-        letters: Contract of the dataset that holds dead letters and nothing else; it has a `max_share`, and partitions.
-        part: The partition.
-        rejected: Dead letters and all rows of it, and of those before it.
+        letters: Contract of the dead-letter dataset; it has a `max_share` and is partitioned.
+        part: Key of the partition.
+        rejected: Partition to its counts (dead letters, all rows), for this partition and those before it.
     """
     assert letters.max_share is not None
     assert letters.partitioning is not None
@@ -95,13 +95,13 @@ def _held(
 
 
 def _unseen(arrival: str, entry: Entry, integrated: Mapping[str, Entry], source: str) -> dict[str, int]:
-    """Give the event hours which an arrival touches and which have not seen it, with the version they have seen."""
+    """Map the event hours that have not read this version of an arrival to the version they read; -1 if none."""
     touched = {arrival, *(hour for hour, *_ in entry.breakdowns["event_hours"] if hour is not None)}
     seen = {hour: integrated[hour].inputs[source] if hour in integrated else -1 for hour in touched}
     return {hour: version for hour, version in seen.items() if version < entry.version}
 
 
 def _accepted(history: Sequence[Entry], entry: Entry, version: int) -> bool:
-    """Tell whether what was seen of an arrival had as many dead letters already."""
+    """Return whether the arrival, at the version that was read, already had as many dead letters."""
     before = [one for one in history if one.partition == entry.partition and one.version <= version]
     return bool(before) and int(before[-1].measures["dead"]) >= int(entry.measures["dead"])

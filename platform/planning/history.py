@@ -1,4 +1,4 @@
-"""Where a deployment's history begins: no partition before it is missing."""
+"""Finds the first day of a deployment's history; partitions before it do not count as missing."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _FOLDER = "date="
 
 
 def begins(landing: Path, events: EventLog, *, earlier: str | None = None) -> str:
-    """Find the first day of a deployment: that of its oldest delivery or oldest published partition; else today.
+    """Find the first day of a deployment: its oldest delivery or oldest published partition, or today without either.
 
     Args:
         landing: The landing zone.
         events: The event log.
-        earlier: A day that a person names; it counts when it is earlier.
+        earlier: A day that a person configured; used only if it is earlier.
     """
     landed = (folder.name.removeprefix(_FOLDER) for folder in landing.glob(f"*/{_FOLDER}*"))
     published = (key[: len("2026-01-05")] for key in events.earliest())

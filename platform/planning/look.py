@@ -1,4 +1,4 @@
-"""One look at a deployment: everything is read once, so that all questions of a plan are asked of one state."""
+"""A snapshot of a deployment: each dataset is read once, so that a whole plan is computed from one state."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from evidence.events import EventLog
 
 EARLIEST = "2000"
-"""No event and no delivery is older: an earlier time is a mistake of whoever wrote it."""
+"""The earliest plausible year: an older event or delivery has a wrong timestamp."""
 
 
 class Snapshot:
-    """What has landed and what is published; each dataset is looked at once, when somebody first asks about it."""
+    """What has landed and what is published; each dataset is read on first access and cached."""
 
     def __init__(self, landing: Path | LandingZone, events: EventLog) -> None:
         self.zone = LandingZone.of(landing)
@@ -33,50 +33,50 @@ class Snapshot:
         self._faults: dict[str, Mapping[str, Fault]] = {}
 
     def landed(self, table: str, grain: Grain) -> list[LandedPartition]:
-        """List the complete partitions of a landed table, in order."""
+        """List the complete partitions of a landed table, in time order."""
         if (table, grain) not in self._landed:
             self._landed[table, grain] = landed(self.zone, table, grain)
         return self._landed[table, grain]
 
     def published(self, dataset: str) -> Mapping[str, Entry]:
-        """Find each partition's newest publication."""
+        """Map each partition to its newest publication."""
         if dataset not in self._published:
             self._published[dataset] = self.events.publications(dataset)
         return self._published[dataset]
 
     def history(self, dataset: str) -> Sequence[Entry]:
-        """List every publication a dataset ever had, in the order of the versions."""
+        """List all publications of a dataset, by version."""
         if dataset not in self._history:
             self._history[dataset] = self.events.history(dataset)
         return self._history[dataset]
 
     def executions(self, dataset: str) -> Sequence[Entry]:
-        """List all executions and restorations of a dataset that is written in order."""
+        """List all executions and restorations of a dataset whose periods are merged in order."""
         if dataset not in self._executions:
             self._executions[dataset] = self.events.executions(dataset)
         return self._executions[dataset]
 
     def faults(self, dataset: str) -> Mapping[str, Fault]:
-        """Find the newest fault of each partition that ever failed for good."""
+        """Map each partition that ever failed permanently to its newest fault."""
         if dataset not in self._faults:
             self._faults[dataset] = faults.noted(self.events, dataset)
         return self._faults[dataset]
 
 
 def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[LandedPartition]:
-    """List the complete partitions of a landed table, in order.
+    """List the complete partitions of a landed table, in time order.
 
     Args:
-        landing: The landing zone; a bare folder is one whose producers write flags.
-        table: Folder in it.
-        grain: Length of its partitions.
+        landing: The landing zone; a plain path is a zone whose producers write `_SUCCESS` flags.
+        table: Folder in the landing zone.
+        grain: Length of a partition.
     """
     found = LandingZone.of(landing).scan(table, grain)
     return [partition for partition in found if partition.ready and is_possible(partition.key, grain)]
 
 
 def is_possible(key: str, grain: Grain) -> bool:
-    """Tell whether a key is the name of a partition that lies neither in the future nor before the earliest one."""
+    """Return whether a key is a valid partition key, not before :data:`EARLIEST` and not in the future."""
     try:
         moment = datetime.strptime(key, grain.key_format).replace(tzinfo=timezone.utc)
     except ValueError:
@@ -85,5 +85,5 @@ def is_possible(key: str, grain: Grain) -> bool:
 
 
 def now() -> datetime:
-    """The time, UTC; planning asks it here only."""
+    """Return the current time, UTC; the only clock that planning reads."""
     return datetime.now(timezone.utc)

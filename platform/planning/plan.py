@@ -1,16 +1,16 @@
-"""What has to run: the partitions that are stale, and what follows from them, dataset by dataset in their order.
+"""What has to run: the stale partitions and everything downstream of them, in the order of the lineage.
 
-Problem: a partition that runs again makes partitions of other datasets stale, these make others stale, and a person
-who backfills by hand runs too much, in the wrong order, or forgets the week.
+Problem: a partition that runs again makes partitions of other datasets stale, and those make more stale. A person who
+backfills by hand runs too much, runs it in the wrong order, or forgets the weekly table.
 
-How it works: the contracts declare what each dataset reads and how partitions correspond. What is asked for spreads
-along these reads, each partition is taken once whatever asked for it, and one run computes all of it, scattered or not,
-one computation a dataset.
+How it works: the contracts declare what each dataset reads and how partitions correspond. A request is expanded along
+these reads. Each partition is planned once, however many causes it has. One run computes the whole plan, with one
+computation per task, even if its partitions are scattered.
 
-The trap: to plan from a picture of the lineage. Which event hours an hour of arrival touches is in its rows; the reads
-ask the ledger for it.
+The trap: planning from the graph of datasets alone. Which event hours an arrival hour touches depends on its rows; the
+reaches look it up in the ledger.
 
-When not to use it: to keep a table right that has no recorded inputs; staleness is told from versions.
+When not to use it: for tables without recorded inputs; staleness is derived from versions.
 
 Source: Data Engineering Design Patterns, ch. 3 (Dead-Letter, Static and Dynamic Late Data Integrator: snowball
 backfilling).
@@ -39,30 +39,30 @@ from publish.contract import Contract, On, Wanted
 from publish.partitions import Grain, ends_of, following, key_of, parse_keys
 
 ASKED = "asked for"
-"""Why a partition runs that a person named."""
+"""Reason of a partition that a person requested."""
 STALE = "its input changed"
-"""Why a partition runs that nobody asked for."""
+"""Reason of a partition that is stale and was not requested."""
 
 
 class Scope(str, Enum):
     """Which stale partitions a run computes."""
 
     ALL = "all"
-    """Every one, periods that are still running included."""
+    """All of them, including periods that have not ended."""
     READY = "ready"
-    """Those that run by themselves now (:class:`publish.contract.On`)."""
+    """Those that may run automatically now (:class:`publish.contract.On`)."""
     ENDED = "ended"
-    """Those of datasets with a clock whose period has ended, complete or not."""
+    """Ended periods of datasets with a clock, complete or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """What one computation will publish.
+    """One planned computation.
 
     Args:
-        task: The datasets.
-        keys: Partitions, in order; none for tables that are written whole.
-        reasons: Why, to the number of partitions it holds for.
+        task: The datasets it publishes.
+        keys: Partition keys, sorted; empty for a table that is written whole.
+        reasons: Reason to the number of partitions that run for it.
     """
 
     task: Task
@@ -71,41 +71,41 @@ class Planned:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """What is published, the main dataset first."""
+        """Names of the datasets it publishes, the main one first."""
         return self.task.datasets
 
     @property
     def span(self) -> str:
-        """Its partitions, for people."""
+        """Its partitions as display text."""
         return spanned(self.keys, self.task.grain)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What runs, and what does not as long as nobody says yes to it.
+    """The computations that will run, and the errors that keep others from running.
 
     Args:
-        runs: The computations, in their order.
-        refused: Why there is none of a dataset although one is due, for each such dataset.
+        runs: The computations, in order.
+        refused: Errors of stale datasets and partitions that do not run until a person decides.
     """
 
     runs: Sequence[Planned]
     refused: Sequence[PlatformError] = ()
 
     def wanted(self) -> dict[str, list[str]]:
-        """Give the partitions by main dataset."""
+        """Return the planned partition keys by main dataset."""
         return {run.task.main: list(run.keys) for run in self.runs}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Planner:
-    """Asks one state of a deployment what has to run.
+    """Computes what has to run from one snapshot of a deployment.
 
     Args:
         graph: The lineage.
-        look: What has landed and what is published.
-        accepted: Guards that a person has lifted: what waits for their word runs as well.
-        scope: Which of the stale partitions count.
+        look: Snapshot of what has landed and what is published.
+        accepted: Guards that a person has lifted; partitions these guards hold run too.
+        scope: Which stale partitions count.
     """
 
     graph: Graph
@@ -114,11 +114,11 @@ class Planner:
     scope: Scope = Scope.ALL
 
     def stale(self, task: Task) -> dict[str, str]:
-        """Find the partitions of a task that are behind their inputs.
+        """Find the stale partitions of a task that are in scope and not held.
 
         Returns:
-            Partition to what it lacks; the same text as long as its inputs are the same. Those that wait for a person
-            are not among them.
+            Partition to the input state it lacks; the text changes only if the inputs change. Empty if the replay limit
+            of the task would be exceeded.
         """
         lacking = self._lacking(task)
         for contract in task.contracts:
@@ -133,21 +133,21 @@ class Planner:
         }
 
     def all_stale(self) -> dict[str, dict[str, str]]:
-        """Find what is stale of every task, by main dataset."""
+        """Find the stale partitions of all tasks, by main dataset."""
         return {task.main: found for task in self.graph.tasks if (found := self.stale(task))}
 
     def refused(self) -> list[ReplayTooLong]:
-        """List why nothing of a dataset runs although it is stale: too many executions would follow."""
+        """List the errors of stale tasks that do not run because their replay would exceed the contract's limit."""
         found = (self._too_long(task, self._lacking(task)) for task in self.graph.tasks)
         return [error for error in found if error is not None]
 
     def held(
         self, *, anew: Mapping[str, Collection[str]] = MappingProxyType({})
     ) -> dict[str, dict[str, PlatformError]]:
-        """Find the partitions that are not computed before a person has looked, by dataset, each with the reason.
+        """Find the held partitions, which do not run until a person decides: dataset to partition to reason.
 
         Args:
-            anew: Dataset to partitions that are computed before, from other content, and hold nothing.
+            anew: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing back.
         """
         return {
             name: dict(found)
@@ -156,9 +156,9 @@ class Planner:
         }
 
     def waiting(self, task: Task) -> dict[str, PlatformError]:
-        """Find the partitions of a task that a person has to look at: held ones, and those that failed for good.
+        """Find the partitions of a task that wait for a person: held ones, and those that failed permanently.
 
-        One that has failed waits as long as its inputs are those it failed with.
+        A failed partition waits until its inputs change.
         """
         stale = self.stale(task)
         failed: dict[str, PlatformError] = {
@@ -173,22 +173,22 @@ class Planner:
         """Expand a request to all partitions that it makes stale.
 
         Args:
-            asked: Dataset to partitions, each with the reason; those of a dataset that appears with another one stand
-                for the other's.
-            without: Main datasets to leave alone.
+            asked: Dataset to partitions, each with the reason; a companion's partitions are redirected to its main
+                dataset.
+            without: Main datasets to leave out.
 
         Returns:
-            Main dataset to all partitions that must run, those asked for included.
+            Main dataset to all partitions that must run, including the requested ones.
 
         Raises:
-            ReplayTooLong: More executions would follow than a contract allows.
+            ReplayTooLong: More later executions would run again than a contract allows.
         """
         begin = self._of_mains(asked)
         wanted: dict[str, dict[str, str]] = {main: dict(keys) for main, keys in begin.items()}
         mains = [task.main for task in self.graph.tasks if task.main not in without]
         for task in map(self.graph.task_of, mains):
             below = wanted.setdefault(task.main, {})
-            # Whoever reads a dataset that appears with this one finds its partitions under that name.
+            # Readers of a companion look its partitions up under its own name.
             wanted.update(dict.fromkeys(task.datasets, below))
             for edge, read in self.graph.edges(task):
                 if edge.above in task.datasets and edge.above != edge.below.dataset:
@@ -198,15 +198,15 @@ class Planner:
         return {main: wanted[main] for main in mains if wanted[main]}
 
     def replay(self, asked: Wanted, *, refused: Mapping[str, ReplayTooLong] = MappingProxyType({})) -> Plan:
-        """Plan what brings everything in line with partitions that run again.
+        """Plan a replay: the requested partitions and everything they make stale.
 
         Args:
-            asked: What runs again, and why.
-            refused: Main datasets that are not computed, with the reason.
+            asked: Dataset to partitions that run again, each with the reason.
+            refused: Main datasets that must not run, with the error.
 
         Returns:
-            The computations, without those of a dataset of which too many executions would follow. A watermark that a
-            replay moves shows only when it has run: the next run finds the hours whose late rows it decides.
+            The plan; datasets whose replay would exceed the contract's limit are refused. A watermark that the replay
+            moves is known only after it ran: the next run finds the hours whose late rows change.
         """
         known = dict(refused)
         while True:
@@ -218,9 +218,9 @@ class Planner:
                 return Plan(runs=planned(self.graph, wanted), refused=tuple(known.values()))
 
     def outstanding(self) -> Plan:
-        """Plan what a run would do now, as far as can be told before it begins.
+        """Plan what a run would compute now, as far as it is known before the run starts.
 
-        Hours that wait for a person are not among it; what is wrong with them is, unless what they wait for runs anew.
+        Held hours do not run. Their errors are in `refused`, unless the arrival that holds them runs in this plan.
         """
         asked = {main: dict.fromkeys(keys, STALE) for main, keys in self.all_stale().items()}
         plan = self.replay(asked, refused={error.where: error for error in self.refused()})
@@ -229,7 +229,7 @@ class Planner:
         return Plan(runs=plan.runs, refused=tuple({str(fault): fault for fault in refused}.values()))
 
     def known(self, task: Task) -> set[str]:
-        """Find all partitions a task could run: what has landed for it, what it has published, and what is stale."""
+        """Find all partitions a task could run: landed, published and stale ones."""
         found = {key for contract in task.contracts for key in self.look.published(contract.dataset)}
         found.update(self._lacking(task))
         for _, read in self.graph.edges(task):
@@ -239,18 +239,19 @@ class Planner:
         return found
 
     def named(self, dataset: str, partitions: str | None) -> Sequence[str]:
-        """Find the partitions a person names.
+        """Resolve the partitions that a person typed to existing keys.
 
         Args:
-            dataset: Whose.
-            partitions: As :func:`parse_keys` reads it, or `all`; None for a dataset that is written whole. A range
-                `first..last` stands for what lies in it, any other key must be there.
+            dataset: The dataset they belong to.
+            partitions: Text for :func:`parse_keys`, or `all`; None for a dataset that is written whole. A range
+                `first..last` selects the existing partitions in it; any other key must exist.
 
         Returns:
-            Their keys.
+            The partition keys, sorted.
 
         Raises:
-            ConfigurationError: The dataset has none of that name.
+            ConfigurationError: The dataset has no such partition or none at all, or the text does not fit how it is
+                partitioned.
         """
         task = self.graph.task_of(dataset)
         there = sorted(self.known(task))
@@ -303,7 +304,7 @@ class Planner:
         )
 
     def _of_mains(self, asked: Wanted) -> dict[str, dict[str, str]]:
-        """Redirect requests for a dataset to the one that publishes it."""
+        """Redirect requests for a companion to its main dataset."""
         mains: dict[str, dict[str, str]] = {}
         for dataset, keys in asked.items():
             if dataset in self.graph.contracts:
@@ -313,7 +314,7 @@ class Planner:
 
 
 def planned(graph: Graph, wanted: Wanted) -> list[Planned]:
-    """Put what must run into order, one computation a task."""
+    """Order the partitions that must run by the lineage, one computation per task."""
     runs = []
     for task in graph.tasks:
         keys = wanted.get(task.main)
@@ -324,7 +325,7 @@ def planned(graph: Graph, wanted: Wanted) -> list[Planned]:
 
 
 def spanned(keys: Sequence[str], grain: Grain | None) -> str:
-    """Name partitions for people: their number, and whether there are gaps between them."""
+    """Format partitions for display, such as `2026-01-05 … 2026-01-09 (4, with gaps)`."""
     if not keys or grain is None:
         return "whole"
     if len(keys) == 1:
@@ -356,7 +357,7 @@ def _chosen(dataset: str, grain: Grain, partitions: str, there: Sequence[str]) -
     chosen, unknown = set[str](), set[str]()
     for part in partitions.split(","):
         if ".." in part:
-            # Looked up and not listed: a person may name a range that has no end.
+            # Filters the existing keys instead of generating the range: a range may have an open end.
             begins, ends = ends_of(part, grain)
             found = {key for key in there if begins <= key <= ends}
             unknown |= set() if found else {f"{begins}..{ends}"}

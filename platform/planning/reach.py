@@ -1,8 +1,8 @@
-"""The ways in which partitions of a dataset correspond to those of its inputs.
+"""How the partitions of a dataset correspond to those of its inputs; each kind of correspondence is a reach.
 
-One rule tells what is behind: a partition that was published from an older version of an input than the newest
-publication among the partitions it must have read. A reach says which these are, as versions, and finds the way back
-for replays.
+A partition is stale if it was published from an older version of an input than the newest publication among the input
+partitions it has to read. Most reaches compute that version for each partition. For replays, every reach also works in
+the other direction: from input partitions to the partitions that read them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ALL = ""
 
 @dataclass(frozen=True, kw_only=True)
 class _Versioned:
-    """A reach that says which version of the input each partition must have read."""
+    """A reach that computes the version of the input that each partition must have read."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions that have read less than they must."""
+        """Find the partitions that were never published, or that read an older version than required."""
         published = look.published(edge.below.dataset)
         return {
             key: f"{edge.above} version {version}"
@@ -43,14 +43,14 @@ class _Versioned:
 
 @dataclass(frozen=True, kw_only=True)
 class Same(_Versioned):
-    """A partition reads the one of the same key."""
+    """A partition reads the input partition with the same key."""
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Give the version of each input partition."""
+        """Return the version of each input partition."""
         return {key: entry.version for key, entry in look.published(edge.above).items()}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the partitions of the same keys."""
+        """Find the partitions with the same keys."""
         return {key: key for key in wanted.get(edge.above, {})}
 
 
@@ -59,12 +59,12 @@ class Whole(_Versioned):
     """A table that is written whole reads all partitions."""
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Give the newest version of the input."""
+        """Return the newest version of the input."""
         entries = look.published(edge.above).values()
         return {WHOLE_TABLE: max(entry.version for entry in entries)} if entries else {}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """The table is reached by any partition."""
+        """Return the whole table if any input partition runs."""
         keys = wanted.get(edge.above, {})
         return {WHOLE_TABLE: min(keys)} if keys else {}
 
@@ -74,7 +74,7 @@ class Within(_Versioned):
     """A period reads the hours within it; with a lookback, only while it is not final (Aligned Fan-In)."""
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Give the newest version among the hours of each period that is not final."""
+        """Return the newest version among the hours of each period that is not final or was never published."""
         newest: dict[str, int] = {}
         for hour, entry in look.published(edge.above).items():
             period = coarser(hour, Grain.HOUR, _grain(edge))
@@ -83,7 +83,7 @@ class Within(_Versioned):
         return {key: newest[key] for key in open_periods(edge.below, newest, published, max(newest, default=""))}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the periods around the hours."""
+        """Find the periods that contain the hours and are not final or were never published."""
         hours = wanted.get(edge.above, {})
         if not hours:
             return {}
@@ -100,7 +100,7 @@ class Within(_Versioned):
 
 @dataclass(frozen=True, kw_only=True)
 class EventsOf(_Versioned):
-    """An event partition reads every arrival that has rows of it (Dynamic Late Data Integrator).
+    """An event partition reads every arrival that has rows for it (Dynamic Late Data Integrator).
 
     Args:
         breakdown: Name of the input's breakdown whose first column is the event partition.
@@ -109,21 +109,21 @@ class EventsOf(_Versioned):
     breakdown: str
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Give the newest version among the arrivals of each event partition, and more where rows are gone again."""
+        """Return the newest version among the arrivals of each event partition; a higher one if rows disappeared."""
         lines = dynamic_late_data_integrator.state(
             look.published(edge.above),
             look.published(edge.below.dataset),
             source=edge.above,
             breakdown=self.breakdown,
         )
-        # Rows that are gone again leave no arrival that names the partition: it needs a newer look at all of them.
+        # After rows disappeared, no arrival may name the partition any more: it has to read all arrivals again.
         return {
             key: line.updated if line.processed is None else max(line.updated, line.processed + line.behind)
             for key, line in lines.items()
         }
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the event partitions of the arrivals, as far as these were published, and the arrivals' own keys."""
+        """Find the arrivals' own keys, and the event partitions that their newest publications have rows for."""
         keys = wanted.get(edge.above, {})
         touched = {key: key for key in keys}
         for key, entry in sorted(look.published(edge.above).items()):
@@ -136,19 +136,19 @@ class EventsOf(_Versioned):
 
 @dataclass(frozen=True, kw_only=True)
 class Outdated:
-    """Publications of neighbours have joined, or parted, what a partition has (a dataset reads itself).
+    """A partition is outdated by a neighbour's publication that joined or split its rows (a dataset reads itself).
 
     Args:
-        source: The input whose version tells which of two neighbours has seen more.
+        source: The input whose version decides which of two neighbours read newer data.
     """
 
     source: str
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions that another one has outdated.
+        """Find the partitions that a publication of another partition has outdated.
 
-        What counts is what they have seen, not who was published first: a partition may have been computed for long,
-        from what had arrived when that began.
+        The input version they read decides, not the order of publication: a long computation reads the arrivals of its
+        start and may publish last.
         """
         published = look.published(edge.below.dataset)
         found = sorted(
@@ -161,38 +161,38 @@ class Outdated:
         }
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """None: which ones are outdated shows when the partitions were computed."""
+        """Return nothing: outdated partitions are known only after the computation."""
         return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Watermarked(Same):
-    """A partition reads the one of the same key, and is judged by a watermark that all partitions before it decide.
+    """A partition reads the one with the same key, and its watermark depends on all input partitions before it.
 
     Args:
-        allowed: How late an event may be.
-        measure: The input's measure with the newest event time of a partition.
+        allowed: Allowed lateness of an event.
+        measure: Name of the input's measure that holds a partition's newest event time.
     """
 
     allowed: timedelta
     measure: str
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions whose input, or whose watermark, is another one by now."""
+        """Find the partitions whose input or watermark changed since they were published."""
         arrivals, captured = look.published(edge.above), look.published(edge.below.dataset)
         marks = self.marks(arrivals, sorted(set(arrivals) & set(captured)))
         moved = {key: mark for key, mark in marks.items() if captured[key].landed != mark}
         return {**moved, **super().behind(look, edge)}
 
     def watermarks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, datetime | None]:
-        """Compute the watermarks that hold for some partitions.
+        """Compute the watermarks of some partitions.
 
         Args:
-            arrivals: Publications of the input, of all partitions before the last one asked about.
-            keys: The partitions.
+            arrivals: Partition to its newest publication of the input; covers all partitions before the last key.
+            keys: Partition keys.
 
         Returns:
-            A watermark for each of them, None where nothing can be late.
+            Partition to its watermark; None if no row can be late.
         """
         readings = [
             PartitionReading(key=key, max_event_time=_instant(entry.measures[self.measure]))
@@ -202,7 +202,7 @@ class Watermarked(Same):
         return {key: found[key] for key in keys}
 
     def marks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, str]:
-        """Give the watermarks as they are kept with the partitions they decided."""
+        """Return the watermarks as the text that is stored with each publication, in `landed`."""
         return {
             key: "no watermark" if mark is None else f"watermark {mark.isoformat()}"
             for key, mark in self.watermarks(arrivals, keys).items()
@@ -211,23 +211,23 @@ class Watermarked(Same):
 
 @dataclass(frozen=True, kw_only=True)
 class AsOf(_Versioned):
-    """An hour reads a history as of its events: deliveries of its day or before, and the first one, concern it.
+    """An hour joins a history as of its events: it depends on the first delivery and on those up to its own day.
 
     Args:
-        delivered: The dataset with the full deliveries the history is made of.
-        landed: Their folder in the landing zone, where the dataset is the newest one and keeps the earlier ones as
-            copies; None: its partitions are the days of the deliveries.
+        delivered: The dataset with the full deliveries that the history is computed from.
+        landed: Landing-zone folder of the deliveries, if the dataset shows only the newest delivery and keeps the
+            earlier ones as copies. None if the dataset has one partition per delivery day.
     """
 
     delivered: str
     landed: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Give, of each published hour, the version of the history that first had all deliveries that concern it."""
+        """Return, for each published hour, the first version of the history with all deliveries the hour depends on."""
         history = look.history(edge.above)
         read = [(entry.inputs.get(self.delivered, -1), entry.version) for entry in history]
         integrated = max((version for version, _ in read), default=-1)
-        # What the history has not read yet cannot help an hour that runs again.
+        # A delivery that the history has not read yet makes no hour stale: running the hour again would not help.
         taken_in = [(day, entry) for day, entry in self._deliveries(look) if entry.version <= integrated]
         taken_in.sort(key=lambda delivery: delivery[0])
         days = [day for day, _ in taken_in]
@@ -241,46 +241,46 @@ class AsOf(_Versioned):
         return required
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the hours since the deliveries that run again; all of them when the history itself is asked for."""
+        """Find the hours from the first replayed delivery on; all hours if a person requested the history itself."""
         hours = look.published(edge.below.dataset)
         if asked.get(edge.above):
             return dict.fromkeys(hours, _ALL)
         if not wanted.get(self.delivered):
             return {}
         day = self._earliest(look, wanted[self.delivered])
-        # What the first delivery names was there before it.
+        # The rows of the first delivery are valid for all earlier hours, too.
         reaches_all = day <= (first_delivery(self._deliveries(look)) or day)
         return {hour: day for hour in hours if reaches_all or hour[:10] >= day}
 
     def _deliveries(self, look: Look) -> list[tuple[str, Entry]]:
-        """List the deliveries that were published, each with its day."""
+        """List the published deliveries, each with its day."""
         if self.landed is None:
             return list(look.published(self.delivered).items())
         return [(delivered_on(entry), entry) for entry in look.history(self.delivered)]
 
     def _earliest(self, look: Look, keys: Iterable[str]) -> str:
-        """Find the first day whose delivery is loaded when partitions of the deliveries run again."""
+        """Find the earliest delivery day that a replay of the deliveries loads."""
         if self.landed is None:
             return min(keys)
-        # Whichever was loaded before, the newest one that has landed is loaded next.
+        # The next load always takes the newest landed delivery.
         there = [partition.key for partition in look.landed(self.landed, Grain.DAY)]
         return max(there or (day for day, _ in self._deliveries(look)), default="")
 
 
 @dataclass(frozen=True, kw_only=True)
 class InTurn:
-    """Executions build on one another: what was taken from the table is merged again, and all that came later."""
+    """Executions depend on their predecessors: those that a restoration undid are merged again, and all later ones."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the executions that a restoration has taken from the table."""
+        """Find the executions that a restoration undid."""
         marks = look.executions(edge.below.dataset)
         return dict.fromkeys(undone(marks), f"taken back; {len(marks)} executions so far")
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the later executions.
+        """Find the executions that run again, those a restoration undid, and all later ones.
 
         Raises:
-            ReplayTooLong: More would follow than the contract allows.
+            ReplayTooLong: More later executions would run again than the contract allows.
         """
         keys = wanted.get(edge.below.dataset, {})
         if not keys:
@@ -290,18 +290,18 @@ class InTurn:
 
 @dataclass(frozen=True, kw_only=True)
 class Landed:
-    """A partition reads what has landed for it; a table that is written whole reads the newest delivery.
+    """A partition reads its landed files; a table that is written whole reads the newest delivery.
 
     Args:
         table: Folder in the landing zone.
-        grain: Length of what one folder holds.
+        grain: Length of a landed partition.
     """
 
     table: str
     grain: Grain
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find what has landed and is not what was published."""
+        """Find the landed partitions whose content differs from what was published."""
         published = look.published(edge.below.dataset)
         ready = look.landed(self.table, self.grain)
         if edge.below.partitioning is None:
@@ -309,14 +309,14 @@ class Landed:
             state = None if newest is None else f"{newest.key}:{newest.fingerprint}"
             entry = published.get(WHOLE_TABLE)
             return {} if state is None or (entry and entry.landed == state) else {WHOLE_TABLE: state}
-        # What is taken back has the fingerprint it had before: what it replaces tells the two apart.
+        # A reverted delivery has its old fingerprint again; the replaced version keeps the state unique.
         return {
             partition.key: f"{partition.fingerprint} over {_replaced(partition, published)}"
             for partition in not_published(ready, published)
         }
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """None: nobody runs the landing zone again."""
+        """Return nothing: the landing zone has no computation to replay."""
         return {}
 
 
@@ -326,7 +326,7 @@ WITHIN = Within()
 
 
 def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
-    """Keep the landed partitions whose files are not those that were published."""
+    """Keep the landed partitions whose fingerprint differs from the published one."""
     return [
         partition
         for partition in ready
@@ -339,22 +339,22 @@ def _replaced(partition: Arrival, published: Mapping[str, Entry]) -> str:
 
 
 def first_delivery(deliveries: Iterable[tuple[str, Entry]]) -> str | None:
-    """Find the first day on which something usable was delivered.
+    """Find the day of the first delivery with a usable row.
 
     Args:
-        deliveries: Days and what was published of them.
+        deliveries: Pairs of a day and its publication.
     """
     return min((day for day, entry in deliveries if usable_rows(entry)), default=None)
 
 
 def delivered_on(delivery: Entry) -> str:
-    """Find the day of a full delivery in a dataset that keeps copies; one without a row names it by what landed."""
+    """Return the day of a full delivery: the measure `load_date`, or the day in `landed` if it has no rows."""
     day = delivery.measures.get("load_date") or (delivery.landed or "").split(":")[0]
     return str(day)
 
 
 def usable_rows(delivery: Entry) -> int:
-    """Count the rows of a delivery that are no dead letters; a day without any is no delivery."""
+    """Count the rows of a delivery that are not dead letters; a day without usable rows is no delivery."""
     return delivery.rows_out - int(delivery.measures["dead"])
 
 

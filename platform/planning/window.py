@@ -1,4 +1,4 @@
-"""A span of time that a person names."""
+"""A time window that a person requested."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from publish.partitions import Grain, start_of
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """A span of time, the end not included; an end that is None is open."""
+    """A half-open time window: start included, end excluded; None leaves that side open."""
 
     start: datetime | None
     end: datetime | None
 
     @classmethod
     def parsed(cls, text: str) -> Window:
-        """Read what :meth:`written` has written."""
+        """Parse the text of :meth:`written`."""
         start, _, end = text.partition("..")
         return cls(
             start=datetime.fromisoformat(start) if start else None, end=datetime.fromisoformat(end) if end else None
         )
 
     def written(self) -> str:
-        """Write it as one text."""
+        """Format the window as `start..end`, ISO 8601; an open side is empty."""
         return f"{self.start.isoformat() if self.start else ''}..{self.end.isoformat() if self.end else ''}"
 
     def holds(self, key: str, grain: Grain | None) -> bool:
-        """Tell whether a partition overlaps the span; a table that is written whole always does."""
+        """Return whether a partition overlaps the window; always true for a table that is written whole."""
         if grain is None:
             return True
         start = start_of(key, grain)

@@ -1,1 +1,1 @@
-"""Publishing: what a dataset promises, and the one audited way for rows to get into its table."""
+"""Publishing: the contract of a dataset, and the one audited way to write its table."""

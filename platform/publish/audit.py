@@ -1,4 +1,4 @@
-"""What a write must measure and satisfy before it may be committed, and the judgement of what was measured."""
+"""The audits of a write before its commit: specified from the contract, then judged on the rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Violation:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSpec:
-    """The audits of one write; the engine's Java twin reads it as JSON."""
+    """The audits of one write; the engine's Java counterpart reads it as JSON."""
 
     partition_column: str | None
     partitions: tuple[str, ...]
@@ -39,7 +39,7 @@ class AuditSpec:
     info: Mapping[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """Give the specification as plain values."""
+        """Return the specification as plain values."""
         return asdict(self)
 
 
@@ -54,11 +54,11 @@ def specify(
     """Derive the audits of a write from the dataset's contract.
 
     Args:
-        contract: What is promised about the dataset.
+        contract: The dataset's contract.
         partitions: Partition keys of the batch; empty for a table that is written whole.
-        accounts: What the layer above has, by partition.
-        info: What else the commit shall say.
-        expected: Further figures a partition must have, by partition and measure.
+        accounts: Partition to its account of the layer above.
+        info: Further metadata of the commit.
+        expected: Further figures that must hold: partition to measure to value.
 
     Returns:
         Measures, violations, conditions and expected figures.
@@ -107,7 +107,7 @@ def specify(
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """What a batch measured and everything that is wrong with it."""
+    """The measures of a batch and all its violations."""
 
     measures: Mapping[str, Mapping[str, Any]]
     breakdowns: Mapping[str, Sequence[Sequence[Any]]]
@@ -115,14 +115,14 @@ class Judgement:
 
 
 def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
-    """Measure a frame and judge it, for engines that cannot audit inside Delta's transaction.
+    """Measure a frame and check its audits, for engines that cannot audit inside Delta's transaction.
 
     Args:
         rows: The rows about to be written; evaluated several times, so pass a checkpointed frame.
         spec: The audits.
 
     Returns:
-        The same figures the engine puts into a commit.
+        The same figures that the engine writes into a commit, and the violations.
     """
     from pyspark.sql import functions as F
 
@@ -161,7 +161,7 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
                 wrong.append(Violation(rule=f"account.{name}", partition=partition, detail=detail, found=actual))
     breakdowns = {}
     for name, columns in spec.breakdowns.items():
-        # Selected first, because a grouping key may not explode an array.
+        # Selected first, because Spark does not allow a grouping key to explode an array.
         keys = [F.expr(sql).alias(f"by{at}") for at, sql in enumerate((column, *columns) if column else columns)]
         selected = rows.select(*keys)
         breakdowns[name] = [list(row) for row in selected.groupBy(*selected.columns).count().collect()]
@@ -169,5 +169,5 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
 
 
 def _told(value: Any) -> Any:
-    # Spark gives an instant as the local time without saying so; the engine writes it as UTC.
+    # Spark returns a timestamp as naive local time; the engine writes it as UTC.
     return value.astimezone(timezone.utc).isoformat() if isinstance(value, datetime) else value

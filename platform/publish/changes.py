@@ -1,4 +1,4 @@
-"""What a write does to a table: the changes that the one way to write knows."""
+"""The kinds of change that a write can make to a table: overwrite, rewrite, upsert, statement and append."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 READ = "read"
-"""Note of an appended batch: what outside the lake it was read from, as `landing.visits`."""
+"""Key in the notes of an appended batch: its source outside the lake, e.g. `landing.visits`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,13 +18,13 @@ class Overwrite:
     predicate: str
 
     def options(self) -> dict[str, str]:
-        """Give what the writer is told."""
+        """Return the options for the writer."""
         return {"replaceWhere": self.predicate}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rewrite(Overwrite):
-    """Replace all rows by what was computed from them, or nothing when there are others by then.
+    """Replace all rows by rows computed from them; refused if the table's rows have changed since.
 
     Args:
         at: Version of the table the rows were computed from.
@@ -34,19 +34,19 @@ class Rewrite(Overwrite):
     at: int
 
     def options(self) -> dict[str, str]:
-        """Give what the writer is told."""
+        """Return the options for the writer."""
         return {**super().options(), "at": str(self.at)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Upsert:
-    """Change the rows that have the same key, and insert those that have none.
+    """Change the rows with a known key, and insert those with a new one.
 
     Args:
         key: Columns that identify a row.
         columns: All columns of the table.
-        deleted: Boolean column of the changes that marks a row as removed; None: changes remove nothing.
-        at: Version of the table the changes are for; None: whichever it is at.
+        deleted: Boolean column of the changes that marks a row as removed; None: the changes remove no rows.
+        at: Version of the table the changes are for; None: the current one.
     """
 
     key: tuple[str, ...]
@@ -55,18 +55,18 @@ class Upsert:
     at: int | None
 
     def options(self) -> dict[str, str]:
-        """Give what the writer is told."""
+        """Return the options for the writer."""
         return {"merge": json.dumps(asdict(self))}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """Have one of Delta's own SQL statements change the table at a path; `{table}` in it stands for the table.
+    """Run one of Delta's own SQL statements on the table at a path; `{table}` in it stands for the table.
 
     Args:
         sql: The statement.
         path: Address of the table.
-        at: Version of the table the statement is for; None: whichever it is at.
+        at: Version of the table the statement is for; None: the current one.
     """
 
     sql: str
@@ -74,21 +74,21 @@ class Statement:
     at: int | None = None
 
     def options(self) -> dict[str, str]:
-        """Give what the writer is told."""
+        """Return the options for the writer."""
         told = {"statement": self.sql.format(table=f"delta.`{self.path}`")}
         return told if self.at is None else {**told, "at": str(self.at)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Append:
-    """Add rows to those that are there: one batch of a stream, once, whichever run brings it.
+    """Append one batch of a stream, exactly once, whichever run writes it.
 
     Args:
-        stream: Name of the stream and of its progress; its batches come in order.
+        stream: Name of the stream, under which Delta keeps its progress; its batches come in order.
         batch: Number of the batch, 0 or more.
-        turn: Its number among all batches of the table, whichever stream brings them; it is refused when another one
-            has taken that number since. None: others do not matter.
-        notes: What else the commit shall say of the batch, as plain JSON values.
+        turn: Number of the batch among all batches of the table, of any stream. The write is refused if another batch
+            has taken that number. None: other batches do not matter.
+        notes: Further commit metadata of the batch, as plain JSON values.
     """
 
     stream: str
@@ -97,15 +97,15 @@ class Append:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def options(self) -> dict[str, str]:
-        """Give what the writer is told."""
+        """Return the options for the writer."""
         return {} if self.turn is None else {"turn": str(self.turn)}
 
     def writer_id(self, dataset: str) -> str:
-        """Give what the batches of the stream have in common."""
+        """Return the identifier that all batches of the stream share."""
         return f"{dataset}/{self.stream}"
 
     def commit_id(self, dataset: str) -> str:
-        """Give what tells this batch from all others of the dataset."""
+        """Return the identifier of the batch, unique within the dataset."""
         return f"{self.writer_id(dataset)}/{self.batch}"
 
 

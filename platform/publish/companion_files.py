@@ -1,4 +1,4 @@
-"""Files of a companion table: written and audited before the commit of the table they appear with, which names them."""
+"""Files of a companion table: written and audited before the commit of the main table, which lists them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """Rows that are written beside those of the main table.
+    """Rows of a companion, written together with those of the main table.
 
     Args:
-        path: Address of their table, which exists.
+        path: Address of the companion's table, which exists.
         rows: The rows, with the columns of the contract.
-        spec: Their audits.
-        above: Measure of the main table: rows that are accounted for here.
-        kept: Measure of the main table: how many of these are kept here.
-        otherwise: Why the others are not.
+        spec: The audits of the rows.
+        above: Measure of the main table: number of rows that the companion accounts for.
+        kept: Measure of the main table: how many of these rows the companion keeps.
+        otherwise: Reason for the rows that it does not keep.
     """
 
     path: str
@@ -48,14 +48,14 @@ class Beside:
 
 @contextmanager
 def offered(beside: Sequence[Beside], options: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Offer rows to the engine, which writes them within the open transaction of the main table.
+    """Register rows as views for the engine, which writes them within the open transaction of the main table.
 
     Args:
         beside: The rows.
-        options: How their partitions are replaced.
+        options: Writer options by which their partitions are replaced.
 
     Yields:
-        What the writer of the main table is told.
+        Options for the writer of the main table.
     """
     views = {f"companion_{uuid.uuid4().hex}": each for each in beside}
     for view, each in views.items():
@@ -80,17 +80,17 @@ def offered(beside: Sequence[Beside], options: Mapping[str, str]) -> Iterator[di
 
 
 def held(each: Beside, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Write rows where Spark may not load the engine: audited as a checkpoint, into a folder no log names.
+    """Audit a checkpoint of rows and write it into a folder no log names, where Spark may not load the engine.
 
     Args:
         each: The rows.
-        measured: What the main table's batch measured, by partition.
+        measured: Measures of the main table's batch, by partition.
 
     Returns:
-        As the engine says it: what the commit says, the files and the partitions.
+        The same keys as from the engine: `info` (commit metadata), `added` (files) and `partitions`.
 
     Raises:
-        AuditFailed: The rows broke the contract, or are not as many as the main table counts.
+        AuditFailed: The rows broke the contract, or their number differs from the main table's count.
     """
     here = {partition: int(figures[each.kept]) for partition, figures in measured.items()}
     spec = replace(each.spec, expected={partition: {"accounted": rows} for partition, rows in here.items()})

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from lake.commit import Entry
 
 LEAST_ROWS = 100
-"""Of fewer rows a share says nothing: one bad line in a quiet hour is no reason to stop. Quiet partitions are judged
-with those quiet ones before them that make so many rows."""
+"""Rows below which a share has no meaning: one bad line in a quiet hour is no reason to stop. A quieter partition is
+judged together with quiet partitions before it that add up to this number."""
 Wanted = Mapping[str, Mapping[str, str]]
 """Dataset to the partitions that must run, each with the reason."""
 
@@ -41,13 +41,13 @@ class Arrival(Protocol):
 
 
 class Look(Protocol):
-    """What has landed and what is published, at one moment."""
+    """A snapshot of what has landed and what is published."""
 
     def published(self, dataset: str) -> Mapping[str, Entry]:
         """Partition to its newest publication."""
 
     def history(self, dataset: str) -> Sequence[Entry]:
-        """Every publication a dataset ever had, in the order of the versions."""
+        """All publications of a dataset, in the order of the versions."""
 
     def executions(self, dataset: str) -> Sequence[Entry]:
         """All executions and restorations of a dataset that is written in order."""
@@ -58,10 +58,10 @@ class Look(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """One dataset reads another one.
+    """A dependency: one dataset reads another one.
 
     Args:
-        above: What is read, as `layer.table`.
+        above: The dataset that is read, as `layer.table`.
         below: The contract of the reader.
     """
 
@@ -70,26 +70,26 @@ class Edge:
 
 
 class Reach(Protocol):
-    """How partitions of a dataset correspond to those of its input, in both directions."""
+    """The mapping between the partitions of a dataset and those of its input, in both directions."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions below that have not read what they must have read.
+        """Find the partitions below that are stale: they have not read the current state of the input.
 
         Returns:
-            Partition to the state of the input that it lacks; the same text as long as that state is the same.
+            Stale partition to a text for the input state it lacks; the text changes only when that state does.
         """
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the partitions below that have read partitions above.
+        """Find the partitions below that have read the wanted partitions above.
 
         Args:
             look: What is published.
             edge: The two datasets.
-            wanted: All partitions that will run so far; those of the datasets above are complete.
-            asked: Those among them that a person asked for.
+            wanted: All partitions planned so far; complete for the datasets above.
+            asked: Those of them that a person requested.
 
         Returns:
-            Partition below to the partition above that reaches it; an empty text stands for all of it.
+            Partition below to the partition above that it has read; an empty text stands for the whole input.
         """
 
 
@@ -99,7 +99,7 @@ class Read:
 
     Args:
         dataset: Name as `layer.table`; `landing.table` for what comes in from outside.
-        reach: How the partitions correspond.
+        reach: The mapping of the partitions.
     """
 
     dataset: str
@@ -107,18 +107,18 @@ class Read:
 
 
 class On(str, Enum):
-    """What makes a partition run by itself."""
+    """The trigger of an automatic run of a partition."""
 
     INPUT = "input"
     """Any of its inputs changed."""
     ALL_THERE = "all there"
-    """All partitions of the period are there; again when one of them changes."""
+    """All input partitions of the period are published; again when one of them changes."""
     FIRST_ALL_THERE = "first all there"
-    """All partitions of the period are there for the first time; late rows wait for the clock."""
+    """All input partitions of the period are published for the first time; late rows wait for the clock."""
 
 
 class Clock(str, Enum):
-    """When a partition runs at the latest, whatever is there by then; the value is a cron schedule, UTC."""
+    """Latest time at which a partition runs, even with incomplete inputs; the value is a cron schedule, UTC."""
 
     NIGHTLY = "0 2 * * *"
     WEEKLY = "0 3 * * 1"
@@ -126,15 +126,15 @@ class Clock(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """When partitions of a dataset run by themselves.
+    """When partitions of a dataset run automatically.
 
     Args:
-        on: What makes them run.
+        on: What triggers the run.
         at: When a period that has ended runs even if its inputs are incomplete; None: never.
-        lookback: How many partitions before the newest one late rows still change; older ones are final unless a person
-            runs them again. None: late rows change any partition.
-        judged_by: Dataset of dead letters whose `max_share` says when too much of an arrival was rejected: what it
-            touches waits for a person then. None: nothing waits.
+        lookback: Number of partitions before the newest one that late rows still change; older ones are final unless a
+            person runs them again. None: late rows change any partition.
+        judged_by: Dataset of dead letters whose `max_share` limits the rejected rows of an arrival. Above the limit,
+            the partitions that the arrival touches wait for a person. None: no partition waits.
     """
 
     on: On = On.INPUT
@@ -150,30 +150,30 @@ class Contract:
     Args:
         dataset: Name as `layer.table`.
         description: What a row is, for a reader who does not know the platform.
-        owner: Team that answers for it, as `team:name`.
+        owner: Team responsible for it, as `team:name`.
         columns: The schema, in order.
         key: Columns that identify a row; their uniqueness is audited per partition. Empty: rows have no identity.
         partitioning: The time partition; None for a table that is written whole.
-        reads: Its inputs, and how their partitions correspond; those of a dataset that appears with another one are in
-            that one's contract.
-        runs: When its partitions run by themselves.
+        reads: Its inputs and the mapping of their partitions; those of a companion are in the contract of its main
+            dataset.
+        runs: When its partitions run automatically.
         write: How its rows get into the table.
         rules: Conditions on rows.
         audits: Conditions on a written partition.
         rows_in: What a partition has to account for, in words; empty: the rows of its first input.
         stands_for: SQL aggregate: how many rows of the layer above the written rows account for.
-        reasons: SQL aggregates: how many of these are not rows of this table, by reason.
-        left_out: Reasons that the steps of the dataset state in their accounts instead, each with what there is to say
-            of it; `filtered.*` stands for all that begin so. It may say more of those of `reasons`, too.
-        measures: Further SQL aggregates kept with each commit.
-        breakdowns: Row counts by these columns kept with each commit, by name.
-        parts: How many partitions of the layer below make one of these complete, counted by the measure `parts`; None
-            when a partition is not gathered from others.
-        max_share: Largest share, 0 to 1, of the rows it was given that may end here; None sets no bound. More fails a
-            blocking check, when the rows have been kept.
-        statistics: Columns with file statistics for skipping; chosen, because each costs on every write.
+        reasons: SQL aggregates, by reason: how many of these are not rows of this table.
+        left_out: Reasons that the steps of the dataset state in their accounts instead, each with its description;
+            `filtered.*` stands for all with that prefix. It may also describe reasons of `reasons`.
+        measures: Further SQL aggregates stored with each commit.
+        breakdowns: Row counts by these columns stored with each commit, by name.
+        parts: How many partitions of the input make one of these complete, counted by the measure `parts`, e.g. hours
+            of a day; None if a partition is not gathered from others.
+        max_share: Largest share, 0 to 1, of its input rows that may end in this dataset; None: no limit. A larger share
+            fails a blocking check, after the rows have been stored.
+        statistics: Columns with file statistics for data skipping; a choice, because each one costs on every write.
         patterns: Names of the patterns the dataset uses, as in the pattern index.
-        freshness_hours: Hours after the end of a partition by which it is published; None when nothing is promised.
+        freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
         retention_days: How long rows are kept.
     """
 
@@ -213,34 +213,34 @@ class Contract:
 
     @property
     def partition_column(self) -> str | None:
-        """The column the table is partitioned by; None when it is written whole."""
+        """The column the table is partitioned by; None if it is written whole."""
         return self.partitioning.column if self.partitioning else None
 
     @property
     def executed(self) -> Grain | None:
-        """Length of the period of an execution; None when the rows do not depend on the order of runs."""
+        """Length of an execution's period; None if the rows do not depend on the order of runs."""
         return self.write.period if isinstance(self.write, InOrder) else None
 
     @property
     def replay_limit(self) -> int | None:
-        """How many later executions may follow from one that runs again; None: any number."""
+        """How many later executions one rerun may trigger; None: any number."""
         return self.write.replay_limit if isinstance(self.write, InOrder) else None
 
     @property
     def replaced_kept(self) -> timedelta | None:
-        """How long a replaced table behind the dataset's name is kept; None when it is one table."""
+        """How long a replaced table behind the dataset's name is kept; None if the dataset is one table."""
         if isinstance(self.write, Copy):
             return timedelta(days=self.retention_days)
         return self.write.kept if isinstance(self.write, ByPeriod) else None
 
     @property
     def marks_rows(self) -> bool:
-        """True when a changed row is marked where it is (deletion vectors)."""
+        """True if a changed row is marked in place (deletion vectors)."""
         return isinstance(self.write, Merge) or (isinstance(self.write, InOrder) and self.write.marks_rows)
 
     @property
     def appears_with(self) -> str | None:
-        """The dataset whose commits publish this one; None for one of its own."""
+        """The dataset whose commits publish this one; None if it has its own commits."""
         return self.write.main if isinstance(self.write, AppearsWith) else None
 
     @property
@@ -250,12 +250,12 @@ class Contract:
 
     @property
     def grain(self) -> Grain | None:
-        """Length of what one run of it computes: a partition or the period of an execution; None: all of it."""
+        """Length of the partition or execution period that one run computes; None: the whole table."""
         return self.partitioning.grain if self.partitioning else self.executed
 
     @property
     def fingerprint(self) -> str:
-        """A digest that changes when anything promised of the rows changes."""
+        """A digest of everything promised about the rows; inputs and run policy are not part of it."""
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
         text = json.dumps(promised, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

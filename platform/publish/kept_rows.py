@@ -1,8 +1,9 @@
-"""Rows that Spark keeps for a while, and that are let go of where it is safe to.
+"""Checkpointed rows on the Spark server, released explicitly instead of by garbage collection.
 
-Spark Connect's client lets go of them when it collects their plan as garbage: by a request, in whichever thread that
-happens. In the thread that gRPC starts for another request, which holds the channel's lock until it has begun, this
-one waits for the lock for ever, and with it whatever the process does (SPARK-55020, SPARK-58846).
+Spark Connect's client releases them when their plan is garbage-collected: by a request, in whichever thread that
+happens. If it happens in the thread that gRPC starts for another request, it deadlocks: that request holds the
+channel's lock until its thread has started, and the release waits for the lock in that very thread. The whole process
+then hangs (SPARK-55020, SPARK-58846).
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ def computed(rows: DataFrame) -> Iterator[DataFrame]:
     """Compute rows once, and keep them on the executors until the block ends.
 
     Args:
-        rows: Any.
+        rows: Any frame.
 
     Yields:
-        The same rows; whatever is derived from them is to be used within the block, too.
+        The same rows. Use them, and frames derived from them, only within the block.
     """
     kept = rows.localCheckpoint()
     plan = _kept_by_a_server(kept)
     if plan is not None:
-        # The client has them belong to the session that is the process's default, which may be another one.
+        # The client binds them to the process's default session, which may be another one than that of the rows.
         kept = rows.sparkSession._create_remote_dataframe(plan._relation_id)  # type: ignore[attr-defined]
         _forgotten(plan)
     try:
@@ -39,10 +40,10 @@ def computed(rows: DataFrame) -> Iterator[DataFrame]:
 
 
 def let_go(rows: DataFrame) -> None:
-    """Have the server forget rows that it keeps under a name; nothing is left to do when they are collected.
+    """Release rows that the server keeps; their garbage collection then sends no request.
 
     Args:
-        rows: As the server's name for them came; others, and those of a session without a server, are left alone.
+        rows: A frame that refers to rows kept by a server; other frames, e.g. of a session without one, are left alone.
     """
     plan = _kept_by_a_server(rows)
     if plan is not None:
@@ -58,5 +59,5 @@ def _kept_by_a_server(rows: DataFrame) -> CachedRemoteRelation | None:
 
 
 def _forgotten(plan: CachedRemoteRelation) -> None:
-    # Whom it would tell when it is collected.
+    # The session to which garbage collection would send the release.
     plan._spark_session = None  # type: ignore[assignment]

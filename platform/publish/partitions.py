@@ -42,7 +42,7 @@ class KeyRange:
 
 
 def start_of(key: str, grain: Grain) -> datetime:
-    """Give the first instant of a partition.
+    """Return the first instant of a partition.
 
     Args:
         key: Partition key in the grain's format.
@@ -66,7 +66,7 @@ def start_of(key: str, grain: Grain) -> datetime:
 
 
 def key_of(moment: datetime, grain: Grain) -> str:
-    """Give the key of the partition that contains a moment (aware, or taken as UTC)."""
+    """Return the key of the partition that contains a moment; a naive moment is taken as UTC."""
     utc = moment.astimezone(timezone.utc) if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
     if grain is Grain.WEEK:
         utc -= timedelta(days=utc.weekday())
@@ -74,42 +74,42 @@ def key_of(moment: datetime, grain: Grain) -> str:
 
 
 def coarser(key: str, grain: Grain, to: Grain) -> str:
-    """Give the key of the longer partition a partition falls in."""
+    """Return the key of the longer partition that contains a partition."""
     return key_of(start_of(key, grain), to)
 
 
 def finer(key: str, grain: Grain, to: Grain) -> tuple[str, ...]:
-    """Give the keys of all shorter partitions within a partition, in order."""
+    """List the keys of all shorter partitions within a partition, in order."""
     start = start_of(key, grain)
     count = int(grain.length / to.length)
     return tuple(key_of(start + to.length * index, to) for index in range(count))
 
 
 def following(key: str, grain: Grain) -> str:
-    """Give the key of the partition right after this one."""
+    """Return the key of the next partition."""
     return key_of(start_of(key, grain) + grain.length, grain)
 
 
 def between(first: str, last: str, grain: Grain) -> tuple[str, ...]:
-    """Give all keys from first to last, both included, in order."""
-    # The calendar ends: nothing follows its last partition.
+    """List all keys from first to last, both included, in order."""
+    # Counted, not stepped with `following`: the last partition of the calendar has no next one.
     start, end = start_of(first, grain), start_of(last, grain)
     count = (end - start) // grain.length + 1
     return tuple(key_of(start + grain.length * index, grain) for index in range(count))
 
 
 def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
-    """Read what a person writes for some partitions: keys and `first..last` ranges, separated by commas.
+    """Parse partition keys and `first..last` ranges, separated by commas.
 
     Args:
-        text: A longer period stands for all partitions within it: a day for its hours; a day for the week it is in.
+        text: As a person types it. For hourly partitions a day stands for its hours, for weekly ones for its week.
         grain: Length of the partitions.
 
     Returns:
         The keys in order, each once.
 
     Raises:
-        ConfigurationError: A key is none, or a range ends before it begins.
+        ConfigurationError: A key is invalid, or a range ends before it begins.
     """
     keys: set[str] = set()
     for part in text.split(","):
@@ -118,14 +118,14 @@ def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
 
 
 def ends_of(part: str, grain: Grain) -> tuple[str, str]:
-    """Give the first and the last partition of a key or a range that a person writes; these may lie far apart.
+    """Return the first and the last partition of a key or a range, without listing those between them.
 
     Args:
-        part: One of those that :func:`parse_keys` reads.
+        part: One key or range, as in :func:`parse_keys`.
         grain: Length of the partitions.
 
     Raises:
-        ConfigurationError: A key is none, or the range ends before it begins.
+        ConfigurationError: A key is invalid, or the range ends before it begins.
     """
     first, dots, last = part.strip().partition("..")
     begins, ends = _covered(first, grain)[0], _covered(last if dots else first, grain)[-1]

@@ -33,9 +33,9 @@ def write(
     """Change a table, audited, in one commit.
 
     Args:
-        rows: With the columns of the contract, and for an upsert its mark of removed rows.
+        rows: Rows with the columns of the contract; for an upsert also the one that marks rows as removed.
         target: The table, its contract and the run; the table has the constraints of the contract.
-        change: What the rows do.
+        change: How the rows change the table.
         partitions: Partition keys of the batch; empty for a table that is written whole.
         provenance: Inputs, accounts and landed files.
         companions: Tables that appear with this one; the same commit replaces their partitions.
@@ -61,7 +61,7 @@ def write(
             beside = [_beside(companion, target, partitions, info) for companion in companions]
             _write(rows, target, spec, change, commit_id, beside)
     except ConstraintViolated as refused:
-        # Delta names the first bad row it meets; a person wants everything that is wrong with the batch.
+        # Delta names only the first bad row; the error should list all violations of the batch.
         found = judge(rows, spec).violations if isinstance(change, Overwrite | Append) else ()
         if not found:
             raise
@@ -83,12 +83,12 @@ def _beside(companion: Companion, target: Target, partitions: Sequence[str], inf
 
 
 def commit_id_of(target: Target, partitions: Sequence[str], execution: Execution | None = None) -> str:
-    """Give what identifies a publication: the dataset, the partitions (or the execution) and the run."""
-    # A run may publish several batches that begin and end alike; they are told apart by what lies between.
+    """Build the identifier of a publication from the dataset, the partitions (or the execution) and the run."""
+    # A run may publish several batches with the same first and last partition; the hash of all keys differs.
     batch = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:12]
     span = f"{partitions[0]}..{partitions[-1]}:{batch}" if partitions else "all"
     if execution is not None:
-        # What was restored over is published again by the same run: on another version it is another batch.
+        # After a restoration the same run publishes the execution again; the version it builds on differs.
         what = "" if execution.restores is None else f" back to {execution.restores}"
         span = f"{execution.period} on {execution.onto}{what}"
     return f"{target.contract.dataset}/{span}/{target.run.run_id}"
@@ -118,7 +118,7 @@ def _write(
     rows: DataFrame, target: Target, spec: AuditSpec, change: Change, commit_id: str, beside: Sequence[Beside]
 ) -> None:
     path = target.lake.path(target.contract.dataset)
-    # All batches of a stream are one writer to Delta, which so keeps one line for the stream, not one for each batch.
+    # All batches of a stream share one transaction identifier, so Delta keeps one per stream, not one per batch.
     mode, writer_id, number = "overwrite", commit_id, 1
     if isinstance(change, Append):
         mode, writer_id, number = "append", change.writer_id(target.contract.dataset), change.batch
@@ -161,11 +161,11 @@ def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Com
     Args:
         lake: The tables' root.
         dataset: Name as `layer.table`; it has a table.
-        commit_id: Which.
-        before: The version before it was written, so far as it was; None when there was no table.
+        commit_id: Identifier of the publication.
+        before: Version of the table before the write; None if there was no table.
 
     Raises:
-        PublicationUnknown: No commit bears that identifier; transient.
+        PublicationUnknown: No commit has that identifier; transient.
     """
     found = committed(lake, dataset, commit_id)
     if found is None:
@@ -174,12 +174,12 @@ def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Com
 
 
 def committed(lake: Lake, dataset: str, commit_id: str) -> Commit | None:
-    """Look for a publication in a table's log; None when no commit bears that identifier.
+    """Find a publication in a table's log; None if no commit has that identifier.
 
     Args:
         lake: The tables' root.
-        dataset: Name as `layer.table`, also of a member.
-        commit_id: Which.
+        dataset: Name as `layer.table`, or of a member's table.
+        commit_id: Identifier of the publication.
     """
     table = lake.caught_up(dataset)
     for version, entry in lake.commits(table) if table is not None else []:

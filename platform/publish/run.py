@@ -1,4 +1,4 @@
-"""Who writes: the run, its code and what triggered it; travels into every commit (Metadata Decorator)."""
+"""The run that writes: its id, code version and trigger, stored in every commit (Metadata Decorator)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """The execution that produces a commit.
+    """The run that produces a commit.
 
     Args:
         run_id: Identifier of the run; the same for all attempts of a step within the run.
@@ -30,7 +30,7 @@ class RunContext:
 
 @lru_cache(maxsize=8)
 def code_version(*roots: Path) -> str:
-    """Digest the Python and Java sources under some folders, so that a change of code is a change of version."""
+    """Compute a digest of the Python and Java sources under some folders: it changes with the code."""
     digest = hashlib.sha256()
     for source in sorted(_sources(roots)):
         digest.update(source.read_bytes())

@@ -1,4 +1,4 @@
-"""What a contract is made of: columns, rules and audits."""
+"""The parts of a contract: columns, rules, audits and partitioning."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Column:
     Args:
         name: Its name.
         type: Its Spark SQL type.
-        description: What it says.
+        description: The meaning of its values.
         nullable: It may be null.
         classification: Who may see it.
-        generated: SQL expression over other columns that its value always is; Delta refuses any other one. A table
-            that was created without it stays without it. None: its value is whatever is written.
+        generated: SQL expression over other columns that computes its value; Delta refuses any other value. A table
+            that was created without it stays without it. None: the value is whatever is written.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a write is told: where, under which contract, by whom, from what, and what appears with it."""
+"""The inputs of a write: its target (lake, contract, run), its provenance, and its companions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Engine(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Where and under which promise rows are written.
+    """The table, contract and run of a write.
 
     Args:
         lake: The tables' root.
-        contract: What is promised about the dataset.
-        run: Who writes.
+        contract: The dataset's contract.
+        run: The run that writes.
         engine: How the rows are audited.
         probe: Folder through which a test steps a write through its phases; None in real use.
     """
@@ -44,14 +44,14 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Companion:
-    """Rows of another table that appear with those of the fact, for the same partitions (Transactional Writer).
+    """Rows of a companion table, published with those of the fact for the same partitions (Transactional Writer).
 
     Args:
-        contract: Of the other table; its `appears_with` names the fact.
-        frame: All its rows for the partitions; looked at only when there are any.
-        above: Measure of the fact: rows of the layer above that the companion accounts for.
-        kept: Measure of the fact: how many of these the companion has.
-        otherwise: Why it does not have the others.
+        contract: Contract of the companion; its `appears_with` names the fact.
+        frame: All its rows for the partitions; evaluated only if there are any.
+        above: Measure of the fact: number of rows of the layer above that the companion accounts for.
+        kept: Measure of the fact: how many of these rows the companion keeps.
+        otherwise: Reason for the rows that it does not keep.
     """
 
     contract: Contract
@@ -63,14 +63,14 @@ class Companion:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """What the rows were computed from.
+    """The inputs from which the rows were computed, and the figures they must match.
 
     Args:
         inputs: Dataset to the table version that was read.
-        accounts: Partition to what the layer above has for it.
-        expected: Further figures a partition must have, by partition and measure.
+        accounts: Partition to its account of the layer above.
+        expected: Further figures that must hold: partition to measure to value.
         landed: Partition to the fingerprint of the landed files it was read from.
-        execution: Which execution it is, for a table that is executed by period.
+        execution: The execution that computed them, for a table that is executed by period.
     """
 
     inputs: Mapping[str, int] = field(default_factory=dict)

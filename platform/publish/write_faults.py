@@ -1,4 +1,4 @@
-"""What can go wrong when rows are written, told apart by what a person should do about it."""
+"""Errors of a write: one class for each remedy."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 ROWS_MOVED = "BLOGDATA_ROWS_MOVED"
-"""What rows raise when the table they are written into does not have those any more that they were computed from."""
+"""Error raised when the table no longer has the rows from which the written rows were computed."""
 
 AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
-"""What changes raise of which several have one key."""
+"""Error raised when several changes share a key."""
 
 UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
-"""What changes raise of which one does not say whether its row is removed."""
+"""Error raised when a change has null where it must mark its row as removed or not."""
 
 
 class AuditFailed(PlatformError):
@@ -55,11 +55,11 @@ class SchemaMismatch(PlatformError):
 
 
 class AmbiguousChange(PlatformError):
-    """Several changes of a merge meet one row."""
+    """Several changes of a merge match one row."""
 
 
 class UnmarkedChange(PlatformError):
-    """A change of a merge does not say whether its row is removed."""
+    """A change of a merge has null where it must mark its row as removed or not."""
 
 
 class ConcurrentWrite(PlatformError):
@@ -83,10 +83,10 @@ class PublicationUnknown(PlatformError):
 
 @contextmanager
 def translated(dataset: str, partitions: Sequence[str]) -> Iterator[None]:
-    """Turn what Spark and Delta say about a failed write into one of this module's errors.
+    """Translate errors of Spark and Delta about a failed write into this module's errors.
 
     Raises:
-        PlatformError: The typed error; the original one is its cause. Errors nobody foresaw pass unchanged.
+        PlatformError: The typed error; the original one is its cause. Unknown errors pass unchanged.
     """
     from pyspark.errors import PySparkException
 
@@ -108,7 +108,7 @@ _ANOTHER_SHAPE = (
     "CAST_OVERFLOW",
     "NUMERIC_VALUE_OUT_OF_RANGE",
 )
-"""What Spark and Delta call columns, or values, that are not those of the table."""
+"""Names of Spark's and Delta's errors about columns or values that do not fit the table."""
 
 
 def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> PlatformError | None:
@@ -169,7 +169,7 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
 
 
 def _raised(what: str, text: str) -> bool:
-    # With what Spark puts before it: alone it also is in plans, and Spark shows these in other errors.
+    # Matched with Spark's prefix: the name alone is also in plans, which Spark prints in other errors.
     return f"[USER_RAISED_EXCEPTION] [{what}]" in text
 
 

@@ -1,4 +1,4 @@
-"""How the rows of a dataset get into its table; a contract declares one of these."""
+"""The ways to write a dataset's table; a contract declares one of them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class Replace:
 
 @dataclass(frozen=True, kw_only=True)
 class Merge:
-    """Rows change one by one (Merger): a changed row is marked where it is, and its file is not copied."""
+    """Rows change one by one (Merger): a changed row is marked in place, and its file is not copied."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InOrder:
-    """Executions, one a period, build on one another in their order (Stateful Merger).
+    """Executions, one per period, build on one another in their order (Stateful Merger).
 
     Args:
-        period: Length of the period of an execution.
-        replay_limit: How many later executions may follow from one that runs again, unless they are asked for, too.
-        marks_rows: A changed row is marked where it is, and its file is not copied.
+        period: Length of an execution's period.
+        replay_limit: How many later executions one rerun may trigger, not counting those that are requested, too.
+        marks_rows: A changed row is marked in place, and its file is not copied.
     """
 
     period: Grain
@@ -35,7 +35,7 @@ class InOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """Each load is an immutable copy of the whole dataset (Proxy); a replaced one is kept as long as the rows are."""
+    """Each load is an immutable copy of the whole dataset (Proxy); a replaced copy is kept for `retention_days`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class ByPeriod:
     """Each partition is a table of its own behind one name (Fast Metadata Cleaner).
 
     Args:
-        kept: How long a replaced table is kept: nobody reads one version for longer.
+        kept: How long a replaced table is kept; no reader may use one version for longer.
     """
 
     kept: timedelta
@@ -51,7 +51,7 @@ class ByPeriod:
 
 @dataclass(frozen=True, kw_only=True)
 class AppearsWith:
-    """Rows appear with those of another dataset, in its commits (Transactional Writer).
+    """Rows of a companion are published by the commits of its main dataset (Transactional Writer).
 
     Args:
         main: The dataset whose commits publish this one.
@@ -62,7 +62,7 @@ class AppearsWith:
 
 @dataclass(frozen=True, kw_only=True)
 class Append:
-    """A stream adds its batches.
+    """A stream appends its batches.
 
     Args:
         stream: Name of the stream.
@@ -73,10 +73,10 @@ class Append:
 
 @dataclass(frozen=True, kw_only=True)
 class Serve:
-    """Partitions are handed to a database, in which the tables of its inputs are replaced together.
+    """Partitions are delivered to a database, which replaces the tables of the inputs in one transaction.
 
     Args:
-        schema: Of the tables.
+        schema: Database schema of the tables.
     """
 
     schema: str

@@ -1,1 +1,1 @@
-"""Real components: fetch, start, health, stop."""
+"""The external components of a deployment: how they are fetched, started, checked and stopped."""

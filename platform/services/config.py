@@ -1,6 +1,6 @@
-"""Settings of one deployment: read once from the environment and `blogdata.toml`, then handed around.
+"""Settings of one deployment: read once from the environment and `blogdata.toml`, then passed as a value.
 
-The environment wins over the file, the file over the defaults. Nobody else reads the environment.
+The environment overrides the file, the file overrides the defaults. Only this module reads settings from them.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ _FILE_KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SparkSettings:
-    """How a session is had.
+    """How a Spark session is opened.
 
     Args:
-        mode: `local` (a Spark Connect server of this deployment), `remote` (somebody else's, at `remote`) or
+        mode: `local` (this deployment's own Spark Connect server), `remote` (an external server, at `remote`) or
             `classic` (a session inside the process, on `master`).
         remote: `sc://host:port` of the server in mode `remote`, else None.
-        master: Spark master of the local server or of the classic session.
-        heap: Heap of the driver, as Java writes it (`2g`, `1536m`).
-        port: Port of the local server; 0 takes a free one.
-        start_seconds: How long a starting server may take before it counts as failed.
-        writes: How rows are audited: inside Delta's `transaction`, by the engine's jar, or in a `checkpoint` of them
-            where Spark may not load that jar.
-        conf: More Spark configuration, laid over the platform's own.
+        master: Spark master of the local server or of the classic session, for instance `local[*]`.
+        heap: Heap of the driver in Java's notation (`2g`, `1536m`).
+        port: Port of the local server; 0 chooses a free one.
+        start_seconds: Seconds until a starting server counts as failed.
+        writes: Where rows are audited: inside Delta's `transaction` (needs the engine's jar), or in a `checkpoint` of
+            the rows, where Spark may not load that jar.
+        conf: More Spark configuration; it overrides the platform's own.
     """
 
     mode: SparkMode = "local"
@@ -90,9 +90,9 @@ class PostgresSettings:
     """Where PostgreSQL is.
 
     Args:
-        url: Address of a server, `postgresql://user:password@host/database`; None: the deployment's own, once it was
-            started.
-        port: Port of the deployment's own server; 0 takes a free one and keeps it.
+        url: Address of an external server, `postgresql://user:password@host/database`; None for the deployment's own
+            server, once it was started.
+        port: Port of the deployment's own server; 0 chooses a free one and keeps it.
     """
 
     url: str | None = None
@@ -101,23 +101,24 @@ class PostgresSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Where a deployment lives and what it runs on.
+    """All settings of a deployment.
 
     Args:
         home: The deployment's own folder.
         landing: The landing zone.
         lake: The root of the tables.
         jars: Folder of downloaded jars, shared by deployments of one user.
-        ready: What makes a landed partition complete: its flag, or, for producers that write none, a later partition.
-        java: Which Java to use: the machine's, the bundled one, or whichever is there.
+        ready: When a landed partition is complete: `flag` (its flag is set) or, for producers that write no flag,
+            `next_exists` (a later partition exists).
+        java: Which Java to use: `system` (the machine's), `bundled`, or `auto` (the machine's, else the bundled one).
         java_home: `JAVA_HOME` of the environment, if set.
         search_path: `PATH` of the environment.
-        maven_mirror: Root address of a repository to fetch jars from instead of the usual one.
-        ca_file: Bundle of trusted certificates (PEM) for fetching jars, if there is one.
-        spark: How a Spark session is had.
+        maven_mirror: Root address of the Maven repository to fetch jars from; None for Ivy's default.
+        ca_file: Bundle of trusted certificates (PEM) for fetching jars; None if the machine has none.
+        spark: How a Spark session is opened.
         postgres: Where PostgreSQL is.
-        automatic: Everything but the stream runs by itself as soon as Dagster's daemon does.
-        history: Day, `2026-01-05`, from which partitions are there even if no data is; None: from the oldest data.
+        automatic: Whether everything but the stream runs without a command while Dagster's daemon runs.
+        history: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
 
     home: Path
@@ -136,7 +137,7 @@ class Settings:
     automatic: bool = False
 
     def service_folder(self, name: str) -> Path:
-        """Folder of a service's state and logs, made if absent.
+        """Return the folder of a service's state and logs; it is created if absent.
 
         Args:
             name: The service, for instance `spark`.
@@ -160,7 +161,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
 
     Args:
         environ: The environment to read; the process's own when None.
-        overrides: Variables laid over the environment.
+        overrides: Variables that override the environment.
 
     Returns:
         Validated settings; all paths are absolute.
@@ -244,7 +245,7 @@ def _postgres(values: Mapping[str, tuple[Any, str]]) -> PostgresSettings:
     url, source = values.get("url", (None, ""))
     if url is not None and urlsplit(str(url)).scheme not in ("postgresql", "postgres"):
         raise ConfigurationError(
-            # Not shown: there may be a password in it.
+            # The value is not shown: it may contain a password.
             what="that is not the address of a PostgreSQL server",
             where=source,
             next_step="write it like postgresql://user:password@host:5432/database",
@@ -350,7 +351,7 @@ def _path(values: Mapping[str, tuple[Any, str]], key: str, default: Path, home: 
             next_step="Give the path of a folder; a store can be mounted as one",
         )
     path = Path(str(value)).expanduser()
-    # A relative path in the file is meant beside the file; one in the environment, in the current folder.
+    # A relative path in the file is relative to the file; one in the environment, to the current folder.
     return home / path if source.startswith(str(home)) else path.absolute()
 
 

@@ -1,4 +1,4 @@
-"""Dagster's home of a deployment: its storage and the policies of `deploy/dagster.yaml`."""
+"""The `DAGSTER_HOME` of a deployment: its storage and the policies of `deploy/dagster.yaml`."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _OPENING_SECONDS = 120.0
 
 
 def render(settings: Settings) -> Path:
-    """Write `dagster.yaml` for a deployment; an unchanged one is left alone.
+    """Write `dagster.yaml` for a deployment; an unchanged file is not rewritten.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
 
     Returns:
-        The folder to give as `DAGSTER_HOME`.
+        The folder to use as `DAGSTER_HOME`.
     """
     folder = settings.home / "dagster"
     folder.mkdir(parents=True, exist_ok=True)
     template = (package_folder("deploy") / "dagster.yaml").read_text(encoding="utf-8")
-    # Inside a quoted YAML scalar a path is escaped as in JSON.
+    # A quoted YAML scalar escapes a path as JSON does.
     content = template.replace("{home}", json.dumps(str(settings.home), ensure_ascii=False)[1:-1]).encode()
     target = folder / "dagster.yaml"
     if not target.is_file() or target.read_bytes() != content:
@@ -45,29 +45,29 @@ def opened(settings: Settings) -> DagsterInstance:
     """Open Dagster's storage of a deployment.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
 
     Returns:
-        The instance; it ends as a context.
+        The instance, a context manager that closes it.
 
     Raises:
-        LockTimeout: Others have been opening it for two minutes.
+        LockTimeout: Other processes held the lock for two minutes.
     """
-    # Dagster takes seconds to import; commands that only need the folder answer at once.
+    # Imported here, because it takes seconds: commands that only need the folder do not wait for it.
     from dagster import DagsterInstance
 
     home = render(settings)
-    # Two that open the storage for the first time at once would both create its tables.
+    # Two processes that open the storage for the first time at once would both create its tables.
     with locked(home / "lock", seconds=_OPENING_SECONDS):
         return DagsterInstance.from_config(str(home))
 
 
 @contextmanager
 def noted(settings: Settings) -> Iterator[None]:
-    """Keep a file for as long as this process executes a run: one that was killed leaves it behind.
+    """Keep a marker file while this process executes a run; a killed process leaves it behind.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
     """
     own = processes.identify(os.getpid())
     file = _noted(settings) / f"{own.pid} {own.created}"
@@ -80,10 +80,10 @@ def noted(settings: Settings) -> Iterator[None]:
 
 
 def left_behind(settings: Settings) -> list[Path]:
-    """List the files of processes that were killed while they executed a run; Dagster need not be imported for it.
+    """List the marker files of processes that were killed while they executed a run, without importing Dagster.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
     """
     folder = _noted(settings)
     return [file for file in folder.iterdir() if not processes.is_alive(_identity(file))] if folder.is_dir() else []

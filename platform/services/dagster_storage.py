@@ -1,13 +1,15 @@
 """Dagster's storage on SQLite, with connections that stay open.
 
-Dagster opens a connection for every statement and closes it again. Each time SQLAlchemy compiles the statement, SQLite
-reads the schema, and closing moves the write-ahead log into the file, for which it waits for the disk three times. Here
-connections are kept. The files are those of Dagster's own storage: either of the two goes on with what the other left.
+Dagster opens and closes a connection for every statement. Each time SQLAlchemy compiles the statement, SQLite reads
+the schema, and closing checkpoints the write-ahead log into the file, which waits for the disk three times. Here the
+connections stay open. The file format is that of Dagster's own storage: each of the two can continue with the other's
+files.
 
-What is known of assets, checks and runs, and the cursors of sensors, is on the disk when a statement returns, as with
-Dagster's own storage. The log of a run is not waited for: a power cut may take its last lines, a killed process none.
+The index (events of assets, checks and runs), the runs and the cursors of sensors are durable when a statement returns,
+as in Dagster's own storage. The event log of a run is written without waiting for the disk: a power cut may lose its
+last lines, a killed process loses none.
 
-Dagster has no public base class for a storage. What is used here is what its PostgreSQL storage is made of, too.
+Dagster has no public base class for storages. The private classes used here are also used by its PostgreSQL storage.
 """
 
 from __future__ import annotations
@@ -33,16 +35,16 @@ from sqlalchemy.pool import QueuePool
 
 _BUSY_SECONDS = 30
 _MOST_FILES = 8
-"""So many files are kept open; every run has one."""
+"""Most files that are kept open at once; every run has one file."""
 
 
 class _Kept:
-    """Connections to the SQLite files used last: one to each file while nobody uses it."""
+    """Open connections to the most recently used SQLite files: one idle connection per file."""
 
     def __init__(self) -> None:
         self._engines: OrderedDict[str, Engine] = OrderedDict()
         self._lock = threading.Lock()
-        # Dagster does not say of each storage that it is not used any more.
+        # Dagster does not dispose of every storage.
         weakref.finalize(self, _close, self._engines)
 
     @contextmanager
@@ -50,14 +52,14 @@ class _Kept:
         """Begin a transaction.
 
         Args:
-            url: The file, as SQLAlchemy writes it.
-            waits: Whether a commit waits until it is on the disk; the same for all uses of a file.
+            url: SQLAlchemy URL of the file.
+            waits: Whether a commit waits until it is on the disk; the same in all calls for one file.
         """
         with self._engine(url, waits).begin() as connection:
             yield connection
 
     def close(self) -> None:
-        """Close what nobody uses."""
+        """Close the idle connections."""
         with self._lock:
             _close(self._engines)
 
@@ -85,7 +87,7 @@ def _close(engines: OrderedDict[str, Engine]) -> None:
 
 
 class KeptEventLog(SqliteEventLogStorage):
-    """Dagster's event log: a file for each run, and the index, which has what concerns assets, checks and runs."""
+    """Dagster's event log: a file for each run, and the index with the events of assets, checks and runs."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._kept = _Kept()
@@ -104,10 +106,10 @@ class KeptEventLog(SqliteEventLogStorage):
 
     @contextmanager
     def _transaction(self, shard: str) -> Iterator[Connection]:
-        # Threads take turns, as in Dagster's own storage.
+        # One thread at a time, as in Dagster's own storage.
         with self._turn:
             if shard not in self._made:
-                # Dagster makes the file and its tables.
+                # Dagster creates the file and its tables.
                 with super().run_connection(shard):
                     self._made.add(shard)
             url = self.conn_string_for_shard(shard)
@@ -117,11 +119,11 @@ class KeptEventLog(SqliteEventLogStorage):
     def store_event(self, event: EventLogEntry) -> None:
         """Store an event."""
         super().store_event(event)
-        # The web server waits for the file of a run to change; what is kept open changes the log beside it.
+        # The web server watches the run's file; with an open connection a commit changes only the write-ahead log.
         os.utime(self.path_for_shard(event.run_id))
 
     def has_table(self, table_name: str) -> bool:
-        """Return whether the index has a table; it is asked of each event, and no table ever goes."""
+        """Return whether the index has a table; True is cached: Dagster asks for each event and never drops a table."""
         if table_name not in self._there and super().has_table(table_name):
             self._there.add(table_name)
         return table_name in self._there
@@ -173,7 +175,7 @@ class KeptSchedules(SqliteScheduleStorage):
 
 
 class KeptSqliteStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
-    """All three; the class that `dagster.yaml` names."""
+    """The event log, run and schedule storages together; the class that `dagster.yaml` names."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._inst_data = inst_data
@@ -185,19 +187,19 @@ class KeptSqliteStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:
-        """What `dagster.yaml` says of it."""
+        """The storage's entry in `dagster.yaml`."""
         return self._inst_data
 
     @classmethod
     def config_type(cls) -> Mapping[str, Any]:
-        """Return what can be configured."""
+        """Return the configuration schema."""
         return {"base_dir": StringSource}
 
     @classmethod
     def from_config_value(
         cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
     ) -> KeptSqliteStorage:
-        """Open the storage as it is configured."""
+        """Open the storage from its configuration."""
         return cls(inst_data=inst_data, **config_value)
 
     @property
@@ -216,7 +218,7 @@ class KeptSqliteStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
         return self._schedules
 
     def register_instance(self, instance: DagsterInstance) -> None:
-        """Tell all three whose storage they are."""
+        """Register the Dagster instance with all three storages."""
         super().register_instance(instance)
         for storage in (self._runs, self._events, self._schedules):
             if not storage.has_instance:

@@ -1,4 +1,4 @@
-"""What a deployment needs, looked at one by one, with what to do about each thing that is not right."""
+"""Diagnoses a deployment: checks each requirement, and names the next step for each one that fails."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LEAST_MEMORY_BYTES = 3 * 1024**3
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked at.
+    """Result of one check.
 
     Args:
-        name: What.
-        ok: Whether it is as it should be.
-        detail: What was seen.
-        next_step: What to do when it is not ok, else empty.
+        name: Name of the requirement, for instance `java`.
+        ok: Whether the requirement is met.
+        detail: What the check found.
+        next_step: The remedy if the requirement is not met, else empty.
     """
 
     name: str
@@ -38,13 +38,13 @@ class Finding:
 
 
 def examine(settings: Settings) -> list[Finding]:
-    """Look at everything without changing anything.
+    """Run all checks without changing anything.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
 
     Returns:
-        The findings, in the order in which things depend on each other.
+        The findings; a requirement comes after those it depends on.
     """
     looks: list[tuple[str, Callable[[Settings], Iterator[Finding]]]] = [
         ("python", _python),
@@ -175,7 +175,7 @@ def _spark(settings: Settings) -> Iterator[Finding]:
         return
     seen = spark_connect.status(settings)
     detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
-    # A server that was never started, or was stopped, starts with the first job.
+    # A server that was never started, or was stopped, is started by the first job.
     ok = seen.state in ("running", "stopped")
     remote = settings.spark.mode == "remote"
     step = "Check the address in SPARK_REMOTE" if remote else "Run blogdata up spark; it starts a new one"
@@ -184,7 +184,7 @@ def _spark(settings: Settings) -> Iterator[Finding]:
 
 def _postgres(settings: Settings) -> Iterator[Finding]:
     seen = postgres.status(settings)
-    # A deployment serves nothing to others until it is asked to.
+    # A deployment has no PostgreSQL until `blogdata up postgres`, so a stopped one is no fault.
     ok = seen.state in ("running", "stopped")
     detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
     step = "Check the address in BLOGDATA_POSTGRES" if settings.postgres.url else "Run blogdata up postgres"

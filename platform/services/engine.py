@@ -1,7 +1,7 @@
-"""The platform's own jar: its server-side data sources, compiled where they run.
+"""Builds the engine: the platform's jar of server-side data sources, compiled on the machine that runs them.
 
-A Java runtime is enough: the Eclipse compiler is one of the pinned jars. The jar's name carries a hash of the
-sources and of what they are compiled against, so a changed source or Spark makes a new one beside the old.
+A Java runtime is enough: the Eclipse compiler is one of the pinned jars. The jar's name contains a hash of the
+sources and of the jars they are compiled against, so a changed source or Spark gets a new jar beside the old one.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class EngineBuildFailed(PlatformError):
 
 
 def source_folder() -> Path:
-    """Folder of the Java sources and their service registrations."""
+    """Return the folder of the Java sources and their service registrations."""
     return package_folder("services").parent / "engine"
 
 
 def locate(jars: Jars, sources: Path | None = None) -> Path:
-    """Say where the jar of the present sources belongs, whether it is built or not.
+    """Return the path of the jar of the current sources, whether it is built or not.
 
     Args:
         jars: The pinned jars; the engine's jar lies in their folder.
@@ -53,11 +53,11 @@ def locate(jars: Jars, sources: Path | None = None) -> Path:
 
 
 def ensure(jars: Jars, java: Java, sources: Path | None = None) -> Path:
-    """Have the jar of the present sources, compiling it when it is not there.
+    """Return the jar of the current sources; it is compiled if absent.
 
     Args:
         jars: The pinned jars, complete.
-        java: What the compiler runs on.
+        java: The Java that runs the compiler.
         sources: Folder of the sources; the platform's own when None.
 
     Returns:
@@ -84,7 +84,7 @@ def _build(folder: Path, jars: Jars, java: Java, staging: Path, jar: Path) -> No
     class_path = [*jars.files("spark"), *_spark_jars()]
     options = staging / "options"
     quoted = [f'"{file}"' for file in files if file.suffix == ".java"]
-    # Not --release: it needs symbol files that a runtime without a compiler does not have.
+    # Not --release: it needs symbol files, which a Java runtime without a compiler lacks.
     options.write_text(
         "\n".join(
             [

@@ -1,4 +1,4 @@
-"""Files that several processes share: whole or absent, and one writer at a time."""
+"""Files that several processes share: atomic writes, checksums and locks."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from errors import PlatformError
 
 
 class LockTimeout(PlatformError):
-    """Another process holds a lock for longer than its work should take."""
+    """Raised when another process holds a lock for too long."""
 
     transient = True
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
-    """Write a file so that nobody ever sees a part of it.
+    """Write a file atomically: readers see the old content or all of the new one.
 
     Args:
-        path: The file; its folder exists.
+        path: The file; its folder must exist.
         content: The bytes.
         mode: Permissions of the new file.
     """
@@ -42,7 +42,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """Checksum of a file.
+    """Compute the checksum of a file.
 
     Args:
         path: The file.
@@ -59,14 +59,14 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def locked(path: Path, *, seconds: float = 300.0) -> Iterator[None]:
-    """Hold an exclusive lock between processes; the system frees it when its holder dies.
+    """Hold an exclusive lock between processes; the system releases it when its holder dies.
 
     Args:
-        path: The lock file; made if absent, never removed.
-        seconds: How long to wait for the present holder.
+        path: The lock file; created if absent, never removed.
+        seconds: How long to wait for the lock.
 
     Raises:
-        LockTimeout: The holder did not finish in time.
+        LockTimeout: Another process still holds the lock after that time.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + seconds

@@ -1,8 +1,8 @@
 """The jars Spark needs beyond its own: fetched once, pinned by checksum, shared by all deployments of a user.
 
-They are listed in `deploy/jars.lock` and live in `<jars>/<hash of the list>/`, which appears whole or not at
-all. Fetching is left to Apache Ivy, which PySpark brings along; no repository is named here, so Ivy's own
-default holds unless a mirror is set. Jars that lie in `<jars>/` under their usual names are taken from there.
+They are listed in `deploy/jars.lock` and stored in `<jars>/<hash of the list>/`, which appears whole or not at
+all. Apache Ivy, which comes with PySpark, fetches them from its default repository unless a mirror is set. A jar
+that is already in `<jars>/` under its usual name is copied from there instead.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _FETCH_SECONDS = 900
 
 
 class JarsUnavailable(PlatformError):
-    """Jars could not be fetched."""
+    """Raised when jars could not be fetched."""
 
     transient = True
 
 
 class JarCorrupt(PlatformError):
-    """A jar does not have the checksum it is pinned to."""
+    """Raised when a jar does not have its pinned checksum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Jar:
     """One pinned jar.
 
     Args:
-        use: `spark` when it belongs on Spark's class path, `tool` when it does not.
+        use: `spark` for a jar on Spark's class path, `tool` for any other.
         group: Maven group.
         artifact: Maven artifact.
         version: Maven version.
@@ -58,7 +58,7 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """Name of the file, as repositories have it."""
+        """File name of the jar, as in a Maven repository."""
         return f"{self.artifact}-{self.version}.jar"
 
 
@@ -68,24 +68,24 @@ class Jars:
 
     Args:
         folder: The folder.
-        jars: What it holds.
+        jars: The jars it should hold.
     """
 
     folder: Path
     jars: tuple[Jar, ...]
 
     def files(self, use: Literal["spark", "tool"]) -> list[Path]:
-        """Paths of the jars of one use, in the order of the lock file."""
+        """Return the paths of the jars of one use, in the order of the lock file."""
         return [self.folder / jar.file_name for jar in self.jars if jar.use == use]
 
 
 def lock_file() -> Path:
-    """The lock file of this platform."""
+    """Return the path of the platform's own lock file."""
     return package_folder("deploy") / "jars.lock"
 
 
 def package_folder(name: str) -> Path:
-    """Folder of an installed package, found without importing it.
+    """Find the folder of an installed package without importing it.
 
     Args:
         name: A top-level package.
@@ -113,7 +113,7 @@ def read_lock(path: Path) -> tuple[Jar, ...]:
         The jars in the order of the file.
 
     Raises:
-        ConfigurationError: A line has another form.
+        ConfigurationError: A line does not have this form.
     """
     jars = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -133,14 +133,14 @@ def read_lock(path: Path) -> tuple[Jar, ...]:
 
 
 def locate(settings: Settings, lock: Path | None = None) -> Jars:
-    """Say where the jars of a lock file belong, whether they are there or not.
+    """Return the folder for the jars of a lock file, whether they are there or not.
 
     Args:
-        settings: `jars` is the folder of all of them.
+        settings: `jars` is the parent of all such folders.
         lock: The lock file; the platform's own when None.
 
     Returns:
-        The folder and what it should hold.
+        The folder and the jars it should hold.
     """
     path = lock or lock_file()
     name = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
@@ -148,30 +148,31 @@ def locate(settings: Settings, lock: Path | None = None) -> Jars:
 
 
 def missing(jars: Jars) -> list[Jar]:
-    """Jars that are not in their folder."""
+    """List the jars that are not in their folder."""
     return [jar for jar in jars.jars if not (jars.folder / jar.file_name).is_file()]
 
 
 def corrupt(jars: Jars) -> list[Jar]:
-    """Jars that are in their folder with other content than they are pinned to."""
+    """List the jars in their folder whose checksum is not the pinned one."""
     present = [jar for jar in jars.jars if (jars.folder / jar.file_name).is_file()]
     return [jar for jar in present if sha256_of(jars.folder / jar.file_name) != jar.sha256]
 
 
 def ensure(settings: Settings, java: javas.Java, lock: Path | None = None) -> Jars:
-    """Have the jars, fetching them when they are not there.
+    """Return the folder of jars; missing ones are fetched.
 
     Args:
-        settings: Where they are kept and where they come from.
-        java: What Ivy runs on.
+        settings: Where the jars are stored and fetched from.
+        java: The Java that runs Ivy.
         lock: The lock file; the platform's own when None.
 
     Returns:
         The complete folder.
 
     Raises:
-        JarsUnavailable: They could not be fetched.
-        JarCorrupt: What was fetched is not what is pinned; nothing of it is kept.
+        ConfigurationError: The folder of jars cannot be created.
+        JarsUnavailable: Jars could not be fetched.
+        JarCorrupt: A fetched jar does not have its pinned checksum; nothing that was fetched is kept.
     """
     jars = locate(settings, lock)
     if not missing(jars):
@@ -198,7 +199,7 @@ def ensure(settings: Settings, java: javas.Java, lock: Path | None = None) -> Ja
             for jar in jars.jars:
                 _check(complete / jar.file_name, jar)
             if jars.folder.exists():
-                # What is left of a damaged folder keeps its built jars; the pinned ones are replaced.
+                # The folder is damaged: the pinned jars are replaced, the engine jars built there stay.
                 for jar in jars.jars:
                     (complete / jar.file_name).replace(jars.folder / jar.file_name)
             else:

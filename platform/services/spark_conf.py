@@ -1,4 +1,4 @@
-"""Spark's configuration: one for the server, for a classic session and for a cluster's driver."""
+"""Spark's configuration, the same for the server, for a classic session and for a cluster's driver."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from services import engine, jars, java
 from services.config import Settings
 
 TABLE_FILES = {"spark.sql.parquet.compression.codec": "zstd"}
-"""How files of tables are written: in two thirds of the bytes that snappy takes, in the same time."""
+"""Compression of table files: zstd takes two thirds of snappy's bytes in the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparkParts:
-    """What a Spark needs to be there before it starts.
+    """The parts that must be in place before Spark starts.
 
     Args:
-        java: The Java it runs on.
+        java: The Java that runs Spark.
         java_home: The `JAVA_HOME` for Spark's launch scripts.
-        class_path: Jars beyond Spark's own.
+        class_path: Jars in addition to Spark's own.
     """
 
     java: java.Java
@@ -29,18 +29,18 @@ class SparkParts:
 
 
 def prepare(settings: Settings) -> SparkParts:
-    """Have everything a Spark needs.
+    """Find, fetch or build all parts that Spark needs.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
 
     Returns:
         The parts, all in place.
 
     Raises:
-        JavaMissing: There is no Java.
+        JavaMissing: No usable Java was found.
         JarsUnavailable: The jars could not be fetched.
-        JarCorrupt: A jar is not what is pinned.
+        JarCorrupt: A jar does not have its pinned checksum.
         EngineBuildFailed: The platform's Java sources do not compile.
     """
     runtime = java.find(settings)
@@ -56,10 +56,10 @@ def prepare(settings: Settings) -> SparkParts:
 def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
     """Build the configuration of a Spark driver.
 
-    Tables here are small by Spark's standards, so it is kept from cutting work into hundreds of tasks.
+    The tables are small by Spark's standards, so shuffles and listings get 4 tasks and not hundreds.
 
     Args:
-        settings: Of the deployment; `spark.conf` there is laid over everything here.
+        settings: Settings of the deployment; their `spark.conf` overrides everything here.
         parts: The jars.
 
     Returns:
@@ -84,8 +84,8 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         **TABLE_FILES,
         "spark.sql.shuffle.partitions": "4",
-        # Of 100 entries, as by default, a server that writes a few tables keeps none until it is needed again: it
-        # spends two fifths of its time on compiling the same code anew.
+        # The default of 100 entries is too small for a server that writes a few tables: every entry was evicted before
+        # its next use, and two fifths of the time went into compiling the same code again.
         "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.databricks.delta.snapshotPartitions": "1",

@@ -1,8 +1,8 @@
-"""One warm Spark for the whole deployment: a Spark Connect server that outlives whoever started it.
+"""One warm Spark for the whole deployment: a Spark Connect server that outlives the process that started it.
 
-Starting a Spark costs seconds, attaching to one that runs costs tenths. The server is found again through a
-state file: its process (by number and moment of birth, for numbers are given out again), its address, and a
-fingerprint of the configuration it was started with.
+Starting Spark takes seconds, attaching to a running server takes tenths of a second. A state file records the
+server's process (id and start time, because ids are reused), its address, and a fingerprint of the configuration
+it was started with.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _PATIENCE_SECONDS = 30.0
 
 
 class PortInUse(ConfigurationError):
-    """The port the server should have belongs to somebody else."""
+    """Raised when another process listens on the server's configured port."""
 
 
 class SparkServerFailed(PlatformError):
-    """The Spark server ended, or did not serve in time, while it was started."""
+    """Raised when a starting Spark server ended, or did not answer in time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +45,9 @@ class SparkServer:
     """A running Spark Connect server.
 
     Args:
-        url: Its address; the token in it is secret.
-        process: Its process, None for a server that is not ours.
-        notices: What had to be done to have it, in order; empty when it simply ran.
+        url: Its address; it contains the secret token.
+        process: Its process; None for a remote server.
+        notices: The repairs that were necessary, in order; empty if the server was already usable.
     """
 
     url: str
@@ -56,7 +56,7 @@ class SparkServer:
 
     @property
     def pid(self) -> int | None:
-        """Number of the process, None for a server that is not ours."""
+        """The process id; None for a remote server."""
         return None if self.process is None else self.process.pid
 
     def __repr__(self) -> str:
@@ -65,14 +65,14 @@ class SparkServer:
 
 @dataclass(frozen=True, kw_only=True)
 class SparkStatus:
-    """What is known of the server.
+    """State of the server.
 
     Args:
-        state: `running`, `silent` (the process runs and does not answer), `stopped`, or `dead` (it ended by
-            itself, or was killed).
+        state: `running`, `silent` (the process runs, or a remote server is configured, but it does not answer),
+            `stopped`, or `dead` (it ended by itself, or was killed).
         url: Its address without the token, if one is known.
-        pid: The process, if it runs.
-        detail: One sentence more.
+        pid: The process id, if it runs here.
+        detail: One sentence of explanation.
     """
 
     state: Literal["running", "silent", "stopped", "dead"]
@@ -94,13 +94,13 @@ class _State:
 
 
 def ensure(settings: Settings) -> SparkServer:
-    """Have a server that answers: the one that runs, or a new one.
+    """Return a server that answers: the running one, or a new one.
 
     Args:
-        settings: Of the deployment. With `spark.mode` `remote`, that server is only asked whether it answers.
+        settings: Settings of the deployment. With `spark.mode` `remote` that server is only probed.
 
     Returns:
-        The server. What was repaired on the way is in its notices and in the log.
+        The server; its notices list the repairs, which are also logged.
 
     Raises:
         SparkServerUnreachable: A remote server does not answer.
@@ -130,13 +130,13 @@ def stop(settings: Settings) -> bool:
     """Stop the deployment's own server.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
 
     Returns:
-        True when one was running.
+        True if one was running.
 
     Raises:
-        LockTimeout: Another process is starting or stopping it all the time.
+        LockTimeout: Another process held the lock, starting or stopping the server, until the time ran out.
     """
     with locked(settings.service_folder("spark") / "lock", seconds=settings.spark.start_seconds + 60):
         state = _read(settings)
@@ -149,13 +149,13 @@ def stop(settings: Settings) -> bool:
 
 
 def status(settings: Settings) -> SparkStatus:
-    """Look at the server without changing anything.
+    """Return the state of the server without changing anything.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
 
     Returns:
-        What was seen.
+        State, address, process and a sentence of explanation.
     """
     url = settings.spark.remote
     state = _read(settings) if url is None else None
@@ -175,25 +175,25 @@ def status(settings: Settings) -> SparkStatus:
 
 
 def is_running(settings: Settings) -> bool:
-    """Tell whether the process of the deployment's own server runs, without asking it anything."""
+    """Check whether the process of the deployment's own server runs, without a request to it."""
     state = _read(settings)
     return state is not None and processes.is_alive(state.identity)
 
 
 def log_file(settings: Settings) -> Path:
-    """Where the server writes what it has to say."""
+    """Return the path of the server's log."""
     return settings.service_folder("spark") / "server.log"
 
 
 _CONNECT_CONF = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
-    # Runs of a web interface can be hours apart; a session that went away in between would fail the next.
+    # Runs from a web interface can be hours apart; a session that expired in between would fail the next one.
     "spark.connect.session.manager.defaultSessionTimeout": "7d",
 }
 
 
 def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> _State | None:
-    """Under the lock: the server that can be used, or None after everything in the way is gone."""
+    """Return the usable server, or stop unusable ones and return None; the caller holds the lock."""
     state = _read(settings)
     if state is not None:
         if not processes.is_alive(state.identity):
@@ -272,8 +272,8 @@ def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str
     lines = "".join(f"{key} {_escaped(value)}\n" for key, value in sorted(conf.items()))
     write_atomically(properties, lines.encode(), mode=0o600)
     submit = ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties)]
-    # Spark loads some 150 MiB of classes and compiles more than the default has room for: collections of classes at the
-    # start, and methods that are thrown out and compiled again, cost more than the memory.
+    # Spark loads some 150 MiB of classes and compiles more code than the default cache holds. Class collections at the
+    # start, and methods that are evicted and compiled again, cost more than this memory.
     room = ["-XX:MetaspaceSize=256m", "-XX:ReservedCodeCacheSize=512m"]
     own = [_marker(settings), "-XX:+UseParallelGC", *room]
     return spark_launch.command(settings, parts, [*submit, "--class", _SERVER_CLASS], options=own)

@@ -1,7 +1,7 @@
-"""How a process of Spark is started: as Spark's own launcher would, without the shells around it.
+"""Builds the command of a Spark process: the one of Spark's own launcher, without the shell scripts around it.
 
-The scripts that come with Spark end in the same command. Asking the launcher for it directly makes the
-started process the one whose number we know, and needs no `bash`.
+Spark's scripts end in the same command. With the command taken directly from the launcher, the process we start is
+Spark itself, so its process id is known, and no `bash` is needed.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
 
 
 class SparkLaunchFailed(PlatformError):
-    """Spark's launcher could not say how to start a process."""
+    """Raised when Spark's launcher does not print a command."""
 
 
 def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
     """Build the command of a Spark process.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
         parts: The Java and the jars.
         main: The main class and its arguments.
-        options: More options for Java.
+        options: Additional options for Java.
 
     Returns:
         The executable and all its arguments.
 
     Raises:
-        SparkLaunchFailed: The launcher does not run.
+        SparkLaunchFailed: The launcher does not run, fails, or prints no command.
     """
     launcher = [str(parts.java.executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     launcher += [
@@ -71,11 +71,11 @@ def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, optio
 
 
 def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
-    """The environment of a Spark process: this one's, with what Spark must find in it.
+    """Build the environment of a Spark process: this process's own, with Spark's variables replaced.
 
     Args:
-        settings: Of the deployment.
-        parts: The Java.
+        settings: Settings of the deployment.
+        parts: The Java and its `JAVA_HOME`.
 
     Returns:
         All variables.
@@ -94,15 +94,15 @@ def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
 
 
 def worker_python(settings: Settings) -> Path:
-    """Have the executable that Spark starts as Python.
+    """Write the executable that Spark starts as Python, and return its path.
 
     Args:
-        settings: Of the deployment.
+        settings: Settings of the deployment.
 
     Returns:
-        A script in the deployment's folder, which starts this interpreter: the workers of streams by
-        :mod:`services.stream_worker`, everything else as Spark asks for it. The interpreter itself where that folder
-        may not hold programs; a stream that starts on a busy machine may then have to be tried again.
+        A script in the deployment's folder that starts this interpreter: for a stream's worker with
+        :mod:`services.stream_worker`, for all other processes with Spark's own arguments. If the folder does not allow
+        executables, the interpreter itself; on a busy machine the start of a stream may then need a retry.
     """
     executable = settings.service_folder("spark") / "python"
     script = worker_python_script()
@@ -112,7 +112,7 @@ def worker_python(settings: Settings) -> Path:
 
 
 def worker_python_script() -> str:
-    """Write the script of :func:`worker_python`; it changes with what Spark's Python processes are."""
+    """Return the text of the script of :func:`worker_python`; a changed text changes the server's fingerprint."""
     interpreter = shlex.quote(sys.executable)
     return (
         "#!/bin/sh\n"

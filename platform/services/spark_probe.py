@@ -1,4 +1,4 @@
-"""Whether a Spark Connect server answers, and whether an error means that it is gone."""
+"""Checks whether a Spark Connect server answers, and whether an error means that server or session are lost."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from errors import PlatformError
 
 
 class SparkServerUnreachable(PlatformError):
-    """A Spark Connect server does not answer."""
+    """Raised when a Spark Connect server does not answer."""
 
     transient = True
 
 
 class SparkServerLost(PlatformError):
-    """The Spark Connect server, or this client's session on it, went away during the work."""
+    """Raised when the Spark Connect server, or this client's session on it, is lost during the work."""
 
     transient = True
 
 
-# The conditions and texts by which Spark Connect and gRPC tell that server or session are no more.
+# Error conditions and texts of Spark Connect and gRPC that mean a lost server or session.
 _LOST = (
     "INVALID_HANDLE.SESSION_CHANGED",
     "INVALID_HANDLE.SESSION_CLOSED",
@@ -36,19 +36,19 @@ _LOST = (
 
 
 def load_client() -> None:
-    """Import Spark's client, which takes about a second, while there is something else to wait for."""
+    """Import Spark's client, about a second of work, while the server is starting anyway."""
     import pyspark.sql.connect.client.core  # noqa: F401
 
 
 def probe(url: str, *, seconds: float = 10.0) -> None:
-    """Have the server run `SELECT 1` in a session of its own.
+    """Run `SELECT 1` on the server in a separate session.
 
     Args:
         url: Address of the server, `sc://...`.
-        seconds: Deadline of the whole exchange.
+        seconds: Deadline for the query, in seconds.
 
     Raises:
-        SparkServerUnreachable: No right answer came within the deadline.
+        SparkServerUnreachable: The server did not return one row within the deadline.
     """
     import grpc
     from pyspark.sql.connect.client.core import DefaultChannelBuilder
@@ -71,13 +71,13 @@ def probe(url: str, *, seconds: float = 10.0) -> None:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Tell whether an error means that the server or the session is gone, so that a new attach can help.
+    """Check whether an error means a lost server or session, so that attaching again can help.
 
     Args:
-        error: What a Spark call raised; its causes are looked at too.
+        error: The exception of a Spark call; its causes are checked too.
 
     Returns:
-        True for a lost server or session, False for a fault of the work itself.
+        True for a lost server or session, False for an error of the work itself.
     """
     seen: BaseException | None = error
     while seen is not None:
@@ -92,17 +92,17 @@ def is_lost(error: BaseException) -> bool:
 
 
 def lost(error: BaseException, url: str) -> SparkServerLost:
-    """Name an error for what it is.
+    """Build the SparkServerLost for an error.
 
     Args:
-        error: An error of which :func:`is_lost` is true.
+        error: An error for which :func:`is_lost` returns True.
         url: Address of the server.
 
     Returns:
-        The error to raise instead, from it.
+        The exception to raise from the error.
     """
     lines = [line.strip() for line in _describe(error).splitlines()]
-    # A broken stream prints as a block of fields, and its first line says nothing.
+    # A broken gRPC stream prints as a block of fields; the reason is in the line `details =`, not in the first.
     telling = next((line for line in lines if line.startswith("details =")), lines[0])
     return SparkServerLost(
         what=f"The Spark server went away during the work: {telling.removeprefix('details = ')[:200]}",
@@ -112,7 +112,7 @@ def lost(error: BaseException, url: str) -> SparkServerLost:
 
 
 def without_token(url: str) -> str:
-    """The address of a server without what is secret in it."""
+    """Return the address of a server without its secret token."""
     head, *parameters = url.split(";")
     return ";".join([head, *(part for part in parameters if not part.startswith("token="))]).rstrip("/")
 

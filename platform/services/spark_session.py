@@ -1,4 +1,4 @@
-"""Sessions on a Spark Connect server: attached quickly, given up quickly when the server is gone."""
+"""Opens and closes sessions on a Spark Connect server, with short retries if the server is gone."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-# A server on this machine that does not answer is gone; one elsewhere may be behind a network that recovers.
-# Waits are 0.05 s, 0.2 s, 0.8 s, 3.2 s, ... each: about 4 s and 85 s in all.
+# A local server that does not answer is gone; a remote one may be behind a network that recovers.
+# The waits are 0.05 s, 0.2 s, 0.8 s, 3.2 s, ...: in total about 4 s for a local and 85 s for a remote server.
 _LOCAL_RETRIES = 4
 _REMOTE_RETRIES = 9
 _LONGEST_WAIT_MILLISECONDS = 20_000
 
 
 def attach(url: str) -> SparkSession:
-    """Open a session of its own on a server.
+    """Open a new session on a server.
 
-    Spark's client would try for ten minutes to reach a server that died; this one gives up in seconds.
+    By default Spark's client retries a dead server for ten minutes. This session gives up after about 4 s on a local
+    server and 85 s on a remote one.
 
     Args:
         url: Address of the server, `sc://...`.
 
     Returns:
-        A new session; also the process's default one if there was none.
+        A new session; it becomes the process's default session if there is none.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
-    # As PySpark's own entry point does: `pyspark.sql.functions` then builds columns without a JVM here.
+    # As PySpark's own entry point does: `pyspark.sql.functions` then builds columns without a local JVM.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
-    # These print every failed query with the server's stack; whoever handles the error says what matters of it.
+    # These loggers print every failed query with the server's stack trace; the code that handles the error reports it.
     loud = ["SQLQueryContextLogger", "DataFrameQueryContextLogger"]
     if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:
-        # Off by default; Dagster's configuration of logging switches it on without knowing.
+        # Off by default, but Dagster's logging configuration switches it on as a side effect.
         loud.append("pyspark.sql.connect.logging")
     for name in loud:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -48,11 +49,11 @@ def attach(url: str) -> SparkSession:
 
 
 def release(session: SparkSession, *, lost: bool = False) -> None:
-    """Close a session and free what the server keeps for it.
+    """Close a session and free its resources on the server.
 
     Args:
-        session: From :func:`attach`; closing twice does nothing.
-        lost: The server or the session is known to be gone, so there is nobody to tell.
+        session: A session from :func:`attach`; closing it twice does nothing.
+        lost: Whether the server or the session is known to be gone; then no request is sent.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy
 

@@ -1,16 +1,16 @@
-"""Starts the Python process of a stream: connects to the Spark server first, and imports PySpark then.
+"""Starts the Python process of a stream: connects to the Spark server first, then imports PySpark.
 
-Problem: a Spark Connect server runs `foreachBatch` in a Python process, and gives that process ten seconds to connect;
-no setting changes this. PySpark's own program imports itself, pandas, pyarrow and gRPC before it connects, about
-2.4 seconds of a core. On a machine with more to do than its cores can, ten seconds pass meanwhile, and the query
-is not started: "Python worker failed to connect back".
+Problem: a Spark Connect server runs `foreachBatch` in a Python process, which must connect within ten seconds; no
+setting changes this. PySpark's own program imports PySpark, pandas, pyarrow and gRPC before it connects, which takes
+about 2.4 seconds of CPU time. On an overloaded machine this takes longer than ten seconds, and the query does not
+start: "Python worker failed to connect back".
 
-How it works: `spark_launch` has Spark start this module in place of PySpark's program. It needs a few hundredths of
-a second to connect, and then calls the program's own `main` on the connection. After the connection Spark waits as
-long as it takes.
+How it works: `spark_launch` makes Spark start this module instead of PySpark's program. It connects within a few
+hundredths of a second, and then calls the program's own `main` on the connection. Once connected, Spark waits without
+a limit.
 
-The trap: the greeting is PySpark's own protocol (`pyspark.util.local_connect_and_auth`), to be compared when PySpark's
-version changes. Nothing but the standard library may be imported before the connection is there.
+The trap: the handshake is PySpark's own protocol (`pyspark.util.local_connect_and_auth`), to be compared when PySpark's
+version changes. Only the standard library may be imported before the connection is open.
 
 Source: Spark 4.2, `PythonWorkerFactory.createSimpleWorker` and `pyspark.worker_util.get_sock_file_to_executor`.
 """
@@ -26,10 +26,10 @@ from io import BufferedRWPair
 
 
 def main(program: str) -> None:
-    """Connect to the server that has started this process, and run PySpark's program on the connection.
+    """Connect to the server that started this process, and run PySpark's program on the connection.
 
     Args:
-        program: Module of PySpark with a `main(infile, outfile)`.
+        program: PySpark module with a `main(infile, outfile)`.
     """
     with connected() as connection, connection.makefile("rwb") as stream:
         greet(stream)
@@ -37,7 +37,7 @@ def main(program: str) -> None:
 
 
 def connected() -> socket.socket:
-    """Open the connection that the server waits for, as its environment variables say."""
+    """Open the connection that the server waits for, from the environment variables it has set."""
     path = os.environ.get("PYTHON_WORKER_FACTORY_SOCK_PATH")
     if path is not None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -48,7 +48,7 @@ def connected() -> socket.socket:
 
 
 def greet(stream: BufferedRWPair) -> None:
-    """Send the server the secret it has given this process (none on a Unix domain socket), and the process's number.
+    """Send the server the secret from the environment (none on a Unix domain socket), then this process's id.
 
     Args:
         stream: The connection.

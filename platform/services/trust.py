@@ -1,8 +1,8 @@
-"""A trust store for Java made from the certificates the rest of the machine trusts.
+"""Builds a trust store for Java from the certificates that the machine trusts.
 
-A Java that comes in a package knows the public authorities only, so a machine whose network has an authority
-of its own cannot fetch anything with it. The Java KeyStore format is small enough to be written here, and
-needs no `keytool`, which costs half a second for each certificate.
+The bundled Java trusts only public certificate authorities, so it cannot fetch anything in a network with a private
+authority. The Java KeyStore format is simple enough to be written here, without `keytool`, which takes half a
+second for each certificate.
 
 Source of the format: JDK, `sun.security.provider.JavaKeyStore` (magic, version, entries, salted SHA-1).
 """
@@ -22,14 +22,14 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 
 
 def java_options(bundle: Path | None, folder: Path) -> list[str]:
-    """Options that make a Java trust a bundle of certificates.
+    """Build the options that make Java trust a bundle of certificates.
 
     Args:
-        bundle: Certificates in PEM, or None to leave Java as it is.
+        bundle: Certificates in PEM; None keeps Java's own trust store.
         folder: Where the trust store is written.
 
     Returns:
-        Options for the `java` command; none without a bundle or when it holds no certificate.
+        Options for the `java` command; empty without a bundle or if it has no certificate.
     """
     if bundle is None:
         return []
@@ -49,7 +49,7 @@ def key_store(certificates: list[bytes]) -> bytes:
     """Build a Java KeyStore of trusted certificates.
 
     Args:
-        certificates: Each in DER.
+        certificates: The certificates, each in DER.
 
     Returns:
         The bytes of the store, protected by :data:`PASSWORD` against corruption only.

@@ -1,1 +1,1 @@
-"""The outside world, with known truth."""
+"""Simulates the outside world: a landing zone with known truth."""

@@ -1,4 +1,4 @@
-"""Events that arrive broken, odd or again: what each fault does to a line, and why it is rejected."""
+"""Applies faults to events: how each fault changes a line, and the reason for which the line is rejected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REASONS: tuple[str, ...] = (
     "invalid_time:context.user.connected_since",
     "impossible_time",
 )
-"""Reasons by code; code 0 is a valid row."""
+"""Reasons by code; code 0 is a valid line."""
 _CODE = {reason: code for code, reason in enumerate(REASONS)}
 
 HUGE_BYTES = 5_000_000
@@ -51,14 +51,14 @@ _EMPTY = ("", " ", "    ", "\t", "\r")
 
 @dataclass(frozen=True, kw_only=True)
 class Broken:
-    """Lines (large binary, line feed included) and the code of the reason each is rejected for, or 0."""
+    """Lines (large binary, with line feed) and the code of each line's rejection reason, 0 for a valid line."""
 
     lines: Texts
     reason: Ints
 
 
 def draw_faults(draw: np.random.Generator, rates: FaultRates, rows: int) -> dict[str, Ints]:
-    """Chooses which events carry which fault: positions by fault, each event at most once."""
+    """Draws the events that carry each fault: positions by fault name; an event carries at most one fault."""
     shares = np.cumsum([getattr(rates, name) for name in LINE_FAULTS])
     code = np.searchsorted(shares, draw.random(rows), side="right")
     hit = np.flatnonzero(code < len(LINE_FAULTS))
@@ -74,7 +74,7 @@ def break_lines(fault: str, hour: Hour, rows: Ints, draw: np.random.Generator) -
         fault: Name of a fault that changes the line.
         hour: The hour's events.
         rows: The events to break.
-        draw: Source of the choices among the fault's variants.
+        draw: Random generator that chooses among the fault's variants.
     """
     lines, reason = BREAKERS[fault](hour, rows, draw)
     binary = lines.cast(pa.large_binary())

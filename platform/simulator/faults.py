@@ -1,4 +1,4 @@
-"""The faults real feeds carry, and how often each of them occurs."""
+"""The faults of real feeds, and the rate of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ else:
     import tomli as tomllib
 
 HUGE_LINES_PER_HOUR = 2
-"""A huge line has five million bytes, so its rate is capped: a high one would fill the disk."""
+"""A huge line has five million bytes, so their number is capped: a high rate would fill the disk."""
 HOUR_FAULTS = ("empty_hour", "missing_hour")
 
 
@@ -24,18 +24,18 @@ HOUR_FAULTS = ("empty_hour", "missing_hour")
 class FaultRates:
     """Share of events (of hours for the last two) that carry each fault, between 0 and 1.
 
-    A line carries at most one fault, so the shares of the lines' faults add up to 1 at most. The defaults are
-    those of a healthy feed. What is meant to arrive in an empty or missing hour arrives in the next hour that
-    landed: the last hour of the span is always there.
+    A line carries at most one fault, so the rates of the line faults add up to at most 1. The defaults are those
+    of a healthy feed. Lines due in an empty or missing hour arrive in the next landed hour; the last hour of the
+    span always lands.
 
     Raises:
-        ConfigurationError: A rate is outside 0..1, or the lines' rates add up to more than 1.
+        ConfigurationError: A rate is outside 0..1, or the rates of the line faults add up to more than 1.
     """
 
     duplicate: float = 0.005
-    """The very same bytes again, later, perhaps in a later hour."""
+    """The same bytes again, later, possibly in a later hour."""
     conflict: float = 0.0005
-    """The same identity again, later, with another payload."""
+    """The same event identity again, later, with another payload."""
     null_field: float = 0.001
     """One field, required or optional, is null."""
     missing_field: float = 0.0005
@@ -43,35 +43,35 @@ class FaultRates:
     not_json: float = 0.0005
     """The line is no JSON object."""
     truncated: float = 0.0003
-    """The line ends in the middle."""
+    """The line is cut off in the middle."""
     wrong_type: float = 0.0003
-    """A field has a type that nobody can use."""
+    """A field has an unusable type, for example a number as `visit_id`."""
     number_as_string: float = 0.0005
-    """A boolean in quotes (rejected), or a number where a text is due (accepted)."""
+    """A boolean in quotes (rejected), or a number or boolean where a string is expected (accepted)."""
     future_time: float = 0.0001
-    """The browser's clock is years ahead."""
+    """The event time is 1 to 79 years ahead, as from a wrong browser clock."""
     epoch_time: float = 0.0001
-    """The browser's clock starts in 1970."""
+    """The event time is on 1970-01-01, as from a reset browser clock."""
     several_objects: float = 0.0001
-    """Two objects in one line."""
+    """Two JSON objects in one line."""
     empty_line: float = 0.0002
-    """No bytes, or white space."""
+    """The line is empty or white space."""
     not_utf8: float = 0.0001
-    """Bytes that are not UTF-8."""
+    """The line contains bytes that are not UTF-8."""
     huge_line: float = 0.000005
-    """A line of 5 MB; at most two an hour whatever the rate."""
+    """A line of 5 MB; at most two per hour, whatever the rate."""
     unknown_field: float = 0.001
-    """Fields nobody announced."""
+    """Fields that are not in the schema."""
     late: float = 0.01
-    """Arrives 1 to 48 hours after its hour; on time when that would be after the span."""
+    """Arrives 1 to 48 hours late; on time if that would be after the span."""
     naive_time: float = 0.0002
-    """The time has no zone."""
+    """The event time has no zone."""
     invalid_connected_since: float = 0.0001
     """`connected_since` is no date-time."""
     empty_hour: float = 0.0
-    """The flag, and no line."""
+    """The hour lands with the flag and without lines."""
     missing_hour: float = 0.0
-    """No folder at all."""
+    """The hour has no folder."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -92,7 +92,7 @@ class FaultRates:
 
     @classmethod
     def none(cls, **rates: float) -> FaultRates:
-        """Only the faults given, all others off."""
+        """Returns rates with the given faults only; all others are 0."""
         return cls(**{**dict.fromkeys((one.name for one in fields(cls)), 0.0), **rates})
 
 
@@ -100,10 +100,10 @@ LINE_FAULTS: tuple[str, ...] = tuple(one.name for one in fields(FaultRates) if o
 
 
 def load_faults(path: Path) -> FaultRates:
-    """Reads fault rates from a TOML or JSON file; a fault that is not in it does not occur.
+    """Reads fault rates from a TOML or JSON file; faults that the file does not name have rate 0.
 
     Args:
-        path: File of one `fault = rate` a line (TOML), or one JSON object.
+        path: TOML file with a line `fault = rate` per fault, or one JSON object.
 
     Raises:
         ConfigurationError: The file cannot be read, names an unknown fault, or holds a rate outside 0..1.

@@ -1,4 +1,4 @@
-"""Files that are never visible half written, and the flag that says a folder is complete."""
+"""Atomic file writes, and the flag that marks a folder as complete."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _BLOCK = 1 << 20
 
 
 def write_whole(path: Path, blocks: Iterable[Any]) -> None:
-    """Writes a file under a hidden name and renames it when it is whole.
+    """Writes a file under a hidden name and renames it when it is complete.
 
     Args:
-        path: Final name; its folder is created.
-        blocks: Buffers, in order.
+        path: Final path; its folder is created if absent.
+        blocks: Buffers to write, in order.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
@@ -27,7 +27,7 @@ def write_whole(path: Path, blocks: Iterable[Any]) -> None:
 
 
 def compressed(block: Any) -> Iterable[bytes]:
-    """The gzip stream of a buffer, the same bytes every time (it carries no time and no name)."""
+    """Yields the gzip stream of a buffer; it is deterministic, since its header has no time and no file name."""
     gzip = zlib.compressobj(level=1, wbits=31)
     view = memoryview(block)
     for begin in range(0, len(view), _BLOCK):
@@ -36,10 +36,10 @@ def compressed(block: Any) -> Iterable[bytes]:
 
 
 def complete(folder: Path) -> None:
-    """Sets the flag of a folder, creating the folder if nothing is in it."""
+    """Sets the flag of a folder; the folder is created if absent."""
     write_whole(folder / FLAG, ())
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether the flag of a folder is set."""
+    """Returns whether the flag of a folder is set."""
     return (folder / FLAG).exists()

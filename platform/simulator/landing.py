@@ -1,8 +1,8 @@
-"""Writes a landing zone with known truth beside it, an hour at a time.
+"""Writes a landing zone and its known truth, hour by hour.
 
-The memory needed is that of the busiest hour and of what will arrive in later ones, whatever the span. The
-same spec gives the same bytes, so an interrupted simulation is simply started again: folders that are
-complete are kept.
+Memory use depends on the busiest hour and on the lines that wait for later hours, not on the length of the span.
+The same spec produces the same bytes, so an interrupted simulation is simply started again: complete folders are
+kept.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ Progress = Callable[[int, int], None]
 
 
 class LandingOccupied(PlatformError):
-    """The landing zone already holds something else than what is to be simulated."""
+    """Raised when the landing zone already holds data other than this simulation's."""
 
 
 def no_progress(done: int, total: int) -> None:
-    """Reports nothing."""
+    """Ignores the progress; the default of :func:`simulate`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lines:
-    """Lines on their way: bytes with line feed, when they arrive, and the truth about each."""
+    """Lines that have not landed yet: bytes with line feed, arrival times, and the truth about each line."""
 
     text: Texts
     arrival_ms: Ints
@@ -51,7 +51,7 @@ class Lines:
     copy: Ints
 
     def where(self, rows: Ints | Flags) -> Lines:
-        """Some of the lines, in the given order."""
+        """Selects lines by a mask, or by positions and in their order."""
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Lines(
             text=self.text.take(pa.array(places)),
@@ -68,7 +68,7 @@ def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progre
     Args:
         spec: The simulated world.
         landing: The landing zone; created if absent.
-        progress: Called with (hours done, hours in all).
+        progress: Called after each hour with (hours done, total hours).
 
     Returns:
         The truth, also written to `_truth/` in the landing zone.
@@ -107,7 +107,7 @@ def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progre
 
 
 def _claim(spec: SimulationSpec, landing: Path) -> bool:
-    """Marks the landing zone as this simulation's; True when it is already whole."""
+    """Claims the landing zone for this simulation; returns True if the simulation is already complete."""
     path = landing / TRUTH / "spec.json"
     if path.exists():
         found = json.loads(path.read_text())
@@ -150,7 +150,7 @@ def _hour_states(spec: SimulationSpec) -> list[str]:
 
 
 def _landing_hours(states: list[str]) -> Ints:
-    """Where the lines due in each hour land: in the next hour that is neither empty nor missing."""
+    """Computes the hour in which the lines due in each hour land: that hour, or the next one with state `landed`."""
     hours = np.arange(len(states))
     landed = np.array([one == "landed" for one in states])
     due = np.where(landed, hours, len(states) - 1)
@@ -158,7 +158,7 @@ def _landing_hours(states: list[str]) -> Ints:
 
 
 def _lines_of(spec: SimulationSpec, hour: int, events: Hour) -> list[Lines]:
-    """All lines that the events of an hour give, whenever they land: the clean ones, then the others."""
+    """Renders all lines of an hour's events, whenever they land: clean lines first, then those with each fault."""
     draw = np.random.default_rng([spec.seed, 4, hour])
     faults = draw_faults(draw, spec.faults, len(events))
     last_ms = spec.start_ms + spec.hours * HOUR_MS - 1000
@@ -202,7 +202,7 @@ def _lines_of(spec: SimulationSpec, hour: int, events: Hour) -> list[Lines]:
 
 
 def _again(draw: np.random.Generator, first_ms: Ints, last_ms: int) -> Ints:
-    """When copies arrive: after the first one, mostly within minutes, some hours later, all in the span."""
+    """Draws arrival times of copies: within 5 minutes after the original, 30 % of them 1 to 24 hours later."""
     soon = first_ms + draw.integers(1, 5 * 60_000, len(first_ms))
     later = soon + draw.integers(1, _COPY_LATER_HOURS + 1, len(first_ms)) * HOUR_MS
     chosen = np.where((draw.random(len(first_ms)) < _LATER_COPIES) & (later < last_ms), later, soon)
@@ -238,7 +238,7 @@ def _land(spec: SimulationSpec, landing: Path, hour: int, state: str, arrived: l
 
 
 def _ordered(arrived: list[Lines]) -> Lines:
-    """The lines of an hour in the order of their arrival."""
+    """Merges the lines of an hour in arrival order."""
     if not arrived:
         nothing = np.zeros(0, np.int64)
         text = pa.array([], pa.large_binary())

@@ -1,4 +1,4 @@
-"""The people who read the blog and the devices they use, day after day."""
+"""The blog's users and devices, with a snapshot for each day."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _ZIPF = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class DayCounts:
-    """What one daily snapshot holds, compared with the day before.
+    """Row counts of one daily snapshot, compared with the day before.
 
     Args:
         date: Day of the snapshot.
         rows: Rows of the snapshot.
-        new: Of those, keys that were not in the snapshot before.
-        changed: Of those, known keys whose tracked values (login, email; full_name) differ.
+        new: Rows whose key was not in the previous snapshot.
+        changed: Rows with a known key and changed tracked values (users: login, email; devices: full_name).
     """
 
     date: str
@@ -50,7 +50,7 @@ class DayCounts:
 
 
 class Population:
-    """All users of the span; the state is that of one day and only moves forward.
+    """All users of the span, in their state on one day; the day only moves forward.
 
     Args:
         spec: The simulated world.
@@ -90,7 +90,7 @@ class Population:
 
     @property
     def count(self) -> int:
-        """Users registered by the end of the day."""
+        """Number of users registered by the end of the day."""
         return self._base + self._joining * (self.day + 1)
 
     def next_day(self) -> None:
@@ -105,7 +105,7 @@ class Population:
         self._render()
 
     def choose(self, generator: np.random.Generator, rows: int) -> Ints:
-        """Draws users by their activity (Zipf)."""
+        """Draws users, weighted by their activity (Zipf)."""
         known = self._activity[: self.count]
         chosen: Ints = np.searchsorted(known, generator.random(rows) * known[-1])
         return np.minimum(chosen, self.count - 1)
@@ -119,7 +119,7 @@ class Population:
         np.maximum.at(self._last_connection, users, moments)
 
     def snapshot(self) -> tuple[Texts, DayCounts]:
-        """The full snapshot at the end of the day: JSON lines (with line feeds) and what is in them."""
+        """Returns the full user snapshot at the end of the day as JSON lines (with line feeds), and its counts."""
         n = self.count
         lines = join(
             literal('{"id":'),
@@ -157,12 +157,12 @@ def _optional(name: str, moments: Ints) -> Texts:
 
 
 def devices_known(day: int) -> int:
-    """Devices in the snapshot of a day, 0 being the first of the span."""
+    """Returns the number of devices in the snapshot of a day; 0 is the first day of the span."""
     return FIRST_DAY_DEVICES + day
 
 
 def device_snapshot(spec: SimulationSpec, day: int) -> tuple[bytes, DayCounts]:
-    """The full snapshot of the devices of a day: CSV with `;` and a header, and what is in it."""
+    """Returns the full device snapshot of a day as CSV (separator `;`, with header), and its counts."""
     rows = [device(number) for number in range(devices_known(day))]
     names = [_device_name(number, one.full_name, day) for number, one in enumerate(rows)]
     body = "".join(f"{one.type};{name};{one.version}\n" for one, name in zip(rows, names, strict=True))

@@ -1,4 +1,4 @@
-"""Lines of JSON from the columns of an hour: all of them fast, and some of them with a field changed."""
+"""Renders the events of an hour as JSON lines: all of them in one fast pass, or some with changed fields."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ OPTIONAL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """Another JSON value for a field in some of the rows.
+    """Replaces the JSON value of a field in some rows.
 
     Args:
-        path: The field, dotted.
-        where: The rows concerned.
-        value: The JSON text to use, one or a column of them; None removes the field.
+        path: Dotted path of the field.
+        where: Mask of the rows to change.
+        value: The new JSON text, one for all rows or a column; None removes the field.
     """
 
     path: str
@@ -47,7 +47,7 @@ class Change:
 
 
 def clean_lines(hour: Hour) -> Texts:
-    """Every event of the hour as its JSON line, line feed included, in the hour's order."""
+    """Renders every event of the hour as a JSON line with line feed, in the hour's order."""
     at = pa.array(hour.session)
     of = hour.sessions
     head = join(literal('{"visit_id":'), of["visit_id"], literal(',"event_time":'))
@@ -69,14 +69,14 @@ def clean_lines(hour: Hour) -> Texts:
 def changed_lines(
     hour: Hour, rows: Ints, changes: Sequence[Change] = (), extra: str | None = None, inner: str | None = None
 ) -> Texts:
-    """Some events of the hour as JSON lines with changed fields, without line feed.
+    """Renders some events of the hour as JSON lines with changed fields, without line feed.
 
     Args:
         hour: The hour's events.
-        rows: The events wanted.
-        changes: Changes to apply, `where` counting within `rows`.
-        extra: One more `"key":value` at the end of the object.
-        inner: One more `"key":value` at the end of its context.
+        rows: Positions of the events.
+        changes: Changes to apply; their `where` is a mask over `rows`.
+        extra: Another `"key":value`, added at the end of the object.
+        inner: Another `"key":value`, added at the end of its context.
     """
     at = pa.array(hour.session[rows])
     values = {name: column.take(at) for name, column in hour.sessions.items()}

@@ -1,4 +1,4 @@
-"""What to simulate: the span, the volume, the seed and how often each fault occurs."""
+"""Parameters of a simulation: the span, the volume, the seed and the fault rates."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from errors import ConfigurationError
 from simulator.faults import FaultRates
 
 FORMAT = 1
-"""Raised whenever the same spec would give other bytes."""
+"""Version of the simulator, increased whenever the same spec would produce other bytes."""
 MAX_PART_LINES = 50_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationSpec:
-    """A simulated outside world; the same spec always gives the same bytes.
+    """A simulated outside world; the same spec always produces the same bytes.
 
     Args:
-        days: Length of the span, whole UTC days, at least 1.
-        visits_per_day: Visit events a day on average over the span, before faults add or break lines.
-        seed: Seed of every random choice, 0 or more.
+        days: Length of the span in whole UTC days, at least 1.
+        visits_per_day: Average visit events per day over the span, before faults add or break lines.
+        seed: Seed of all random choices, 0 or more.
         start: First day of the span.
-        faults: How often each fault occurs.
+        faults: Rate of each fault.
         gzip: Whether the landed visit files are compressed.
-        part_lines: Most lines of one landed file.
+        part_lines: Maximum number of lines per landed file.
 
     Raises:
         ConfigurationError: A value is outside its range.
@@ -59,25 +59,25 @@ class SimulationSpec:
 
     @property
     def hours(self) -> int:
-        """Hours of the span."""
+        """Number of hours in the span."""
         return 24 * self.days
 
     @property
     def start_ms(self) -> int:
-        """Milliseconds since 1970 of the beginning of the span."""
+        """Start of the span, in milliseconds since 1970."""
         moment = datetime(self.start.year, self.start.month, self.start.day, tzinfo=timezone.utc)
         return int(moment.timestamp()) * 1000
 
     def hour_key(self, hour: int) -> str:
-        """Partition key of an hour of the span, 0 being its first."""
+        """Returns the partition key of an hour of the span, for example `2026-01-05T00` for hour 0."""
         return f"{self.day_key(hour // 24)}T{hour % 24:02d}"
 
     def day_key(self, day: int) -> str:
-        """Partition key of a day of the span, 0 being its first."""
+        """Returns the partition key of a day of the span, for example `2026-01-05` for day 0."""
         return (self.start + timedelta(days=day)).isoformat()
 
     def as_json(self) -> dict[str, Any]:
-        """Every choice that decides the bytes, ready to be stored beside them."""
+        """Returns all parameters that determine the bytes, as JSON to be stored beside them."""
         return {
             "format": FORMAT,
             "days": self.days,
@@ -91,5 +91,5 @@ class SimulationSpec:
 
     @property
     def fingerprint(self) -> str:
-        """A short name of this very spec."""
+        """Hash of the spec, 16 hexadecimal digits."""
         return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:16]

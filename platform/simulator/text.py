@@ -1,6 +1,6 @@
-"""Text of many rows at once: fixed-width digits, hexadecimal names and joined pieces as Arrow arrays.
+"""Vectorized text: fixed-width digits, hexadecimal names and joined pieces as Arrow arrays.
 
-Everything here works on whole columns, so a line of an event costs well under a microsecond of Python.
+All functions work on whole columns, so the line of an event costs well under a microsecond of Python.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Texts: TypeAlias = Any
-"""An Arrow array of large strings (Arrow ships no type information)."""
+"""An Arrow array of large strings; `Any`, because Arrow has no type stubs."""
 Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -28,17 +28,17 @@ _TEMPLATE: Bytes = np.frombuffer(b"2000-01-01T00:00:00.000", np.uint8)
 
 
 def literal(text: str) -> Any:
-    """One text that stands for every row of a join."""
+    """Returns a scalar text, which :func:`join` repeats in every row."""
     return pa.scalar(text, pa.large_string())
 
 
 def texts(values: Iterable[str | None]) -> Texts:
-    """A column of the given texts."""
+    """Builds a column of the given texts."""
     return pa.array(list(values), pa.large_string())
 
 
 def encoded(values: Iterable[str], *, ascii_only: bool = False) -> Texts:
-    """A column of the JSON encodings of the given texts, quotes included."""
+    """Builds a column of the given texts as JSON strings, quotes included."""
     return texts(json.dumps(value, ensure_ascii=ascii_only) for value in values)
 
 
@@ -53,7 +53,7 @@ def join_present(pieces: Iterable[Any], separator: str) -> Texts:
 
 
 def fixed_width(characters: Bytes) -> Texts:
-    """A column of texts of one width, from a matrix of ASCII codes (rows x width)."""
+    """Builds a column of equally long texts from a matrix of ASCII codes (rows x width)."""
     rows, width = characters.shape
     offsets = np.arange(rows + 1, dtype=np.int64) * width
     data = np.ascontiguousarray(characters)
@@ -61,7 +61,7 @@ def fixed_width(characters: Bytes) -> Texts:
 
 
 def date_time(milliseconds: Ints) -> Texts:
-    """`YYYY-MM-DDTHH:MM:SS.mmm` of milliseconds since 1970 (no zone: the caller says which clock it is)."""
+    """Formats milliseconds since 1970 as `YYYY-MM-DDTHH:MM:SS.mmm`, without a zone: the caller knows the clock."""
     days, in_day = np.divmod(milliseconds, DAY_MS)
     out = np.empty((len(milliseconds), len(_TEMPLATE)), np.uint8)
     out[:] = _TEMPLATE
@@ -81,26 +81,26 @@ def date_time(milliseconds: Ints) -> Texts:
 
 
 def quoted_time(milliseconds: Ints, suffix: Any = "Z") -> Texts:
-    """A JSON string with the date-time and its zone suffix (one text, or a column of texts)."""
+    """Formats milliseconds since 1970 as JSON strings with a zone suffix (one text, or a column of texts)."""
     end = literal(f'{suffix}"') if isinstance(suffix, str) else join(suffix, literal('"'))
     return join(literal('"'), date_time(milliseconds), end)
 
 
 def hexadecimal(generator: np.random.Generator, rows: int) -> Texts:
-    """A column of random 32-digit hexadecimal names."""
+    """Draws a column of random 32-digit hexadecimal names."""
     characters = generator.bytes(16 * rows).hex().encode()
     return fixed_width(np.frombuffer(characters, np.uint8).reshape(rows, 32))
 
 
 def offsets(column: Texts) -> Ints:
-    """Where each text begins in the bytes of a column, and at last where it ends."""
+    """Returns the start of each text in the column's bytes, and finally the end of the last text."""
     if not len(column):
         return np.zeros(1, np.int64)
     return np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
 
 
 def data(column: Texts, begin: int, end: int) -> Any:
-    """The bytes of some neighbouring texts of a column, one after the other, without copying them."""
+    """Returns the concatenated bytes of the texts from `begin` to before `end`, without a copy."""
     bounds = offsets(column)
     if begin == end:
         return b""
@@ -108,7 +108,7 @@ def data(column: Texts, begin: int, end: int) -> Any:
 
 
 def digits(numbers: Ints, width: int) -> Texts:
-    """A column of numbers, zero-padded to an even width."""
+    """Formats numbers as texts, zero-padded to `width` digits; the width must be even."""
     characters = np.empty((len(numbers), width), np.uint8)
     rest = numbers
     for end in range(width, 0, -2):
@@ -118,12 +118,12 @@ def digits(numbers: Ints, width: int) -> Texts:
 
 
 def numbered(prefix: str, numbers: Ints, width: int) -> Texts:
-    """A column of JSON strings `"<prefix><number>"`, the number zero-padded to an even width."""
+    """Formats numbers as JSON strings `"<prefix><number>"`, zero-padded to `width` digits (even)."""
     return join(literal(f'"{prefix}'), digits(numbers, width), literal('"'))
 
 
 def pick(pool: Texts, codes: Ints) -> Texts:
-    """The texts of a pool at the given positions; position -1 gives null."""
+    """Returns the texts of a pool at the given positions; position -1 stands for null."""
     if len(codes) and codes.min() < 0:
         return pool.take(pa.array(codes, mask=codes < 0))
     return pool.take(pa.array(codes))

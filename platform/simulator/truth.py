@@ -1,4 +1,4 @@
-"""The known truth: what landed, counted by the one who made it."""
+"""The known truth: counts of all that landed, taken by the simulator as it writes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ ORIGINAL, DUPLICATE, CONFLICT = 0, 1, 2
 
 @dataclass(frozen=True, kw_only=True)
 class ArrivalTruth:
-    """What arrived in one hour.
+    """Counts of one arrival hour.
 
     Args:
-        arrival_hour: The hour.
-        state: `landed`, `empty` (the flag and no line) or `missing` (no folder).
-        lines: Lines that arrived.
-        bytes: Their uncompressed size with line feeds.
+        arrival_hour: Partition key of the hour.
+        state: `landed`, `empty` (the flag without lines) or `missing` (no folder).
+        lines: Number of lines.
+        bytes: Uncompressed size of the lines in bytes, with line feeds.
         valid: Lines that are visit events.
         dead: Lines that are rejected; lines = valid + dead.
         reasons: Rejected lines by reason.
-        late: Valid lines older than the watermark.
-        by_event_hour: Valid lines by the hour of their event.
+        late: Valid lines older than the watermark: the newest event time of earlier arrivals minus 15 minutes.
+        by_event_hour: Valid lines by event hour.
     """
 
     arrival_hour: str
@@ -50,7 +50,7 @@ class ArrivalTruth:
 
 @dataclass(frozen=True, kw_only=True)
 class EventTruth:
-    """What an hour of events holds over all arrivals: valid = unique + duplicates, conflicts among these."""
+    """Counts of one event hour over all arrivals: valid = unique + duplicates; duplicates include the conflicts."""
 
     event_hour: str
     valid: int
@@ -61,15 +61,15 @@ class EventTruth:
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """All that is known of a simulated landing zone.
+    """All counts of a simulated landing zone.
 
     Args:
-        spec: The simulated world, as stored.
-        hours: By arrival hour, in order, missing ones included.
-        event_hours: By event hour, in order, those with a valid line.
-        users: By daily snapshot.
-        devices: By daily snapshot.
-        already_there: True when the landing zone held all of it before.
+        spec: The simulation's parameters, as stored.
+        hours: Counts of every arrival hour, in order, missing ones included.
+        event_hours: Counts of every event hour with a valid line, in order.
+        users: Counts of every daily user snapshot.
+        devices: Counts of every daily device snapshot.
+        already_there: True if the landing zone held the complete simulation before.
     """
 
     spec: Mapping[str, Any]
@@ -80,14 +80,14 @@ class Truth:
     already_there: bool = False
 
     def total(self, figure: str) -> int:
-        """Sum of a figure over all arrival hours, or over all event hours if that is where it is kept."""
+        """Sums a figure over all arrival hours, or over all event hours if arrival hours do not have it."""
         by_arrival = figure in ArrivalTruth.__dataclass_fields__
         rows: Iterable[Any] = self.hours if by_arrival else self.event_hours
         return sum(getattr(row, figure) for row in rows)
 
 
 class Counter:
-    """Counts what lands, hour by hour in the order of arrival.
+    """Counts the lines that land, hour by hour in arrival order.
 
     Args:
         spec: The simulated world.
@@ -101,12 +101,12 @@ class Counter:
 
     @property
     def hours(self) -> tuple[ArrivalTruth, ...]:
-        """What arrived so far."""
+        """Counts of the arrival hours so far."""
         return tuple(self._hours)
 
     @property
     def event_hours(self) -> tuple[EventTruth, ...]:
-        """What the event hours hold so far."""
+        """Counts of the event hours so far, those with a valid line."""
         original, duplicate, conflict = self._events
         return tuple(
             EventTruth(
@@ -125,10 +125,10 @@ class Counter:
         Args:
             hour: Hour of the span.
             state: `landed`, `empty` or `missing`.
-            size: Bytes of the lines.
-            event_ms: Event time of each line (of no meaning for a rejected one).
-            reason: Code of the reason of each line, 0 for a valid one.
-            copy: Whether each line is the original, a duplicate or a conflict.
+            size: Size of the lines in bytes.
+            event_ms: Event time of each line (meaningless for a rejected one).
+            reason: Code of each line's rejection reason, 0 for a valid line.
+            copy: ORIGINAL, DUPLICATE or CONFLICT for each line.
         """
         good = reason == VALID
         times = event_ms[good]
@@ -158,7 +158,7 @@ class Counter:
 
 
 def store(landing: Path, truth: Truth) -> None:
-    """Writes the truth beside what landed."""
+    """Writes the truth into the folder `_truth` of the landing zone."""
     rows: dict[str, Iterable[Any]] = {
         "visits": truth.hours,
         "event_hours": truth.event_hours,
@@ -171,7 +171,7 @@ def store(landing: Path, truth: Truth) -> None:
 
 
 def load(landing: Path, *, already_there: bool = True) -> Truth:
-    """Reads the truth of a landing zone that was simulated before."""
+    """Reads the stored truth of a simulated landing zone."""
     folder = landing / TRUTH
     return Truth(
         spec=json.loads((folder / "spec.json").read_text())["spec"],

@@ -1,4 +1,4 @@
-"""Visits of one hour: who came, when, what they opened, as columns of numbers and of JSON values."""
+"""Simulates the visits of one hour: users, times and pages, as columns of numbers and of JSON values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Hour:
         session: Position of each event's session in the session columns.
         event_ms: When the page was opened, milliseconds since 1970, strictly increasing within a session.
         arrival_ms: When the event reached the landing zone.
-        zone: Position of the browser's zone, per session.
+        zone: Position of the browser's time zone in `_ZONES`, per session.
         sessions: JSON values per session, by field name; a null means that the key is absent.
         page: JSON value per event.
         referral: JSON value per event.
@@ -64,7 +64,7 @@ class Hour:
         return len(self.event_ms)
 
     def times(self, rows: Ints | slice = slice(None), moments: Ints | None = None) -> Texts:
-        """JSON values of the event times of some rows, or of other moments on the same browsers' clocks."""
+        """Renders the event times of some rows, or other moments, as JSON values in the browsers' time zones."""
         zone = self.zone[self.session[rows]]
         shift = np.array([shift for _, shift in _ZONES])[zone]
         local = (self.event_ms[rows] if moments is None else moments) + shift
@@ -72,7 +72,7 @@ class Hour:
 
 
 def events_per_hour(spec: SimulationSpec) -> Ints:
-    """How many events each hour's sessions have: a daily and a weekly rhythm, and an exact total."""
+    """Computes the number of events per hour of session start, with daily and weekly cycles and an exact total."""
     weekday = (spec.start.weekday() + np.arange(spec.days)) % 7
     weights = (_WEEKDAY_WEIGHTS[weekday][:, None] * _HOUR_WEIGHTS[None, :]).ravel()
     total = spec.days * spec.visits_per_day
@@ -87,8 +87,8 @@ def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population
     Args:
         spec: The simulated world.
         hour: Hour of the span, 0 being its first.
-        rows: Events of those sessions, some of which may fall in later hours.
-        population: The users, at the day of the hour; connections are recorded in it.
+        rows: Number of events of those sessions; some may fall in later hours.
+        population: The users on the day of the hour; their connections are recorded in it.
         pools: The vocabularies.
     """
     draw = np.random.default_rng([spec.seed, 2, hour])
@@ -117,7 +117,7 @@ def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population
 
 
 def _sizes(draw: np.random.Generator, rows: int) -> Ints:
-    """Session sizes (geometric, at most 30 pages) that add up to the rows exactly."""
+    """Draws session sizes (geometric, at most 30 pages) that add up to `rows` exactly."""
     enough = int(rows / _MEAN_PAGES * 1.5) + 20
     chosen = np.zeros(0, np.int64)
     while chosen.sum() < rows:
@@ -132,7 +132,7 @@ def _sizes(draw: np.random.Generator, rows: int) -> Ints:
 
 
 def _event_times(draw: np.random.Generator, start_ms: Ints, sizes: Ints, session: Ints, limit_ms: int) -> Ints:
-    """Event times minutes apart; a session that would outlast the limit is a quick one instead."""
+    """Draws event times, minutes apart; a session that would end after the limit has one-second gaps instead."""
     rows = len(session)
     gaps_ms = np.exp(draw.standard_normal(rows) * 1.2 + np.log(55_000))
     gaps: Ints = np.clip(gaps_ms, 1000, _LONGEST_GAP_MS).astype(np.int64)
@@ -154,7 +154,7 @@ def _zipf(draw: np.random.Generator, rows: int, size: int, exponent: float) -> I
 
 
 def _referrals(draw: np.random.Generator, pages: Ints, first: Flags, pools: Pools, order: Ints) -> Texts:
-    """A session's first page is referred from outside or not at all, the next ones by the page before."""
+    """Draws referrals: an outside address for a session's first page, else the page before; null for some."""
     outside, inside = len(pools.outside_referrals), len(pools.inside_referrals)
     came_from = np.where(first, _zipf(draw, len(pages), outside, 1.0), outside + np.roll(pages, 1))
     chosen = np.where(draw.random(len(pages)) < np.where(first, 0.42, 0.3), outside + inside, came_from)
@@ -199,7 +199,7 @@ def _with_null(pool: Texts) -> Texts:
 
 
 def _addresses(draw: np.random.Generator, home: Ints) -> Texts:
-    """The user's own address, or for one session in five another one of the same network."""
+    """Returns the user's own IP address, or for one session in five another address of the same /16 network."""
     address = home.copy()
     away = draw.random(len(home)) < 0.2
     address[away, 2:] = draw.integers(1, 255, (int(away.sum()), 2))

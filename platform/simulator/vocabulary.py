@@ -1,4 +1,4 @@
-"""What the simulated blog is made of: pages, referrals, names, browsers and devices."""
+"""Vocabularies of the simulated blog: pages, referrals, names, browsers and devices."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _pages() -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """A row of the reference data: type and version are the key."""
+    """A row of the device reference data; the key is (type, version)."""
 
     type: str
     version: str
@@ -101,11 +101,11 @@ _MODELS = (
     ("smart-tv", "Smart TV {}", "webos-6 webos-24 tizen-8"),
 )
 FIRST_DAY_DEVICES = 40
-"""Devices known on the first day; one more appears on each day after it."""
+"""Number of devices on the first day; each later day adds one."""
 
 
 def device(number: int) -> Device:
-    """The device of a number; beyond the known models it is a display of its own."""
+    """Returns the device with a number; a number beyond the known models is a networked display."""
     known = _DEVICES[number] if number < len(_DEVICES) else None
     return known or Device(type="display", version=f"{number:05d}", full_name=f"Networked display {number:05d}")
 
@@ -133,12 +133,12 @@ NETWORKS = ("wifi", "4g", "5g", "lan")
 
 @dataclass(frozen=True, kw_only=True)
 class Pools:
-    """JSON-encoded vocabularies, addressed by position; the first are the most popular."""
+    """JSON-encoded vocabularies, addressed by position; the most popular entries come first."""
 
     pages: Texts
     outside_referrals: Texts
     inside_referrals: Texts
-    """The address of each page, as the referral of the page opened next."""
+    """Full address of each page, used as the referral of the next page."""
     ads: Texts
     browsers: Texts
     browser_versions: Texts
@@ -146,7 +146,7 @@ class Pools:
 
 
 def pools() -> Pools:
-    """Builds the vocabularies; half of the odd pages are escaped, as some producers do."""
+    """Builds the vocabularies; inside referrals escape non-ASCII characters, pages do not: producers differ in this."""
     pages = _pages()
     social = [address.format(n) for n in range(20) for address in _SOCIAL[1:]]
     return Pools(

@@ -17,9 +17,9 @@ def _declared(*modules: ModuleType) -> Mapping[str, Contract]:
 CONTRACTS = _declared(bronze, silver, gold)
 """Every dataset that is computed by partitions, in the order of the lineage."""
 GRAPH = Graph(contracts=CONTRACTS)
-"""Who reads whom among them, and in which order they run."""
+"""Their dependencies and the order in which they run."""
 STREAMED = _declared(live)
-"""The datasets that a stream adds to; no run of `blogdata run` computes them."""
+"""The datasets that a stream appends to; `blogdata run` does not compute them."""
 EVERY: Mapping[str, Contract] = MappingProxyType(
     {
         name: contract
@@ -30,6 +30,6 @@ EVERY: Mapping[str, Contract] = MappingProxyType(
 )
 """Every dataset of the lake."""
 SERVED = _declared(serving)
-"""What is handed to a database; no table of the lake."""
+"""Datasets served to a database; they are not tables of the lake."""
 DECLARED: Mapping[str, Contract] = MappingProxyType({**EVERY, **SERVED})
-"""Every dataset there is."""
+"""Every dataset, of the lake or served."""

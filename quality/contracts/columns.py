@@ -74,7 +74,7 @@ VISIT = (
     Column(name="ad_id", type="STRING", description="The ad that was clicked"),
 )
 IDENTIFIERS = ("visit_id", "user_id")
-"""Columns of a visit that may not be blank: whoever they name would be nobody."""
+"""Columns of a visit that must not be blank: a blank value identifies nobody."""
 CONTEXT = (
     Column(name="browser", type="STRING", description="Browser family"),
     Column(name="browser_version", type="STRING", description="Browser version as sent"),
@@ -101,19 +101,19 @@ USER = (
 
 
 def filled(text: str) -> str:
-    """Write the SQL condition that a text is not blank: it holds something besides spaces.
+    """Build the SQL condition that a text is not blank: it contains something besides spaces.
 
-    Bronze rejects what is blank where silver demands something, and both take the condition from here: a row that one
-    lets through and the other refuses keeps its whole hour from being published. Blank counts as missing in every
-    identifier (a user's `id`, a device's `type` and `version`, those of a visit): otherwise a visit could name a user
-    who can never be delivered. Tabs and NUL are not spaces: they are odd, and somebody's.
+    Bronze rejects blank values where silver requires a value, and both use this condition: a row that bronze accepts
+    and silver refuses blocks the publication of its whole hour. Blank counts as missing in every identifier (a user's
+    `id`, a device's `type` and `version`, those of a visit): otherwise a visit could name a user who can never be
+    delivered. Tabs and NUL are not spaces: such an identifier is odd, but may be a real one.
 
     Args:
-        text: SQL expression of a STRING; the condition is null where it is.
+        text: SQL expression of a STRING; the condition is null where the text is null.
     """
     return f"trim({text}) <> ''"
 
 
 def optional(column: Column) -> Column:
-    """Give the same column, allowed to be null."""
+    """Return the same column, nullable."""
     return replace(column, nullable=True)

@@ -1,4 +1,4 @@
-"""Gold: what people read, by day and week of the events."""
+"""Gold: datasets for analysts, by day and week of the events."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Live: what the stream of visits has taken in, seconds after it landed; batch by batch, and never replaced."""
+"""Live: what the stream of visits ingests within seconds of landing; appended batch by batch, never replaced."""
 
 from patterns.error_management.dead_letter import Tolerance
 from patterns.error_management.windowed_deduplicator import Verdict
@@ -21,7 +21,7 @@ WRITTEN = Append(stream="visits")
 EVENTS = "visit events of the batch, by the commit of its lines"
 REASONS = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
 COUNTED = ("occurrences", "conflicts")
-"""Columns of silver.visits that a stream cannot have: what comes again does not change a row that is published."""
+"""Columns of silver.visits that a stream cannot have: a repeated event does not change a published row."""
 
 BRONZE = Contract(
     dataset="bronze.visits_live",
@@ -102,4 +102,4 @@ VISITS = Contract(
     patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector", "Audit-Write-Audit-Publish"),
 )
 TOLERANCE = Tolerance(max_share=bronze.DEAD_LETTERS.max_share or 1.0, over_rows=1000)
-"""The share of dead letters is what an hour may have, taken over the newest thousand lines."""
+"""Allowed share of dead letters: that of an hour in bronze, measured over the newest thousand lines."""

@@ -1,4 +1,4 @@
-"""Serving: what the blog itself reads, in PostgreSQL; there only when the deployment has one."""
+"""Serving: statistics for the blog itself, in PostgreSQL; only if the deployment has a server."""
 
 from planning.reach import SAME
 from publish.contract import Contract, Read

@@ -31,7 +31,7 @@ VISITS = observed(
         owner="team:analytics",
         reads=(
             Read(dataset="bronze.visits", reach=EventsOf(breakdown="event_hours")),
-            # Late rows of a log join visits of the hours around them, or part them.
+            # Late rows of a log join or split visits of the hours around them.
             Read(dataset="silver.visits", reach=Outdated(source="bronze.visits")),
         ),
         runs=Runs(judged_by="bronze.dead_letters"),
@@ -246,7 +246,7 @@ USERS_CURRENT = Contract(
     reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "kept": "-count_if(occurrences = 0)"},
     left_out={
         "dead_lettered": "",
-        # They are rows out without being rows in.
+        # These rows count as rows out but not as rows in.
         "kept": "below zero: rows that stay because the delivery names their users, in dead letters only",
     },
     measures={"newest_change": "max(changed_on)"},
@@ -310,7 +310,7 @@ DEVICES = Contract(
     reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "earlier_versions": "-count_if(occurrences = 0)"},
     left_out={
         "dead_lettered": "",
-        # They are rows out without being rows in.
+        # These rows count as rows out but not as rows in.
         "earlier_versions": "below zero: versions that no longer hold",
     },
     measures={"current": "count_if(valid_to is null)"},

@@ -1,17 +1,17 @@
-"""Aligned Fan-In: a longer period is computed from all of its shorter partitions, when all of them are there.
+"""Aligned Fan-In: a longer period is computed from all of its shorter partitions, once all of them are published.
 
 Problem: a day computed from 23 hours looks like a day with fewer visitors.
 
-How it works: :func:`completeness` compares the partitions a period needs with those that are there. Automation
-runs a period only when nothing is missing (Dagster's eager condition waits for missing inputs); whoever computes it
-before that, because the log of today ends at noon, gets the figures with the number of hours in them on every row. When
-the rest comes, the period is behind its inputs and runs again; one that has ended without it is named by the check
-`complete`, whatever is published after it.
+How it works: :func:`completeness` compares the partitions a period needs with the published ones. Automation runs a
+period only when none is missing (Dagster's eager condition waits for missing inputs). A run that is requested earlier,
+e.g. because today's log ends at noon, computes partial figures, with the number of hours they include on every row.
+When the missing partitions arrive, the period is stale and runs again. The check `complete` reports a period that has
+ended with missing partitions, whatever is published after it.
 
-The trap: an hour without a visit is there and empty, an hour that never landed is missing, even if late rows of it
-came with another hour. Only the first counts.
+The trap: an hour without a visit is published and empty; an hour that never landed is missing, even if late rows of it
+arrived with another hour. Only the first counts as present.
 
-When not to use it: when the report must leave at a deadline with whatever is there (Unaligned Fan-In).
+When not to use it: when the report is due at a deadline, complete or not (Unaligned Fan-In).
 
 Source: Data Engineering Design Patterns, ch. 6.
 """
@@ -26,11 +26,11 @@ from publish.partitions import Grain, finer
 
 @dataclass(frozen=True, kw_only=True)
 class Completeness:
-    """Which of the partitions a period is made of are there.
+    """The partitions that a period is computed from, and which of them are missing.
 
     Args:
-        needed: All of them, in order.
-        missing: Those that are not published.
+        needed: Keys of all its partitions, in order.
+        missing: Keys of those that are not published.
     """
 
     needed: tuple[str, ...]
@@ -38,25 +38,25 @@ class Completeness:
 
     @property
     def present(self) -> int:
-        """How many are there."""
+        """Number of published partitions."""
         return len(self.needed) - len(self.missing)
 
     @property
     def complete(self) -> bool:
-        """True when none is missing."""
+        """True if no partition is missing."""
         return not self.missing
 
 
 def completeness(
     periods: Sequence[str], grain: Grain, of: Grain, published: Collection[str]
 ) -> dict[str, Completeness]:
-    """Compare what periods are made of with what is published.
+    """Find out which of the partitions that periods are computed from are published.
 
     Args:
         periods: Keys of days or weeks.
-        grain: Their length.
-        of: Length of the partitions they are made of.
-        published: Keys of the partitions that are there.
+        grain: Length of the periods.
+        of: Length of the partitions they are computed from.
+        published: Keys of the published partitions.
 
     Returns:
         Period to its completeness.

@@ -1,1 +1,1 @@
-"""Data value: joins, decoration and aggregation that lose and double nothing."""
+"""Data value: joins, decoration and aggregation that neither lose nor duplicate rows."""

@@ -1,16 +1,15 @@
 """Distributed Aggregator: a cube over more rows than one machine holds, computed where the rows are.
 
-Problem: counts over days of events by several dimensions; the rows lie everywhere, the groups must come
-together.
-How it works: every measure is computed in part before rows move, so that only partial results cross the
+Problem: counts over days of events by several dimensions; the rows of a group are spread over many machines and must
+be brought together.
+How it works: every measure is partially aggregated before the shuffle, so that only partial results cross the
 network (:func:`aggregate`). Exact distinct counts have no small partial result: the engine groups by the
 counted values first. Approximate ones keep a sketch of fixed size per group instead (DataSketches HLL), with
-an error known beforehand. :func:`salted` splits every group in two steps, by counted values and by a hash of
-chosen columns.
-The trap: one group far larger than the rest leaves one task working alone. A salt must be computed from the
-row: a random one changes when a task is retried, and rows are lost or counted twice. Salting a measure whose
-partial results are small gains nothing, it only adds a shuffle. Distinct counts of days do not add up to that
-of the week.
+an error known in advance. :func:`salted` aggregates in two steps: the first splits every group by the counted values
+and by a hash of chosen columns.
+The trap: skew: one group far larger than the rest leaves one task working alone. A salt must be computed from the
+row: a random one changes when a task is retried, and rows are lost or counted twice. Salting a measure with small
+partial results gains nothing; it only adds a shuffle. The distinct counts of days do not add up to that of the week.
 When not to use it: when the data is already partitioned by the group (Local Aggregator), or fits one process.
 Source: "Data Engineering Design Patterns", ch. 5; error of the sketch: Flajolet et al., HyperLogLog, 2007.
 """
@@ -46,9 +45,9 @@ class Measure:
     """One aggregated column.
 
     Args:
-        name: Name of the result, a BIGINT.
-        how: The aggregate; nulls are left out by all of them.
-        column: What is aggregated; None counts rows and goes with COUNT only.
+        name: Name of the result column, a BIGINT.
+        how: The aggregate; all of them ignore nulls.
+        column: Column to aggregate; None counts rows, and is allowed with COUNT only.
         lg_k: Size of the sketch of APPROXIMATE as a power of two, 4 to 21; see :func:`relative_error`.
     """
 
@@ -67,12 +66,12 @@ class Measure:
 
 
 def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
-    """Aggregate by some columns; nulls of a column are a group.
+    """Aggregate by some columns; null values form a group.
 
     Args:
         frame: Any rows.
-        by: Columns of a group; none gives one row for everything.
-        measures: What to compute.
+        by: Grouping columns; without any, the result is one row.
+        measures: The measures to compute.
 
     Returns:
         One row per group: the `by` columns and the measures.
@@ -88,21 +87,20 @@ def salted(
     spread: Sequence[str] = (),
     salts: int = 16,
 ) -> DataFrame:
-    """Aggregate in two steps, so that no group is the work of one task; the result is that of
-    :func:`aggregate`.
+    """Compute the result of :func:`aggregate` in two steps, so that no large group is left to a single task.
 
     Args:
         frame: Any rows.
-        by: Columns of a group.
-        measures: What to compute; their exact distinct columns spread the rows by themselves.
-        spread: Columns whose hash makes the salt; needed without a distinct measure.
-        salts: Parts a group is split into by `spread`.
+        by: Grouping columns.
+        measures: The measures to compute; the columns of exact distinct counts already spread the rows.
+        spread: Columns whose hash is the salt; required if there is no exact distinct measure.
+        salts: Number of parts into which `spread` splits a group.
 
     Returns:
         One row per group: the `by` columns and the measures.
 
     Raises:
-        ConfigurationError: Nothing would spread the rows.
+        ConfigurationError: There is no distinct measure, and `spread` is empty or `salts` is less than 2.
     """
     counted = sorted({measure.column or "" for measure in measures if measure.how is How.DISTINCT})
     if not counted and (not spread or salts < 2):
@@ -115,17 +113,16 @@ def salted(
     if spread:
         keys.append(F.pmod(F.xxhash64(*spread), F.lit(salts)).alias(_SALT))
     parts = [_partial(measure).alias(_PART + measure.name) for measure in measures if measure.how is not How.DISTINCT]
-    # At least one aggregate, or grouping by the distinct columns alone would have nothing to compute.
+    # The count is a dummy: with distinct measures only, there would be no aggregate to compute.
     partial = frame.groupBy(*by, *keys).agg(F.count(F.lit(1)).alias(_PART), *parts)
     return partial.groupBy(*by).agg(*[_merged(measure).alias(measure.name) for measure in measures])
 
 
 def relative_error(lg_k: int = DEFAULT_LG_K) -> float:
-    """Give the standard error of an approximate distinct count, as a share of it; twice that holds 19 times
-    of 20.
+    """Compute the relative standard error of an approximate distinct count; twice that holds in 19 of 20 cases.
 
     Args:
-        lg_k: Size of the sketch as a power of two; 12 gives 1.6 %.
+        lg_k: Size of the sketch as a power of two; for 12 the error is 1.6 %.
     """
     return 1.04 / math.sqrt(2**lg_k)
 

@@ -1,8 +1,8 @@
 """The lake's views as SQL that Spark or DuckDB runs without the platform.
 
-There is a view for the consumers of each published dataset, one of the context table, and one for each dataset that
-lives in several tables. The latter names tables and versions of them, so it is written anew when others have become
-visible; all other views show the newest rows whenever they are asked.
+There is a consumer view of each published dataset, a view of the context table, and a view of each dataset that lives
+in several tables (members). The last kind names member tables and their versions, so it must be written again when
+other members become visible; all other views show the newest rows at query time.
 
 Why not tables: a Delta table that lists the files of another one with fewer columns, as Spark's shallow clone does,
 needs paths outside of its folder. Spark follows these; DuckDB and delta-rs's reader for pyarrow do not.
@@ -24,15 +24,15 @@ from publish.contract import Contract
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How an engine writes what is not the same in all of them.
+    """The SQL syntax in which engines differ.
 
     Args:
-        file: Name of the file with its statements.
-        quote: What encloses a name.
-        path_quote: What encloses a path; where it is part of the path, it is doubled.
-        table: A Delta table, by its quoted `{path}`.
-        at_version: The same at a `{version}`.
-        first: Statements that come before the views.
+        file: Name of the file for the engine's statements.
+        quote: Quote character of names.
+        path_quote: Quote character of paths; it is doubled where a path contains it.
+        table: Expression for a Delta table; `{path}` is its quoted path.
+        at_version: The same for one `{version}` of the table.
+        first: Statements to run before those of the views.
     """
 
     file: str
@@ -57,15 +57,15 @@ DUCKDB = Dialect(
 
 
 def statements(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> list[str]:
-    """Write the views of everything that is published, for one engine.
+    """Build the SQL of all views for one engine.
 
     Args:
         lake: The tables' root.
-        contracts: Of the datasets; those that were never published are left out.
-        dialect: Of the engine.
+        contracts: Contracts of the datasets; those that were never published are left out.
+        dialect: Dialect of the engine.
 
     Returns:
-        SQL statements, to be run in their order, as often as one likes.
+        SQL statements, to be run in order; running them again is safe.
     """
     views = dict(_views(lake, contracts, dialect))
     schemas = sorted({name.split(".", 1)[0] for name in views})
@@ -77,14 +77,14 @@ def statements(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> l
 
 
 def write(lake: Lake, contracts: Sequence[Contract]) -> list[Path]:
-    """Write the views of everything that is published into files at the lake's root, one for each engine.
+    """Write the SQL of all views to files at the lake's root, one per engine.
 
     Args:
         lake: The tables' root.
-        contracts: Of the datasets.
+        contracts: Contracts of the datasets.
 
     Returns:
-        The files; none when the lake is in an object store.
+        Paths of the files; empty if the lake is in an object store.
     """
     files: list[Path] = []
     if "://" in lake.root:
@@ -141,7 +141,7 @@ def _listed(names: Iterable[str], dialect: Dialect) -> str:
 
 
 def _union(queries: Sequence[str]) -> str:
-    # As a balanced tree: a plan that is as deep as there are queries is refused when there are many.
+    # As a balanced tree: in a linear chain the plan's depth is the number of queries, and engines refuse deep plans.
     if len(queries) == 1:
         return queries[0]
     half = len(queries) // 2

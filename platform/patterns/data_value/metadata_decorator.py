@@ -1,18 +1,18 @@
-"""Metadata Decorator: the technical context of data is kept with it, and out of its consumers' sight.
+"""Metadata Decorator: the technical context of data is stored with it, but hidden from its consumers.
 
-Problem: a figure is wrong, and the engineer needs the run, the code and the attempt that wrote it; the
-analyst who reads the table next to it needs none of these columns, and builds a report on one of them.
+Problem: a figure is wrong, and the engineer needs the run, the code version and the attempt that wrote it. If these are
+columns of the table, an analyst, who does not need them, builds a report on one of them.
 
-How it works: the writer puts the run, job, code version, trigger and attempt into the commit of every
+How it works: the writer records the run, job, code version, trigger and attempt in the commit of every
 publication; nothing is repeated on each row. :func:`context_table` joins to any dataset by dataset and
-partition, because a partition is published whole. :func:`consumer_view` hides what is personal or
-technical. Both are also written as SQL views that any Spark or DuckDB can have (:mod:`.lake_views`).
+partition, because a partition is published whole. :func:`consumer_view` hides personal and technical columns.
+Both are also written as SQL views that any Spark or DuckDB can load (:mod:`.lake_views`).
 
-The trap: context in columns is wide, repeated a million times, and becomes an interface the moment it is
-visible. Context in the commit alone is lost with the log's retention: the event log keeps it.
+The trap: context in columns is wide, repeated a million times, and becomes an interface as soon as it is
+visible. Context in the commit alone is lost when the log's retention expires: the event log keeps it.
 
-When not to use it: where consumers need the context row by row, as with rows of several runs in one
-partition; then a Wrapper puts it beside the row.
+When not to use it: where consumers need the context per row, e.g. if a partition has rows of several runs; then a
+Wrapper puts it beside the row.
 
 Source: Data Engineering Design Patterns, ch. 5.
 """
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 TECHNICAL = frozenset(
     "raw source_file source_offset arrival_hour load_date format reasons occurrences conflicts batch".split()
 )
-"""Columns that say how a row came to be, not what happened."""
+"""Columns that describe how a row was produced, not the fact itself."""
 PUBLICATIONS = "ops.publications"
 """Name of the context table."""
 CONSUMERS = "_public"
-"""Ending of the name of a dataset's view for consumers."""
+"""Suffix of the name of a dataset's consumer view."""
 IS_PUBLICATION = f"kind = '{PUBLICATION}'"
-"""Which rows of the event log make up the context table, as SQL."""
+"""SQL condition that selects the rows of the event log for the context table."""
 CONTEXT = {
     **{name: name for name in ("dataset", "partition", "table_version", "run_id", "code_version")},
     "job": "get_json_object(payload, '$.run.job')",
@@ -48,16 +48,16 @@ CONTEXT = {
     "published_at": "recorded_at",
     "current": "table_version = max(table_version) OVER (PARTITION BY dataset, partition)",
 }
-"""Columns of the context table, as SQL over the event log."""
+"""Columns of the context table: name to SQL expression over the event log."""
 
 
 def context_table(spark: SparkSession, lake: Lake, version: int | None = None) -> DataFrame:
-    """Read the execution of every publication as a table that joins to any dataset by dataset and partition.
+    """Read the run context of every publication as a table that joins to any dataset by dataset and partition.
 
     Args:
         spark: The session.
         lake: The tables' root.
-        version: Version of the event log; None is the newest.
+        version: Version of the event log; None: the newest.
 
     Returns:
         dataset STRING, partition STRING, table_version BIGINT, run_id STRING, code_version STRING,
@@ -65,7 +65,7 @@ def context_table(spark: SparkSession, lake: Lake, version: int | None = None) -
         publication of a partition).
 
     Raises:
-        DatasetMissing: Nothing has ever been published.
+        DatasetMissing: No event log exists, because nothing was ever published.
     """
     selected = [f"{expression} AS {name}" for name, expression in CONTEXT.items()]
     return lake.read(spark, EVENTS, version).where(IS_PUBLICATION).selectExpr(*selected)
@@ -75,7 +75,7 @@ def visible(contract: Contract) -> tuple[str, ...]:
     """List the columns a consumer may see (not personal) and build on (not technical), in the contract's order.
 
     Args:
-        contract: What is promised; technical columns of its key, and its partition column, are visible.
+        contract: Contract of the dataset; technical columns are visible if they belong to its key or partition it.
     """
     needed = {*contract.key, contract.partition_column}
     return tuple(
@@ -91,13 +91,13 @@ def consumer_view(frame: DataFrame, contract: Contract) -> DataFrame:
 
     Args:
         frame: Rows of the dataset.
-        contract: What is promised; a column that is not in it is hidden too.
+        contract: Contract of the dataset; columns that it does not declare are hidden, too.
 
     Returns:
-        The frame with the columns that are left, in the order of the contract.
+        The frame with the remaining columns, in the order of the contract.
 
     Raises:
-        ConfigurationError: Nothing is left.
+        ConfigurationError: No column remains.
     """
     shown = [name for name in visible(contract) if name in frame.columns]
     if not shown:

@@ -1,16 +1,15 @@
 """Static Joiner: facts are enriched from reference data, as it was when the fact happened.
 
-Problem: a fact knows an identifier, its readers want what stands behind it; and what stands behind it
-changes.
-How it works: versions hold for half-open ranges (`valid_from` <= t < `valid_to`, null is open), and a fact
-takes the one that held at its own time, so the same fact gets the same version next year. Before the join the
-versions of a key are made disjoint: one ends, at the latest, where the next begins. So a join never gives
-more rows than facts, whatever is wrong with the versions. A fact without a match stays, and says so. Small
-reference data is broadcast, by the engine's own threshold.
-The trap: joining at the time of processing, or with ranges closed at both ends: the fact on the boundary
-comes out twice. Versions that overlap give no error either: the account of the joined dataset, as many rows as facts,
-is what tells that a fact came out twice.
-When not to use it: when both sides move at once (Dynamic Joiner).
+Problem: a fact contains only an identifier, its readers want the attributes behind it, and these change over time.
+How it works: versions are valid for half-open ranges (`valid_from` <= t < `valid_to`, null is open), and a fact is
+joined with the version valid at its own event time, so a rerun next year yields the same version. Before the join the
+versions of a key are made disjoint: each ends, at the latest, where the next begins. So a join never returns more
+rows than facts, whatever is wrong with the versions. A fact without a match is kept, with a flag. Small reference data
+is broadcast, by the engine's own threshold.
+The trap: joining by processing time, or with ranges closed at both ends: a fact on the boundary is duplicated.
+Overlapping versions raise no error, either: only the account of the joined dataset (as many rows as facts) detects a
+duplicated fact.
+When not to use it: when both sides change at the same time (Dynamic Joiner).
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
@@ -30,7 +29,7 @@ _NEVER = "9999-12-31T00:00:00Z"
 
 
 class ColumnClash(PlatformError):
-    """A column of the reference data would hide a column of the facts."""
+    """Raised when a column added by the join has the name of an existing column."""
 
 
 def join_as_of(
@@ -44,24 +43,25 @@ def join_as_of(
     known: str,
     disjoint: bool = False,
 ) -> DataFrame:
-    """Join every fact with the version of its key that held at its time.
+    """Join every fact with the version of its key that was valid at its time.
 
     Args:
         facts: One row per fact.
         versions: One row per version, with the `on` columns and both ends of its range (TIMESTAMP).
-        on: Key columns, of one name on both sides; a null matches nothing.
-        at: TIMESTAMP of the fact; a null matches nothing.
-        valid_from: First instant of a version; null means it always held.
-        valid_to: First instant at which it no longer holds; null means it still does.
-        known: Name of the BOOLEAN to add: a version held; never null.
-        disjoint: The caller vouches that no two versions of a key hold at one time; saves a sort of the
-            versions. Where that is not true a fact comes out twice, which the account of its dataset refuses.
+        on: Key columns, with the same names on both sides; a null matches nothing.
+        at: Column with the fact's time (TIMESTAMP); a null matches nothing.
+        valid_from: Column with the first instant of a version; null: no lower bound.
+        valid_to: Column with the first instant after it; null: still valid.
+        known: Name of the BOOLEAN column to add: true if a version matched; never null.
+        disjoint: The caller guarantees that no two versions of a key overlap; saves a sort of the
+            versions. If that is not true, a fact is duplicated, and the account of its dataset fails.
 
     Returns:
         One row per fact: its columns, the versions' columns except `on` (null without a match), and `known`.
 
     Raises:
-        ColumnClash: A column of the versions, or `known`, has the name of a column of the facts.
+        ColumnClash: A column of the versions, or `known`, has the name of a column of the facts; or `known` that of a
+            column of the versions.
     """
     added = _added(facts, versions, on, known)
     ranges = _ranges(versions, on, valid_from, valid_to, disjoint)
@@ -77,14 +77,14 @@ def join_as_of(
 
 
 def _ranges(versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: str, disjoint: bool) -> DataFrame:
-    """Give every version the range for which it is taken: up to the next one of its key."""
+    """Compute the range of each version, cut off at the start of the next version of its key unless `disjoint`."""
     start = F.coalesce(F.col(valid_from), F.lit(_ALWAYS).cast("timestamp"))
     end = F.coalesce(F.col(valid_to), F.lit(_NEVER).cast("timestamp"))
     ranges = versions.withColumns({_START: start, _END: end, _FOUND: F.lit(True)})
     if disjoint:
         return ranges
     by_start = Window.partitionBy(*on).orderBy(_START, _END)
-    # An empty range must not cut the range of another version short.
+    # An empty range must not shorten the range of another version.
     lasting = ranges.where(F.col(_START) < F.col(_END))
     return lasting.withColumn(_END, F.least(F.col(_END), F.lead(_START).over(by_start)))
 

@@ -1,15 +1,14 @@
-"""Wrapper: computed values are put beside the values as received, which stay untouched and recognisable.
+"""Wrapper: computed values are stored beside the values as received, which stay unchanged and recognisable.
 
-Problem: producers send what they like, consumers want it computed and typed, and somebody will need what was
-sent.
-How it works: :func:`wrap` makes a record an envelope with two parts, raw and computed, in one of the four layouts
-of the book's figure 5-4. Raw values go into any of them as they are.
-The trap: attributes of one thing now live in two places, and in the FLAT layout nothing but the name tells
-which is which; a computed column with the name of a raw one is refused, as it would replace it. Rows get
-larger; columnar files read only the columns asked for. Two tables can come apart: SEPARATE needs a key that
+Problem: producers send values in any form, consumers need computed and typed ones, and later the original values are
+needed as well.
+How it works: :func:`wrap` turns a record into an envelope with two parts, raw and computed, in one of the four layouts
+of the book's figure 5-4. Every layout keeps raw values as they are.
+The trap: the attributes of one record now live in two places, and in the FLAT layout only the name distinguishes
+raw from computed columns; a computed column with the name of a raw one is refused, as it would replace it. Rows get
+larger, but columnar files read only the selected columns. Two tables can become inconsistent: SEPARATE needs a key that
 is unique and never null.
-When not to use it: for values that concern nobody but the engineers (Metadata Decorator), or in the layer
-consumers read.
+When not to use it: for values that only engineers need (Metadata Decorator), or in the layer that consumers read.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
@@ -29,7 +28,7 @@ COMPUTED = "computed"
 
 
 class Layout(str, Enum):
-    """Where raw and computed values are."""
+    """Where raw and computed values are stored."""
 
     COMPUTED_NESTED = "computed_nested"
     """Raw columns at the top, computed ones in a struct `computed`."""
@@ -42,7 +41,7 @@ class Layout(str, Enum):
 
 
 class NotWrappable(PlatformError):
-    """Raw and computed columns cannot be told apart, or cannot be brought together again."""
+    """Raised when raw and computed columns could not be distinguished, or not be joined again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +49,7 @@ class Wrapped:
     """Wrapped rows.
 
     Args:
-        rows: One row per input row.
+        rows: One row per input row; for SEPARATE the raw columns only.
         computed: The second table of SEPARATE; None in the other layouts.
     """
 
@@ -69,12 +68,12 @@ def wrap(
 
     Args:
         frame: The rows as received; all columns are raw.
-        computed: The computed columns by name, as Columns over the frame.
-        layout: Where they go.
-        key: Raw columns that identify a row; needed by SEPARATE, and repeated in its second table.
+        computed: Name to Column expression over the frame.
+        layout: Where the raw and the computed values are stored.
+        key: Raw columns that identify a row; required by SEPARATE, which repeats them in its second table.
 
     Raises:
-        NotWrappable: Nothing is computed, a computed name is taken, or SEPARATE has no key of raw columns.
+        NotWrappable: `computed` is empty, a name is already taken, or SEPARATE has no key of raw columns.
     """
     raw = tuple(frame.columns)
     _require(computed, layout, raw, key)

@@ -1,1 +1,1 @@
-"""Error management: nothing unreadable stops a job, and nothing it sets aside disappears."""
+"""Error management: an unreadable row does not stop a job, and a rejected row is never lost."""

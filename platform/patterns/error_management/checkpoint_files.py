@@ -1,4 +1,4 @@
-"""The files of a checkpoint as Spark writes them: numbered, versioned, and held against their sums."""
+"""Reads the files of a checkpoint as Spark writes them: numbered, versioned, verified against their checksums."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from errors import PlatformError
 
 
 class CheckpointDamaged(PlatformError):
-    """A file of the checkpoint cannot be what Spark wrote."""
+    """Raised when a checkpoint file is missing, or its content cannot be what Spark wrote."""
 
 
 def numbered(folder: Path) -> list[tuple[int, Path]]:
-    """Give the files of a folder whose names are numbers, in their order."""
+    """List the files of a folder whose names are numbers, sorted by number."""
     files = [(int(file.name), file) for file in folder.glob("[0-9]*") if file.name.isdecimal()]
     return sorted(files)
 
 
 def read_lines(file: Path) -> list[str]:
-    """Give the lines after the version.
+    """Read the lines after the version line, without empty ones.
 
     Raises:
-        CheckpointDamaged: It is not what Spark wrote.
+        CheckpointDamaged: The file is missing or not what Spark wrote.
     """
     version, *lines = read_text(file).split("\n")
     if not version.startswith("v") or not version[1:].isdecimal():
@@ -37,10 +37,10 @@ def read_lines(file: Path) -> list[str]:
 
 
 def read_text(file: Path) -> str:
-    """Give what is in a file, held against its sums where there are any.
+    """Read a file as UTF-8 text, verified against its checksum file if there is one.
 
     Raises:
-        CheckpointDamaged: It is not what Spark wrote.
+        CheckpointDamaged: The file is missing or not what Spark wrote.
     """
     try:
         content = file.read_bytes()
@@ -56,7 +56,7 @@ def read_text(file: Path) -> str:
 
 
 def _sums_up(content: bytes, sums: bytes) -> bool:
-    """Check a file against the sums Hadoop keeps beside it: `crc`, a zero, the chunk's length, a CRC-32 a chunk."""
+    """Verify content against Hadoop's checksum file: `crc`, a zero byte, the chunk length, one CRC-32 per chunk."""
     length = struct.unpack(">i", sums[4:8])[0] if len(sums) >= 8 else 0
     if sums[:4] != b"crc\0" or length <= 0:
         return False
@@ -65,10 +65,10 @@ def _sums_up(content: bytes, sums: bytes) -> bool:
 
 
 def parsed(file: Path, text: str) -> dict[str, Any]:
-    """Give the JSON object that a line of a file is.
+    """Parse a line of a file as a JSON object.
 
     Raises:
-        CheckpointDamaged: It is none.
+        CheckpointDamaged: The line is not JSON, or not an object.
     """
     try:
         value = json.loads(text)
@@ -80,8 +80,8 @@ def parsed(file: Path, text: str) -> dict[str, Any]:
 
 
 def damaged(file: Path, problem: str) -> CheckpointDamaged:
-    """Say of a file what is wrong with it, and what to do."""
-    # The last one: what lies above the checkpoints may bear such a name, too.
+    """Build the error for a damaged checkpoint file: the problem, the file and the remedy."""
+    # The greedy match finds the last such folder: a parent of the checkpoints may be named like `v1`, too.
     named = re.match(r".*/([^/]+)/v\d+/", file.as_posix())
     stream = named.group(1) if named else "NAME"
     return CheckpointDamaged(

@@ -1,20 +1,20 @@
 """Checkpointer: a stream goes on where it was, and says where that is.
 
-Problem: a stream that dies in its middle must neither begin again nor leave out what it was at.
-How it works: Structured Streaming writes down which input makes up a batch before it works on it, and that it is done
-afterwards; so a batch that is cut off is done again with the very same input. Publications are keyed by checkpoint
-and batch (``Append``), so doing it again changes nothing: the two together are exactly once. A :class:`Checkpoint`
-reads these notes without a JVM: which files a batch is made of, so that its account does not rest on what the job
-read, and all of it as a table (``ops.stream_offsets``). Beside the notes lies the :class:`StreamSpec` they were made
-with.
-The trap: a checkpoint belongs to one query. After a change of the source, the identity or the watermark Spark goes on
-with notes that mean something else, or fails in its depths; a changed spec is refused here, before Spark sees it. The
-opposite trap is a deleted checkpoint: batches are counted from zero again, and to a writer that remembers numbers they
-have all been done. A new checkpoint is therefore another writer (its identity is Spark's), and what the table already
-has is left out by its source file. A query may outlive its client, in the server, and go on beside the one that
-followed it: what is left out holds only until another batch comes, so batches take turns, and of two that have seen
-the same table the second is refused (:func:`turn_of`).
-When not to use it: where a batch job can be told its input, as all partitioned datasets here can.
+Problem: a stream that fails midway must neither start over nor skip the input it was processing.
+How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards. A
+batch that was cut off is therefore retried with exactly the same input. Publications are keyed by checkpoint and batch
+(``Append``), so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log without
+a JVM. It lists the files of a batch, so that the batch's account does not depend on what the job read, and returns the
+whole log as a table (``ops.stream_offsets``). The :class:`StreamSpec` that the checkpoint was created with is stored
+beside the log.
+The trap: a checkpoint belongs to one query. After a change of the source, the identity or the watermark, Spark resumes
+from a log that no longer means the same, or fails deep inside. A changed spec is refused here, before Spark sees it.
+The opposite trap is a deleted checkpoint: batch numbers restart at zero, and a writer that remembers numbers takes
+those batches for done. A new checkpoint is therefore a new writer (its identity is Spark's query id), and rows that the
+table already has are skipped by source file. A query may outlive its client in the server and run beside its successor.
+The list of rows to skip is valid only until another batch is published, so batches take turns: of two that have seen
+the same table version, the second is refused (:func:`turn_of`).
+When not to use it: where a batch job can be given its input, as for all partitioned datasets here.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
@@ -41,27 +41,27 @@ OFFSETS_DDL = (
     "stream STRING, checkpoint INT, batch BIGINT, source INT, position STRING, files ARRAY<STRING>, committed BOOLEAN,"
     " planned_at TIMESTAMP"
 )
-"""The columns of :data:`STREAM_OFFSETS`: one row per batch that Spark still remembers, and source."""
+"""Columns of :data:`STREAM_OFFSETS`: one row per source of each batch that Spark still retains."""
 _SPEC = "stream.json"
 _QUERY = "query"
 _SOURCE = 0
-"""Number of the source of files among those of a stream: its only one."""
+"""Index of the file source among the sources of a stream; it is the only one."""
 _NUMBERED = re.compile(r"v([1-9][0-9]*)")
 
 
 class IncompatibleCheckpoint(PlatformError):
-    """The stream is not the one its checkpoint was made by."""
+    """Raised when a stream's spec differs from the one its checkpoint was created with."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSpec:
-    """What a checkpoint's notes rest on; when any of it changes they no longer mean the same.
+    """The definition of a stream that its checkpoint depends on; after any change the checkpoint no longer fits.
 
     Args:
-        name: Of the stream; names its folder.
-        source: What is read: kind, place, options that decide what is input.
-        schema: What the source gives, as Spark SQL column definitions.
-        key: Columns of the identity that rows are deduplicated by.
+        name: Name of the stream and of its folder.
+        source: What is read: kind, place, and the options that select the input.
+        schema: Schema of the source, as Spark SQL column definitions.
+        key: Identity columns by which rows are deduplicated.
         watermark: How event time advances: allowed lateness, and how sources are combined.
     """
 
@@ -72,7 +72,7 @@ class StreamSpec:
     watermark: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as plain values, as they are kept beside the checkpoint."""
+        """Return the spec as plain values, as stored beside the checkpoint."""
         return {**asdict(self), "source": dict(self.source), "key": list(self.key)}
 
     @property
@@ -83,13 +83,13 @@ class StreamSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedBatch:
-    """A batch as the checkpoint has it.
+    """A batch as recorded in the checkpoint.
 
     Args:
-        number: Counted from zero.
-        positions: Up to where it reads, by source, as the source says it; None for a source that had nothing yet.
-        planned_at: When its input was written down.
-        committed: Whether it is done; if not, it is done again.
+        number: Batch number, counted from zero.
+        positions: End offset of each source, in the source's own format; None for a source without data yet.
+        planned_at: When its input was logged.
+        committed: Whether it is complete; an uncommitted batch is retried.
     """
 
     number: int
@@ -105,7 +105,7 @@ class Checkpoint:
     Args:
         stream: Name of the stream.
         number: 1 for the stream's first checkpoint, 2 for the one that follows it.
-        folder: Where it lies.
+        folder: Its folder.
     """
 
     stream: str
@@ -114,15 +114,15 @@ class Checkpoint:
 
     @property
     def location(self) -> str:
-        """What Spark is told."""
+        """The checkpoint location to pass to Spark."""
         return str(self.folder / _QUERY)
 
     @property
     def identity(self) -> str | None:
-        """What tells this checkpoint from every other one, also one that bore its name before; None before it is used.
+        """Spark's query id, unique even if an earlier checkpoint had the same name; None before the first use.
 
         Raises:
-            CheckpointDamaged: It is not what Spark wrote.
+            CheckpointDamaged: The metadata file is not what Spark wrote.
         """
         file = self._notes("metadata")
         if not file.exists():
@@ -134,10 +134,10 @@ class Checkpoint:
 
     @property
     def writer(self) -> str:
-        """Name under which batches of this checkpoint are published; it has been used.
+        """Name under which the batches of this checkpoint are published; the checkpoint must have been used.
 
         Raises:
-            CheckpointDamaged: Spark has not written its identity, or something else is there.
+            CheckpointDamaged: Spark has not written the identity yet, or the metadata file is not what Spark wrote.
         """
         identity = self.identity
         if identity is None:
@@ -145,7 +145,7 @@ class Checkpoint:
         return f"{self.stream}-{identity[:8]}"
 
     def batches(self) -> list[PlannedBatch]:
-        """Read what Spark still remembers: the newest hundred batches, oldest first.
+        """Read the batches that Spark still retains (the newest hundred), oldest first.
 
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
@@ -172,13 +172,13 @@ class Checkpoint:
         return found
 
     def files(self, batch: int) -> tuple[str, ...]:
-        """Give the paths of the files a batch is made of, by the own log of the stream's source.
+        """List the paths of the files of a batch, from the source's own log.
 
         Args:
-            batch: Its number; Spark still remembers it.
+            batch: Batch number; Spark must still retain it.
 
         Raises:
-            CheckpointDamaged: The batch is not there, or a file is not what Spark wrote.
+            CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
         """
         ends = {planned.number: _log_offset(planned.positions[_SOURCE]) for planned in self.batches()}
         if batch not in ends:
@@ -188,7 +188,7 @@ class Checkpoint:
         return tuple(sorted(_path(address) for address, at in taken.items() if after < at <= ends[batch]))
 
     def every_file(self) -> frozenset[str]:
-        """Give the paths of all files that the stream's source has ever put into a batch.
+        """Return the paths of all files that the stream's source has ever assigned to a batch.
 
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
@@ -196,17 +196,17 @@ class Checkpoint:
         return frozenset(_path(entry["path"]) for entry in self._source_log(_SOURCE))
 
     def unfinished(self) -> tuple[str, ...]:
-        """Give the paths of the files that the source has put into a batch which is not done, or not even planned.
+        """List the paths of the files that the source assigned to a batch that is not committed, or not even planned.
 
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
         """
-        # A source notes its files before the batch is planned: whoever dies in between leaves files of no batch.
+        # A source logs its files before the batch is planned: a crash in between leaves files without a batch.
         done = max((_log_offset(batch.positions[_SOURCE]) for batch in self.batches() if batch.committed), default=-1)
         return tuple(sorted(_path(entry["path"]) for entry in self._source_log(_SOURCE) if entry["batchId"] > done))
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Give the rows of :data:`STREAM_OFFSETS` of this checkpoint, in the order of :data:`OFFSETS_DDL`.
+        """Build the rows of :data:`STREAM_OFFSETS` for this checkpoint, with the columns of :data:`OFFSETS_DDL`.
 
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
@@ -221,7 +221,7 @@ class Checkpoint:
         for batch in planned:
             for source, position in enumerate(batch.positions):
                 end = _log_offset(position)
-                # The oldest batch that is remembered begins where one ended that is not.
+                # The batch before the oldest retained one is gone: assume that it ended one offset earlier.
                 begin = before.get(source, -1 if batch.number == 0 else end - 1)
                 files = sorted({path for at, path in logs[source] if begin < at <= end})
                 before[source] = end
@@ -230,10 +230,10 @@ class Checkpoint:
         return found
 
     def verify(self) -> None:
-        """Look through all files that Spark would read.
+        """Check all files that Spark would read.
 
         Raises:
-            CheckpointDamaged: One is not what Spark wrote.
+            CheckpointDamaged: A file is not what Spark wrote.
         """
         if self.identity is None:
             return
@@ -250,25 +250,25 @@ class Checkpoint:
         folder = self._notes("sources", str(source))
         compacted = sorted((int(file.name.split(".")[0]), file) for file in folder.glob("[0-9]*.compact"))
         files = [file for _, file in compacted[-1:]]
-        # A compacted file has everything up to its own number.
+        # A compacted file contains all entries up to its own number.
         files += [file for number, file in numbered(folder) if not compacted or number > compacted[-1][0]]
         return [parsed(file, line) for file in files for line in read_lines(file)]
 
 
 def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Checkpoint:
-    """Give the checkpoint a stream goes on with: its newest one, a first one, or on demand one that follows.
+    """Open the newest checkpoint of a stream; create one if there is none or `renew` is set.
 
     Args:
         root: Folder of all checkpoints.
-        spec: The stream as it is now.
+        spec: The stream's current spec.
         renew: Begin a new checkpoint. The old one is left as it is; what is published already is not published again.
 
     Returns:
-        A checkpoint that fits and is whole.
+        A checkpoint that matches the spec and is undamaged.
 
     Raises:
-        IncompatibleCheckpoint: The newest one was made by another stream of that name.
-        CheckpointDamaged: It cannot be gone on with.
+        IncompatibleCheckpoint: The newest checkpoint was created with another spec.
+        CheckpointDamaged: The newest checkpoint is damaged and cannot be resumed.
     """
     there = checkpoints(root, spec.name)
     if renew or not there:
@@ -284,11 +284,11 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
 
 
 def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
-    """List the checkpoints there are, by stream and number.
+    """List the existing checkpoints, sorted by stream and number.
 
     Args:
         root: Folder of all checkpoints.
-        stream: Only those of one stream.
+        stream: List only the checkpoints of this stream; None lists all.
     """
     found = [
         Checkpoint(stream=file.parent.parent.name, number=int(named[1]), folder=file.parent)
@@ -301,7 +301,7 @@ def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
 
 
 def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
-    """Give the commits that appended batches to a table, the newest first.
+    """Iterate over the commits that appended batches to a table, newest first.
 
     Args:
         lake: The tables' root.
@@ -315,7 +315,7 @@ def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
 
 
 def turn_of(lake: Lake, dataset: str) -> int:
-    """Give the number of the next batch among all that a table has been given by turns, whichever checkpoint's.
+    """Return the turn of the next batch that is appended to a table; all checkpoints share one sequence, from zero.
 
     Args:
         lake: The tables' root.
@@ -364,7 +364,7 @@ def _path(address: str) -> str:
 
 
 def kept_rows(root: Path) -> Sequence[tuple[Any, ...]]:
-    """Give all rows of :data:`STREAM_OFFSETS`.
+    """Build the rows of :data:`STREAM_OFFSETS` for all checkpoints that have been used.
 
     Args:
         root: Folder of all checkpoints.

@@ -1,14 +1,14 @@
 """Dead-Letter: rows that cannot be processed are set aside with every reason, and the rest goes on.
 
-Problem: one unreadable row stops a job and everybody behind it.
+Problem: one unreadable row stops a job and everything downstream of it.
 How it works: each rule is a Column that is true for a bad row. A row keeps the names of *all* rules it
-breaks, in the rules' order; rejected rows are those with at least one. One pass, no Python worker.
-The trap: error-safe functions turn a failure into a null, which looks like a value that was never there
-(:func:`unreadable` tells the two apart), and a growing share of rejected rows hides a real failure
-(:func:`too_many` keeps anything from being made of them; in a stream :class:`Tolerance`, once the rows are kept). A
-condition that is null is not true: write rules that stay definite when a column is null.
-When not to use it: where a missing row is worse than a late job (balances, erasures), or where order matters,
-as a replayed row arrives after its successors.
+breaks, in rule order; a row that breaks at least one is rejected. One pass, no Python worker.
+The trap: error-safe functions turn a failure into a null, which looks like a missing value (:func:`unreadable`
+distinguishes the two). A growing share of rejected rows hides a real failure: :func:`too_many` keeps downstream
+datasets from using such a partition, and :class:`Tolerance` stops a stream after its rows are stored. A condition that
+is null is not true: write rules that stay definite when a column is null.
+When not to use it: where a missing row is worse than a late job (balances, erasures), or where order matters:
+a replayed row arrives after its successors.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
@@ -40,7 +40,7 @@ class Rule:
 
 
 class TooManyDeadLetters(PlatformError):
-    """So many rows were rejected that the input, not a few rows, must be at fault."""
+    """Raised when so many rows are rejected that the input itself must be at fault, not a few rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Tolerance:
 
     Args:
         max_share: Largest share, 0 to 1, that is still accepted.
-        over_rows: Over how many of the newest rows it is taken; fewer are not judged.
+        over_rows: Number of newest rows over which the share is computed; fewer are not judged.
     """
 
     max_share: float
@@ -64,17 +64,17 @@ class Tolerance:
         rows_of: Callable[[int], str],
         then: str,
     ) -> TooManyDeadLetters | None:
-        """Say whether the newest rows of a stream have too many rejected ones among them to go on.
+        """Check whether too many of the newest rows of a stream are rejected.
 
         Args:
-            batches: Rejected rows and all rows of each batch, the newest first; no more are taken than are needed.
-            dataset: Where the rows are kept with their `reasons`, for the message.
-            part: Which rows of it are judged, for the message.
-            rows_of: Returns the SQL condition on `dataset` that selects the rejected rows of so many newest batches.
-            then: What makes it go on, for the message.
+            batches: Rejected rows and all rows of each batch, newest first; consumed only as far as needed.
+            dataset: Dataset that stores the rows with their `reasons`, for the message.
+            part: Which of its rows are judged, for the message.
+            rows_of: Returns the SQL condition on `dataset` that selects the rejected rows of the newest n batches.
+            then: What makes the stream continue, for the message.
 
         Returns:
-            The error to raise when the rows have been kept, or None.
+            The error to raise once the rows are stored, or None.
         """
         rejected_rows = rows = 0
         for taken, (rejected, of) in enumerate(batches, start=1):
@@ -93,13 +93,13 @@ class Tolerance:
 
 
 def reasons(rules: Sequence[Rule]) -> Column:
-    """Build the array of the names of all broken rules, in the rules' order; empty for a good row.
+    """Build the array of the names of all broken rules, in rule order; empty for a good row.
 
     Args:
         rules: The rules; names are unique.
 
     Raises:
-        ConfigurationError: Two rules bear one name.
+        ConfigurationError: Two rules have the same name.
     """
     from pyspark.sql import Column
     from pyspark.sql import functions as F
@@ -115,19 +115,19 @@ def reasons(rules: Sequence[Rule]) -> Column:
     none = F.array().cast("array<string>")
     if not rules:
         return none
-    # Good rows, nearly all of them, never build an array of nulls only to filter it empty.
+    # Nearly all rows are good: do not build an array of nulls for them only to filter it empty.
     broken = reduce(Column.__or__, [F.coalesce(rule.condition, F.lit(False)) for rule in rules])
     named = F.array(*[F.when(rule.condition, F.lit(rule.name)) for rule in rules])
     return F.when(broken, F.array_except(named, F.array(F.lit(None).cast("string")))).otherwise(none)
 
 
 def unreadable(name: str, *, source: Column, result: Column) -> Rule:
-    """Make the rule of an error-safe function: there was an input, and nothing came out.
+    """Build the rule for an error-safe function: its input is not null, but its result is.
 
     Args:
         name: The reason recorded with the row.
-        source: What the function was given.
-        result: What it returned; null is its way to fail.
+        source: Input of the function.
+        result: Result of the function; null means that it failed.
     """
     return Rule(name=name, condition=source.isNotNull() & result.isNull())
 
@@ -135,16 +135,16 @@ def unreadable(name: str, *, source: Column, result: Column) -> Rule:
 def exceeds(
     *, rejected_rows: int, rows: int, max_share: float, dataset: str, part: str, selection: str, then: str
 ) -> TooManyDeadLetters | None:
-    """Say whether the rejected rows are too many to go on.
+    """Check whether the share of rejected rows is too large.
 
     Args:
         rejected_rows: Rows set aside.
         rows: All rows, rejected ones included.
         max_share: Largest share (0 to 1) that is still accepted.
-        dataset: Where the rejected rows are kept with their `reasons`, for the message.
-        part: Which partition or which rows of it, for the message.
+        dataset: Dataset that stores the rejected rows with their `reasons`, for the message.
+        part: The partition or rows of it that are judged, for the message.
         selection: SQL condition on `dataset` that selects the rejected rows, for the message.
-        then: What makes it go on, for the message.
+        then: What makes the job continue, for the message.
 
     Returns:
         The error to raise, or None.
@@ -169,10 +169,10 @@ def exceeds(
 
 
 def query(dataset: str, selection: str) -> str:
-    """Write the command that counts rejected rows by their reasons, to be pasted into a shell.
+    """Build the shell command that counts rejected rows by their reasons.
 
     Args:
-        dataset: Where the rows are kept with their `reasons`.
+        dataset: Dataset that stores the rows with their `reasons`.
         selection: SQL condition that selects them; without double quotes.
     """
     return f'blogdata sql "SELECT reasons, count(*) FROM {dataset} WHERE {selection} GROUP BY reasons"'
@@ -181,18 +181,19 @@ def query(dataset: str, selection: str) -> str:
 def too_many(
     partition: str, letters: Mapping[str, tuple[int, int]], *, max_share: float, dataset: str, column: str, then: str
 ) -> TooManyDeadLetters | None:
-    """Say whether a partition has too many rejected rows for anything to be made of it.
+    """Check whether a partition has too many rejected rows to be used downstream.
 
     Args:
-        partition: Which.
-        letters: Rejected rows and all rows of it, and of those before it.
+        partition: Key of the partition.
+        letters: Partition to its rejected rows and all its rows; includes earlier partitions.
         max_share: Largest share (0 to 1) that is still accepted.
-        dataset: Where the rejected rows are kept with their `reasons`, and nothing else, for the message.
+        dataset: Dataset that stores the rejected rows with their `reasons`, and no other rows, for the message.
         column: Partition column of `dataset`, for the message.
-        then: What makes it go on, for the message.
+        then: What makes the job continue, for the message.
 
     Returns:
-        The error to raise, or None; one that has few rows is at fault with quiet ones before it, and never for them.
+        The error to raise, or None. A partition with fewer than :data:`LEAST_ROWS` rows is judged together with the
+        small ones before it, and is never at fault if its own share is accepted.
     """
     rejected_rows = rows = 0
     judged: list[str] = []
@@ -218,7 +219,7 @@ def too_many(
 
 
 def _selection(column: str, judged: Sequence[str], *, gapless: bool) -> str:
-    """Write the SQL condition that selects some partitions, the newest first."""
+    """Build the SQL condition that selects the judged partitions, passed newest first."""
     if len(judged) == 1:
         return f"{column} = '{judged[0]}'"
     if gapless:

@@ -1,11 +1,12 @@
-"""Replays of dead letters (see Dead-Letter): a corrected line arrives again, in the hour of the line it corrects.
+"""Replays of dead letters (see Dead-Letter): a corrected line is landed in the arrival hour of the line it corrects.
 
-The correction is a landed file of its own, named after the position of the dead letter, so that replaying
-twice, or with a better correction, replaces the file instead of adding a row. Its name tells what it says, too: a
-stream reads no name twice, and what it has planned a batch with is not replaced before that is done. It is read like
-anything that was landed, and every row that comes of it says by its `source_file` that it was replayed.
+The correction is a landed file of its own, named after the position of the dead letter. Replaying twice, or with a
+better correction, therefore replaces the file instead of adding a row. Where a stream reads the file, its name also
+contains a hash of the payload, because a stream reads no name twice. A file in a planned batch is not replaced before
+that batch is committed. The file is read like any landed file; the `source_file` of its rows shows the replay.
 
-The trap: an hour whose landed files are gone. Bronze is made of what is landed; a correction alone would be all of it.
+The trap: an hour whose landed files are gone. Bronze is computed from the landed files, so the hour would consist of
+the correction alone.
 
 Source: Data Engineering Design Patterns, ch. 3.
 """
@@ -30,24 +31,24 @@ HOUR_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/")
 
 
 class ReplayRefused(PlatformError):
-    """A correction cannot be replayed; nothing was landed."""
+    """Raised when a correction cannot be replayed; nothing was landed."""
 
 
 class HourIncomplete(ReplayRefused):
-    """The landing zone does not have the hour of a dead letter any more, or not as complete; nothing was landed."""
+    """Raised when the hour of a dead letter is no longer in the landing zone, or not complete; nothing was landed."""
 
 
 class CorrectionAwaited(ReplayRefused):
-    """A stream has planned a batch with the file that a better correction would replace; nothing was landed."""
+    """Raised when a better correction would replace a file in a planned batch of a stream; nothing was landed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """The line a dead letter should have been.
+    """The corrected line of a dead letter.
 
     Args:
-        source_file: Where the dead letter lies, relative to the landing zone.
-        source_offset: Byte at which it begins.
+        source_file: File of the dead letter, relative to the landing zone.
+        source_offset: Byte offset at which the dead letter begins.
         payload: The corrected line.
     """
 
@@ -57,12 +58,12 @@ class Correction:
 
     @property
     def position(self) -> Position:
-        """What it corrects."""
+        """Position of the dead letter."""
         return (self.source_file, self.source_offset)
 
     @property
     def arrival_hour(self) -> str:
-        """Hour of arrival of the dead letter, and so of its replay."""
+        """Arrival hour of the dead letter, and therefore of its replay."""
         found = HOUR_FOLDER.search(self.source_file)
         if found is None:
             raise ReplayRefused(
@@ -75,11 +76,11 @@ class Correction:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What a replay is, by files relative to the landing zone.
+    """Result of a replay; files are relative to the landing zone.
 
     Args:
-        files: Those of the corrections.
-        landed: Those among them that were not there as they are.
+        files: Files of all corrections.
+        landed: Those of them that were written because they were missing or different.
     """
 
     files: tuple[str, ...]
@@ -87,17 +88,17 @@ class Replay:
 
 
 def read(lines: Iterable[bytes], where: str) -> list[Correction]:
-    """Read corrections, one JSON object a line with source_file, source_offset and payload (text or an object).
+    """Read corrections, one JSON object per line with source_file, source_offset and payload (text or an object).
 
     Args:
-        lines: In UTF-8.
-        where: What they are read from, for people.
+        lines: Lines in UTF-8.
+        where: Name of the input, for error messages.
 
     Returns:
-        One for each position: a better one is written below the one that it replaces.
+        One correction per position; a later line replaces an earlier one.
 
     Raises:
-        ReplayRefused: A line is not one.
+        ReplayRefused: A line is not a valid correction.
     """
     corrections = []
     for number, line in enumerate(lines, start=1):
@@ -146,25 +147,25 @@ def land(
     awaited: Callable[[], Collection[str]] = tuple,
     convention: Convention = "flag",
 ) -> Replay:
-    """Land corrections in the hours of their dead letters, unless one of them is refused.
+    """Land corrections in the arrival hours of their dead letters; if one is refused, none is landed.
 
-    Cut off in its middle it has landed some of them, each file whole; the same corrections again land the others.
+    After an interruption some of them have landed, each file whole; landing the same corrections again adds the others.
 
     Args:
-        corrections: What to replay; of those of one position the last one counts.
-        dead: Positions of the dead letters there are.
+        corrections: Corrections to replay; the last one of each position counts.
+        dead: Positions of the existing dead letters.
         landing: The landing zone.
-        awaited: Gives the paths of the files that a stream has planned a batch with and not done it; asked only when a
-            file would be replaced.
-        convention: What makes an hour complete; one with corrections has a flag in any case.
+        awaited: Returns the paths of the files in planned, uncommitted batches of a stream; called only when a file
+            would be replaced.
+        convention: What makes an hour complete; an hour with corrections gets a flag in any case.
 
     Returns:
-        What was landed; the same corrections again land the same files.
+        The files of the corrections; the same corrections again have the same files.
 
     Raises:
         ReplayRefused: A position is not that of a dead letter.
-        HourIncomplete: The file of a dead letter is not there any more, or its hour is not flagged as complete.
-        CorrectionAwaited: A file that would be replaced is awaited.
+        HourIncomplete: The file of a dead letter no longer exists, or its hour is not flagged as complete.
+        CorrectionAwaited: A file that would be replaced belongs to a planned, uncommitted batch.
         LinkRefused: The hour lies behind a link that leads out of the landing zone.
     """
     corrections = _last_ones(corrections)
@@ -180,7 +181,7 @@ def land(
         )
     _require_hours(corrections, landing, convention)
     contents = {_place(correction): correction.payload.encode() + b"\n" for correction in corrections}
-    # A file that is written anew has another time, and its hour would be published again for nothing.
+    # Rewriting an unchanged file would change its time, and its hour would be published again for nothing.
     changed = {
         place: content
         for place, content in contents.items()
@@ -191,7 +192,7 @@ def land(
         _write(landing / place, content)
     for folder in sorted({(landing / place).parent for place in contents}):
         flagged = (folder / FLAG).stat().st_mtime_ns if (folder / FLAG).exists() else 0
-        # Also those of an earlier replay that was cut off before it came to the flag.
+        # Includes files of an earlier replay that was cut off before it wrote the flag.
         if any(
             (landing / place).stat().st_mtime_ns > flagged for place in contents if (landing / place).parent == folder
         ):
@@ -200,7 +201,7 @@ def land(
 
 
 def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:
-    """Keep one of each position: two would take each other's place, as names tell payloads apart."""
+    """Keep the last correction of each position: two would replace each other, as names differ by payload."""
     return list({correction.position: correction for correction in corrections}.values())
 
 
@@ -229,7 +230,7 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
             "and would consist of the corrections alone",
         )
     unflagged = [file for file in files if not (landing / file).with_name(FLAG).is_file()]
-    # Without flags it is enough that the hour has been published: there would be no dead letters of it otherwise.
+    # Without flags it is enough that the hour has been published, which its dead letters prove.
     if unflagged and convention == "flag":
         raise HourIncomplete(
             what=f"the hour of {unflagged[0]} has no {FLAG}",
@@ -242,7 +243,7 @@ def _place(correction: Correction) -> str:
     hour = correction.arrival_hour
     name = _stem(correction.position)
     if correction.source_file.removesuffix(".gz").endswith(".log"):
-        # The ids of a log's visits come of the names of its files, and no stream reads it.
+        # No payload hash: the visit ids of a log are derived from its file names, and no stream reads logs.
         name = f"{name}.log"
     else:
         name = f"{name}-{hashlib.sha256(correction.payload.encode()).hexdigest()[:16]}.json"
@@ -250,17 +251,17 @@ def _place(correction: Correction) -> str:
 
 
 def _stem(position: Position) -> str:
-    """Begin the name of every file that corrects a dead letter."""
+    """Return the name prefix of every file that corrects the dead letter at a position."""
     return REPLAY_PREFIX + hashlib.sha256(f"{position[0]}:{position[1]}".encode()).hexdigest()[:16]
 
 
 def _earlier(file: Path) -> Iterator[Path]:
-    """Give what is landed for the position of a correction's file, itself included."""
+    """Find the landed files for the same position as a correction's file, itself included."""
     return file.parent.glob(f"{file.name[: len(_stem(('', 0)))]}*{file.suffix}")
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Write a correction; the one before it becomes it, so that at no moment there are two, or none."""
+    """Write a correction; an earlier one is overwritten, then renamed, so that there are never two files, or none."""
     for earlier in _earlier(file):
         write_whole(earlier, content)
         earlier.replace(file)

@@ -1,17 +1,17 @@
 """Dynamic Late Data Integrator: exactly the partitions that late rows touched run again, whenever they come.
 
-Problem: a fixed lookback runs days again that nothing changed, and misses the row that came one day later.
+Problem: a fixed lookback re-runs days that did not change, and misses a row that arrives one day later.
 
-How it works: every publication of the receiving dataset keeps, in its commit, how many rows it has for each event
-partition; every publication of the integrating dataset keeps which version of the receiving one it has read. An event
-partition is behind when some arrival that touches it is newer than that version, or when the rows do not add
-up any more. This is the pattern's state table, derived from what was committed, so that it cannot disagree with it:
-a run that fails leaves its partition behind, and it is found again. The one thing that is kept beside is who is at
-work on a partition (:mod:`evidence.claims`), so that of several runs one integrates it; a claim ends with its
-owner, however that ends.
+How it works: every publication of the receiving dataset records in its commit the row count of each event partition;
+every publication of the integrating dataset records the version of the receiving dataset that it read. An event
+partition is stale ("behind") when an arrival that touches it is newer than that version, or when the row counts
+differ. This is the pattern's state table. It is derived from the commits, so it cannot disagree with them: a failed
+run leaves its partition stale, and the partition is found again. Only the claim on a partition
+(:mod:`evidence.claims`) is stored separately, so that only one of several runs integrates it; a claim ends with its
+owner, even if the owner crashes.
 
 The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended
-after it has not seen it; the version it read says so.
+after it has not seen the arrival; only the version that it read shows this.
 
 When not to use it: when integrating costs so much that a few late rows are not worth it; then bound the lookback
 (Static Late Data Integrator).
@@ -31,7 +31,7 @@ Arrivals = Mapping[str, Entry]
 
 
 def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int]:
-    """Add up, over all arrivals, the rows each event partition has.
+    """Sum the rows of each event partition over all arrivals.
 
     Args:
         arrivals: Arrival partition to its newest publication.
@@ -50,13 +50,13 @@ def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionState:
-    """One line of the state table.
+    """One row of the state table.
 
     Args:
         partition: Event partition.
-        updated: Version of the receiving dataset that last touched it; -1 when nothing there does any more.
-        processed: Version of the receiving dataset it was computed from; None before the first time.
-        rows: Rows it has there now.
+        updated: Version of the receiving dataset that last touched it; -1 when no arrival touches it any more.
+        processed: Version of the receiving dataset it was computed from; None before the first run.
+        rows: Rows it has in the receiving dataset now.
         processed_rows: Rows it was computed from.
     """
 
@@ -68,7 +68,7 @@ class PartitionState:
 
     @property
     def behind(self) -> bool:
-        """True when it has, or had, rows that were not seen."""
+        """Whether it is stale: never computed, touched since, or computed from another number of rows."""
         return self.processed is None or self.processed < self.updated or self.processed_rows != self.rows
 
 
@@ -84,8 +84,8 @@ def state(
         breakdown: Name of its breakdown whose first column is the event partition.
 
     Returns:
-        Event partition to its line, in order. An arrival partition that came without a row counts as its own event
-        partition: readers see it as empty, not as missing.
+        Event partition to its state, sorted. Every arrival partition counts as an event partition, even if it has no
+        rows: readers see it as empty, not as missing.
     """
     updated: dict[str, int] = defaultdict(lambda: -1)
     for partition, entry in arrivals.items():

@@ -3,9 +3,9 @@
 Problem: a job that keeps 5 % of its rows looks like one that keeps 95 %; the engine fuses all conditions into
 one step and its plan counts them together.
 How it works: the filters become one CASE that names the first filter that removes a row (:func:`first_match`). The
-rows are counted by that name in the pass that writes them, as any measure of a dataset is, and left out by whoever
-reads it. No accumulator, which retried tasks would count twice, and no Python worker. The dataset's check `filters`
-compares each share with those of the partitions before.
+rows are counted by that name in the pass that writes them, like any measure of a dataset, and its readers skip them.
+No accumulator, because retried tasks would count twice, and no Python worker. The dataset's check `filters` compares
+each share with those of the preceding partitions.
 The trap: a condition that is null removes nothing under CASE, but would remove the row under `WHERE NOT`.
 Here only true removes.
 When not to use it: for rows that are *wrong*; those are dead letters and keep all their reasons.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 REASON = "filtered."
-"""What the name of a filter follows in the reasons of an account."""
+"""Prefix of a filter's name in the reasons of an account."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Filter:
     """A named reason to leave a row out.
 
     Args:
-        name: What the row's count is reported under.
+        name: Name under which the removed rows are counted.
         removes: Column that is true for a row to leave out; null keeps the row.
     """
 
@@ -42,13 +42,13 @@ class Filter:
 
 
 def first_match(filters: Sequence[Filter]) -> Column:
-    """Build the name of the first filter that removes the row, null when none does.
+    """Build the Column with the name of the first filter that removes the row; null if none does.
 
     Args:
         filters: The filters, in the order they apply; names are unique.
 
     Raises:
-        ConfigurationError: No filter, or two of one name.
+        ConfigurationError: No filter, or two with the same name.
     """
     from pyspark.sql import functions as F
 
@@ -66,10 +66,10 @@ def first_match(filters: Sequence[Filter]) -> Column:
 
 
 def shares(entries: Mapping[str, Entry]) -> dict[str, float]:
-    """Give the share of the rows above that each filter removed.
+    """Compute the share of input rows that each filter removed.
 
     Args:
-        entries: Ledger lines by partition.
+        entries: Partition to its ledger entry.
 
     Returns:
         Filter to share, 0 to 1; empty when there were no rows.

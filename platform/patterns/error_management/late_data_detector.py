@@ -1,18 +1,16 @@
 """Late Data Detector: how far event time has come, and which rows arrive behind it.
 
-Problem: a closed hour keeps receiving rows; a job has to know which ones, to mend what it has already
-published.
+Problem: a closed hour keeps receiving rows; a job must find them to correct what it has already published.
 How it works: every source partition reports the greatest event time it has seen. The watermark of a partition
-is the greatest of all partitions *before* it, less the allowed lateness; it never goes back. With several
+is the greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several
 sources, MIN follows the slowest of them and MAX the fastest. A row behind the watermark of the partition it
 arrives in is late: it is reported, never dropped here.
-In a stream the partitions are its micro-batches: :class:`StreamProgress` is kept with each of them, and the
-rows that Structured Streaming would drop in silence are told by :func:`is_late` before anything drops them.
+In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
+Streaming would drop late rows silently; :func:`is_late` finds them first.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
-its own partition and the tolerance is therefore ignored, and named. A partition may bear a wrong time itself: in a
-stream, which takes it in as it comes, nothing is believed that lies after the moment it was taken in. The opposite
-trap, taking MIN within a source, lets one straggler hold the watermark back for ever; only sources may be combined
-by MIN.
+its own partition plus the tolerance is therefore ignored and reported. The time of a partition may be wrong itself: a
+stream, which ingests partitions as they come, also ignores event times after the moment of ingestion. The opposite
+trap is MIN within a source: one straggler holds the watermark back forever. Only sources may be combined by MIN.
 When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -33,14 +31,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
-"""How far after the end of its partition an event time may lie: clocks of others are not exact."""
+"""How far after the end of its partition an event time may lie: the clocks of producers are not exact."""
 MOST = 0.5
 JUDGED_ROWS = 1000
-"""Over how many of a stream's newest rows the share of late ones is taken; fewer say nothing."""
+"""Number of a stream's newest rows over which the share of late ones is computed; fewer are not judged."""
 
 
 class Strategy(str, Enum):
-    """How the progress of several sources becomes one."""
+    """How the progress of several sources is combined."""
 
     MIN = "min"
     MAX = "max"
@@ -48,11 +46,11 @@ class Strategy(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionReading:
-    """What a partition of a source has seen.
+    """Greatest event time seen in one partition of a source.
 
     Args:
         key: Partition key, sortable in time.
-        max_event_time: Greatest event time in it, aware; None when it has no row.
+        max_event_time: Greatest event time in it, timezone-aware; None if it has no row.
         source: The source it is a partition of.
     """
 
@@ -63,11 +61,11 @@ class PartitionReading:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Watermarks, and the readings that could not be believed.
+    """Watermarks, and the implausible readings that were ignored.
 
     Args:
-        watermarks: By partition key; None where nothing was seen before, so that nothing is late.
-        ignored: Readings later than the end of their partition and :data:`CLOCK_TOLERANCE`.
+        watermarks: By partition key; None if no earlier partition has an event time, so that nothing is late.
+        ignored: Readings more than :data:`CLOCK_TOLERANCE` after the end of their partition.
     """
 
     watermarks: Mapping[str, datetime | None]
@@ -76,11 +74,11 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamProgress:
-    """How far a stream has come: kept with each batch, so that a restart goes on where the last one ended.
+    """Event-time progress of a stream, stored with each batch so that a restart resumes from the last one.
 
     Args:
-        seen: Greatest event time of each source; None for one that is known and has not been heard of.
-        watermark: What the next batch is judged by; None while nothing can be late.
+        seen: Greatest event time of each source; None for a known source without an event time yet.
+        watermark: Watermark that the next batch is judged by; None while nothing can be late.
     """
 
     seen: Mapping[str, datetime | None] = field(default_factory=dict)
@@ -92,10 +90,10 @@ class StreamProgress:
         allowed: timedelta,
         strategy: Strategy = Strategy.MAX,
     ) -> StreamProgress:
-        """Take in what a batch has seen.
+        """Compute the progress after a batch.
 
         Args:
-            readings: Source and greatest event time that is to be believed, one or more per source.
+            readings: Source and its greatest believable event time, one or more per source.
             allowed: Allowed lateness.
             strategy: How sources are combined. Under MIN nothing is late until every known source has been seen.
 
@@ -109,7 +107,7 @@ class StreamProgress:
         return StreamProgress(seen=seen, watermark=_later(self.watermark, candidate))
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as plain values, for the commit of a batch."""
+        """Return the progress as plain values, for the commit of a batch."""
         return {
             "seen": {source: _text(time) for source, time in self.seen.items()},
             "watermark": _text(self.watermark),
@@ -117,18 +115,18 @@ class StreamProgress:
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> StreamProgress:
-        """Read what :meth:`as_json` gave."""
+        """Restore the progress from the output of :meth:`as_json`."""
         seen = {source: _time(text) for source, text in kept["seen"].items()}
         return cls(seen=seen, watermark=_time(kept["watermark"]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LateShare:
-    """How many of the newest rows of a stream were late: when most are, event time itself must be at fault.
+    """How many of the newest rows of a stream were late; if most were, event time itself must be wrong.
 
     Args:
         late: Rows that were set aside as late.
-        rows: All of these rows.
+        rows: All rows that were counted, late ones included.
     """
 
     late: int
@@ -136,10 +134,10 @@ class LateShare:
 
     @classmethod
     def of(cls, commits: Iterable[Commit]) -> LateShare:
-        """Count them by the accounts of a dataset that leaves them out as `late`.
+        """Count them from the commits of a dataset that leaves late rows out with the reason `late`.
 
         Args:
-            commits: What was added to it, the newest first; no more are taken than are needed.
+            commits: Commits that appended to the dataset, newest first; consumed only as far as needed.
         """
         late_rows = rows = 0
         for commit in commits:
@@ -151,7 +149,7 @@ class LateShare:
 
     @property
     def warning(self) -> str | None:
-        """What a person is told; None when all is well, or the rows are too few to say."""
+        """Warning text; None if the share of late rows is normal, or there are too few rows to judge."""
         if self.rows < JUDGED_ROWS or self.late <= MOST * self.rows:
             return None
         return (
@@ -167,11 +165,11 @@ def progress(
     strategy: Strategy = Strategy.MAX,
     keys: Sequence[str] = (),
 ) -> Progress:
-    """Compute the watermark that holds for each partition (an hour), from the partitions before it.
+    """Compute the watermark of each partition (an hour) from the partitions before it.
 
     Args:
-        readings: One per source and partition, any order; several for one of them count together. One that lies more
-            than :data:`CLOCK_TOLERANCE` after the end of its partition is not believed.
+        readings: One per source and partition, in any order; several for the same one are combined. A reading more
+            than :data:`CLOCK_TOLERANCE` after the end of its partition is ignored.
         allowed: Allowed lateness, not negative.
         strategy: How sources are combined. Under MIN nothing is late until every source has been seen.
         keys: Further partitions to compute the watermark for, such as the next one.
@@ -223,8 +221,7 @@ def late(
 
     Args:
         frame: Rows with their partition key (STRING) and event time (TIMESTAMP).
-        marks: Watermarks by partition key; every partition of the frame must be among them or its rows are
-            not late.
+        marks: Watermarks by partition key; rows of a partition without a watermark are not late.
         partition: Name of the key column.
         event_time: Name of the time column. Rows without a time are not late.
 
@@ -243,15 +240,15 @@ def late(
 
 
 def believable(time: Column, partition: Column, *, taken_in: datetime) -> Column:
-    """Tell whether a row's event time may move the watermark.
+    """Build the condition that a row's event time may move the watermark.
 
-    It may not when it lies more than :data:`CLOCK_TOLERANCE` after the end of its hour of arrival, or after the moment
-    at which the row was taken in.
+    It may not if it lies more than :data:`CLOCK_TOLERANCE` after the end of the row's arrival hour, or more than that
+    after the moment of ingestion.
 
     Args:
-        time: TIMESTAMP.
-        partition: Hour the row arrived in, STRING.
-        taken_in: Moment at which the row was taken in.
+        time: Event time, TIMESTAMP.
+        partition: Arrival hour of the row, STRING.
+        taken_in: Moment at which the row was ingested.
     """
     from pyspark.sql import functions as F
 
@@ -268,13 +265,13 @@ def readings_of(
     partition: str = "arrival_hour",
     event_time: str = "event_time",
 ) -> list[tuple[str, datetime | None]]:
-    """Read the greatest believable event time of each source of a batch (an action).
+    """Compute the greatest believable event time of each source of a batch (a Spark action).
 
     Args:
         frame: The rows of the batch.
-        source: STRING: the source, or the partition of the source, a row came from.
-        taken_in: Moment at which the batch was taken in, the same when it is done again.
-        partition: Name of the column with the hour of arrival.
+        source: STRING Column: the source, or the partition of the source, that a row came from.
+        taken_in: Moment at which the batch was ingested; the same when the batch is retried.
+        partition: Name of the column with the arrival hour.
         event_time: Name of the time column.
 
     Returns:
@@ -289,7 +286,7 @@ def readings_of(
 
 
 def is_late(time: Column, watermark: datetime | None) -> Column:
-    """Tell whether a row is behind the watermark; nothing is while there is none."""
+    """Build the condition that a row is behind the watermark; without a watermark no row is."""
     from pyspark.sql import functions as F
 
     return F.lit(False) if watermark is None else F.coalesce(time < F.lit(watermark), F.lit(False))

@@ -1,14 +1,14 @@
 """Static Late Data Integrator: each day's run takes the last N days with it, and what comes later than that is final.
 
-Problem: figures that others settle accounts by must take late rows in for some time, and must not change after it.
+Problem: figures that are used for settlement must include late rows for some time, and must not change after it.
 
-How it works: an execution has a lookback window of fixed length before it. Partitions within the window run again,
-only those that late rows have touched; older ones are final, and the rows that came too late for them are counted,
-not forgotten. A stateless dataset runs its current partition first, because that is what people wait for; a stateful
-one runs the late partitions first, because the current one is made of them.
+How it works: an execution has a lookback window of fixed length before it. Within the window only partitions that late
+rows have touched run again. Older ones are final; rows that arrive too late for them are counted, not forgotten. A
+stateless dataset runs its current partition first, because users wait for it; a stateful one runs the late partitions
+first, because the current one is computed from them.
 
-The trap: to replay each of several executions whose windows overlap, as after an outage. The newest one's window covers
-what lies between; :func:`collapse` keeps that one.
+The trap: replaying each of several executions whose windows overlap, as after an outage. The newest one's window covers
+the partitions between them; :func:`collapse` keeps only that one.
 
 When not to use it: when figures must be right however late a row comes (Dynamic Late Data Integrator).
 
@@ -28,7 +28,7 @@ class Lookback:
     """How far a run looks back.
 
     Args:
-        length: Partitions before the current one that a run takes with it.
+        length: Number of partitions before the current one that a run includes.
         grain: Length of a partition.
         stateful: A partition is computed from the one before it.
     """
@@ -38,24 +38,24 @@ class Lookback:
     stateful: bool = False
 
     def window(self, execution: str) -> tuple[str, ...]:
-        """Give the partitions before an execution's own that it takes with it, in order."""
+        """List the partitions of an execution's lookback window, in order, without its own."""
         current = start_of(execution, self.grain)
         return tuple(key_of(current - back * self.grain.length, self.grain) for back in range(self.length, 0, -1))
 
     def is_final(self, partition: str, execution: str) -> bool:
-        """Tell whether a partition lies before the window of an execution."""
+        """Return whether a partition lies before the window of an execution."""
         return start_of(partition, self.grain) < start_of(execution, self.grain) - self.length * self.grain.length
 
 
 def collapse(executions: Iterable[str], lookback: Lookback) -> list[str]:
-    """Choose the executions whose replay covers the replay of all: overlapping windows need the newest one only.
+    """Choose the executions whose replay covers all: of overlapping windows only the newest one is needed.
 
     Args:
         executions: Partitions whose runs are to be repeated.
-        lookback: The window of each.
+        lookback: The window of each execution.
 
     Returns:
-        The newest one, and each older one that lies in the window of none that is kept, in order.
+        The newest execution, and each older one that lies outside the windows of the kept ones, in order.
     """
     kept: list[str] = []
     for execution in sorted(set(executions), reverse=True):
@@ -65,7 +65,7 @@ def collapse(executions: Iterable[str], lookback: Lookback) -> list[str]:
 
 
 def due(execution: str, touched: Collection[str], lookback: Lookback) -> list[str]:
-    """Give what an execution runs, in the order in which it must run.
+    """List the partitions that an execution runs, in run order.
 
     Args:
         execution: The current partition.
@@ -82,16 +82,16 @@ def due(execution: str, touched: Collection[str], lookback: Lookback) -> list[st
 def too_late(
     arrived: Mapping[str, int], integrated: Mapping[str, int], execution: str, lookback: Lookback
 ) -> dict[str, int]:
-    """Count the rows that came after their partition was final.
+    """Count the rows that arrived after their partition was final.
 
     Args:
-        arrived: Partition to the rows that are there for it now.
-        integrated: Partition to the rows it was computed from.
+        arrived: Partition to its current number of rows.
+        integrated: Partition to the number of rows it was computed from.
         execution: The newest partition.
         lookback: The window.
 
     Returns:
-        Final partition to the rows it does not have; partitions without any are left out.
+        Final partition to its number of missed rows; partitions without any are left out.
     """
     missed = {
         partition: arrived.get(partition, 0) - rows

@@ -1,6 +1,6 @@
-"""A folder of landed files as the source of a stream: its lines, and what of them a batch must have.
+"""A folder of landed files as the source of a stream: its lines, and the files and sizes that each batch must have.
 
-Another source, such as a topic of a broker, is another class with the same methods.
+Another source, such as a broker topic, is another class with the same methods.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 SCHEMA = "raw BINARY, source_offset BIGINT"
 MISNAMED = "misnamed"
-"""Note of a batch's commit: its files whose folder's name is no hour."""
+"""Key in the notes of a batch's commit: its files in a folder whose name is not an hour."""
 LINKS = "links"
-"""Note of a batch's commit: its links that lead out of the landing zone, each with where it leads."""
+"""Key in the notes of a batch's commit: its links that lead out of the landing zone, each with its target."""
 _FOR_EVER = "36500d"
 _NAMED = 5
 _NOTHING = LandedSize(lines=0, bytes=0)
 
 
 class LandedFileGone(PlatformError):
-    """A file was taken away between the plan of a batch and its work."""
+    """Raised when a file of a planned batch no longer exists when the batch is processed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +42,9 @@ class LandedFile:
 
     Args:
         name: Relative to the landing zone.
-        hour: Hour of arrival, from its folder; None when the folder's name is no hour, or nothing is read of it.
-        size: What it holds, counted without Spark.
-        link: The link on its path that leads out of the landing zone, so that nothing is read of it; None without one.
+        hour: Arrival hour, from its folder; None if the folder's name is not an hour, or the file is not read.
+        size: Its lines and bytes, counted without Spark.
+        link: The link on its path that leads out of the landing zone, so that the file is not read; None without one.
     """
 
     name: str
@@ -60,14 +60,14 @@ class LandedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamedFiles:
-    """The files of a landed table, by hour of arrival, in the order in which they came.
+    """The files of a landed table, in folders by arrival hour, streamed in the order in which they came.
 
-    Files are read once, when they are first seen: a producer writes under a hidden name and renames.
+    A file is read once, when it is first seen: a producer must write under a hidden name and rename.
 
     Args:
         table: Folder in the landing zone.
         suffixes: Files with these endings are input.
-        files_per_batch: Most files of a batch.
+        files_per_batch: Maximum number of files in a batch.
     """
 
     table: str
@@ -75,14 +75,14 @@ class StreamedFiles:
     files_per_batch: int = 200
 
     def facts(self, landing: Path) -> Mapping[str, str]:
-        """Give what must stay as it is for a checkpoint to fit."""
+        """Return the properties of the source that a checkpoint depends on."""
         return {"kind": "files", "place": str(landing / self.table), "suffixes": " ".join(self.suffixes)}
 
     def lines(self, spark: SparkSession, landing: Path) -> DataFrame:
-        """Open the stream: raw, source_offset, source_file (relative to the landing zone).
+        """Open the stream, with columns raw, source_offset and source_file (relative to the landing zone).
 
         Args:
-            spark: The session, on a server that has the engine's jar.
+            spark: Session on a server that has the engine's jar.
             landing: The landing zone.
         """
         reader = (
@@ -91,26 +91,27 @@ class StreamedFiles:
             .option("pathGlobFilter", "*{" + ",".join(self.suffixes) + "}")
             .option("recursiveFileLookup", "true")
             .option("maxFilesPerTrigger", str(self.files_per_batch))
-            # By default Spark leaves out, in silence, what is a week older than the newest file it has seen.
+            # By default Spark silently skips files that are a week older than the newest one it has seen.
             .option("maxFileAge", _FOR_EVER)
             .option(WITHIN, str(landing))
         )
-        # A pattern may match nothing yet; a folder would have to be there.
+        # A glob pattern may match nothing yet; a plain folder would have to exist.
         frame = reader.load(str(landing / self.table / "date=*" / "hour=*"))
         return frame.select("raw", "source_offset", relative_to(landing).alias("source_file"))
 
     def waiting(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
-        """Say what a query would take in first, without Spark; it says something else when that has changed.
+        """List what a query would ingest first, without Spark; the list changes when that input changes.
 
         Args:
-            checkpoint: Of the stream; None when it has none.
+            checkpoint: Checkpoint of the stream; None if it has none.
             landing: The landing zone.
 
         Returns:
-            The files of a batch that is not done, as they are on disk; else the paths of those in no batch yet.
+            The files of an uncommitted batch, each with its size and modification time, if there are any; otherwise the
+            paths of the files that are in no batch yet.
 
         Raises:
-            CheckpointDamaged: The checkpoint does not say.
+            CheckpointDamaged: A checkpoint file is not what Spark wrote.
         """
         if checkpoint is not None and (unfinished := checkpoint.unfinished()):
             return [f"{path} {_state(Path(path))}" for path in unfinished]
@@ -119,14 +120,14 @@ class StreamedFiles:
         return sorted(there - seen)
 
     def left_out(self, landing: Path) -> dict[str, list[str]]:
-        """List what has landed and no batch has the lines of.
+        """List the landed files and links whose lines are in no batch.
 
         Args:
             landing: The landing zone.
 
         Returns:
-            The files whose folder's name is no hour, relative to the landing zone (:data:`MISNAMED`), and the links
-            that lead out of it, each with where it leads (:data:`LINKS`).
+            The files in folders whose name is not an hour, relative to the landing zone (:data:`MISNAMED`), and the
+            links that are not followed, each with its target (:data:`LINKS`).
         """
         misnamed = [str(file.relative_to(landing)) for file in self._files(landing) if _hour(file.parent) is None]
         links = [str(link) for hour in scan(landing / self.table, Grain.HOUR) for link in hour.links]
@@ -137,17 +138,17 @@ class StreamedFiles:
             yield from (hour.folder / file.name for file in hour.files if file.name.endswith(self.suffixes))
 
     def taken(self, checkpoint: Checkpoint, batch: int, landing: Path) -> Sequence[LandedFile]:
-        """Give the files a batch is made of, by the checkpoint, and count what is in them.
+        """List the files of a batch from the checkpoint, and count their lines and bytes.
 
         Args:
-            checkpoint: Of the stream.
+            checkpoint: Checkpoint of the stream.
             batch: The number of the batch.
             landing: The landing zone.
 
         Raises:
-            CheckpointDamaged: The checkpoint does not say.
-            LandedFileGone: A file is not there any more.
-            LandedFileUnreadable: A file is torn or garbled, or may not be read.
+            CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
+            LandedFileGone: A file no longer exists.
+            LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
         """
         paths = [Path(path) for path in checkpoint.files(batch)]
         links = {path: link for path in paths if (link := leading_out(path, landing))}
@@ -173,14 +174,14 @@ class StreamedFiles:
 
 
 def without(lines: DataFrame, names: Collection[str]) -> DataFrame:
-    """Leave out the lines of some files."""
+    """Remove the lines of the named files from a frame."""
     from pyspark.sql import functions as F
 
     return lines.where(~F.col("source_file").isin(*sorted(names))) if names else lines
 
 
 def left_out_notes(files: Sequence[LandedFile]) -> dict[str, list[str]]:
-    """Build the notes of a batch's commit on what is left out of it."""
+    """Build the commit notes that list the files and links left out of a batch."""
     return {
         MISNAMED: sorted(file.name for file in files if file.hour is None and file.link is None),
         LINKS: sorted({str(file.link) for file in files if file.link is not None}),
@@ -188,14 +189,14 @@ def left_out_notes(files: Sequence[LandedFile]) -> dict[str, list[str]]:
 
 
 def left_out_in(commits: Iterable[Commit]) -> dict[str, list[str]]:
-    """Collect from the notes of some batches what was left out of them: :data:`MISNAMED` files and :data:`LINKS`."""
+    """Collect the left-out :data:`MISNAMED` files and :data:`LINKS` from the notes of batch commits."""
     notes = [commit.info["appended"]["notes"] for commit in commits]
     found = {kind: sorted({one for note in notes for one in note.get(kind, ())}) for kind in (MISNAMED, LINKS)}
     return {kind: names for kind, names in found.items() if names}
 
 
 def told_left_out(left_out: Mapping[str, Sequence[str]]) -> list[str]:
-    """Say that files and links are not taken in, and what to do about each."""
+    """Build the warnings for the files and links that are not ingested, each with the remedy."""
     told = []
     if files := left_out.get(MISNAMED):
         told.append(
@@ -215,7 +216,7 @@ def _first(names: Sequence[str]) -> str:
 
 
 def by_hour(files: Sequence[LandedFile]) -> dict[str, LandedSize]:
-    """Add up what some files hold by hour of arrival."""
+    """Sum the lines and bytes of files by arrival hour; files without an hour are skipped."""
     sums: dict[str, LandedSize] = {}
     for file in files:
         if file.hour is not None:

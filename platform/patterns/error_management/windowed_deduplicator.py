@@ -1,17 +1,17 @@
 """Windowed Deduplicator: of all rows with one identity the first counts, and the others are accounted for.
 
-Problem: producers retry, so a row arrives more than once; what arrives again may even differ.
-How it works: within the window that the caller passes as one frame (an event hour over all its arrivals),
-rows are brought together by key, sorted once by key and order, and the first is kept. It carries how many
-rows it stands for (`occurrences`) and how many of those said something else (`conflicts`), so no second pass
-counts them: the sum of `occurrences` is the number of input rows. One shuffle, one sort. In a stream the window
-is what the watermark leaves open: :func:`first_come` holds a batch against the identities published since, read
-from the published table, so there is no second state that could disagree with it or outgrow the watermark.
-The trap: `dropDuplicates` (in streams: `dropDuplicatesWithinWatermark`) keeps any of the rows, so a re-run may
-publish another one; and an order that does not end in something unique does the same. Nulls in the key are equal to
+Problem: producers retry, so a row arrives more than once, and the copies may even differ.
+How it works: the caller passes one window as one frame (an event hour over all its arrivals). Its rows are grouped by
+key and sorted once by key and order, and the first of each key is kept. It records how many rows it stands for
+(`occurrences`) and how many of those have another payload (`conflicts`), so no second pass counts them: the sum of
+`occurrences` is the number of input rows. One shuffle, one sort. In a stream the window is what the watermark leaves
+open: :func:`first_come` compares a batch with the identities published in that window. It reads them from the
+published table, so there is no second state that could disagree with the table or outgrow the watermark.
+The trap: `dropDuplicates` (in streams: `dropDuplicatesWithinWatermark`) keeps an arbitrary row, so a re-run may
+publish another one; an order that does not end in a unique column has the same effect. Nulls in the key are equal to
 each other here, as in GROUP BY.
 When not to use it: across windows (a row that returns in another event hour is another row), or for
-exactly-once *delivery*, which is a matter of the writer.
+exactly-once *delivery*, which is the job of the writer.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class MissingKeyColumn(PlatformError):
-    """The frame to deduplicate does not have the columns of its identity or order."""
+    """Raised when the frame to deduplicate lacks a column of the key or order."""
 
 
 def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
@@ -37,8 +37,8 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     Args:
         frame: One window of rows.
         key: Columns of the identity.
-        order: Columns that decide who is first; together with the key unique, or the winner is arbitrary.
-        payload: What two rows of one identity must agree on, as a Column of the frame.
+        order: Columns that decide which row is first; unique together with the key, or the winner is arbitrary.
+        payload: Column of the frame that all rows of one identity must agree on.
 
     Returns:
         The winners with the input's columns and occurrences BIGINT (rows of the identity, itself included)
@@ -53,7 +53,7 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     _require(frame, [*key, *order])
     together = Window.partitionBy(*key)
     in_order = together.orderBy(*order)
-    # Computed before the rows are shuffled: what only the payload is made of need not travel.
+    # Computed before the shuffle, so that columns used only by the payload need not be shuffled.
     held = frame.withColumn("_payload", payload)
     ranked = held.withColumns({"_rank": F.row_number().over(in_order), "_winner": F.first("_payload").over(in_order)})
     counted = ranked.withColumns(
@@ -90,7 +90,7 @@ def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
 
 
 class Verdict(str, Enum):
-    """What a row of a batch is, held against all that came before it."""
+    """Classification of a row of a batch, compared with all rows before it."""
 
     FIRST = "first"
     DUPLICATE = "duplicate"
@@ -100,18 +100,18 @@ class Verdict(str, Enum):
 def first_come(
     batch: DataFrame, published: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column
 ) -> DataFrame:
-    """Tell which rows of a batch are the first of their identity, and what the others are.
+    """Classify the rows of a batch: first of their identity, duplicate of it, or in conflict with it.
 
     Args:
         batch: The rows of one batch of a stream.
         published: The first rows of earlier batches whose identity may come again; one per identity.
         key: Columns of the identity.
-        order: Columns that decide who of the batch is first; together with the key unique.
-        payload: What two rows of one identity must agree on, as a Column of both frames.
+        order: Columns that decide which row of the batch is first; unique together with the key.
+        payload: Column of both frames that all rows of one identity must agree on.
 
     Returns:
-        Every row of the batch, once, with verdict STRING: one of :class:`Verdict`. Of two rows that are not first,
-        each is held against the first one.
+        Every row of the batch, once, with verdict STRING: one of :class:`Verdict`. Each row that is not first is
+        compared with the first one, not with the one before it.
 
     Raises:
         MissingKeyColumn: A column of the key or order is not in the frame.

@@ -1,8 +1,8 @@
-"""Fills members of a dataset, audited, and then has its pointer name them: in between nobody sees anything of it.
+"""Fills and audits new members of a dataset, then makes them visible with one commit of the dataset's pointer.
 
-Rows get into a member by the one way to write. A member that is complete is closed: Delta refuses to change it, and its
-files lose their write permission where the store has one. A run that dies before the pointer names its member leaves a
-table nobody knows; run again on the same inputs it takes that table as it is, on others it makes a new one.
+Members are written by Audit-Write-Audit-Publish, like every table. A complete member is closed: Delta refuses to change
+it, and its files lose their write permission if the store has permissions. A run that dies before the pointer names its
+member leaves an invisible table. A rerun with the same inputs reuses that table; with other inputs it writes a new one.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _TRIES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class NewMember:
-    """Rows that become a member.
+    """The rows and the description of a member to be written.
 
     Args:
-        name: Which part of the dataset they are.
+        name: Name of its part of the dataset.
         frame: The rows.
         partitions: Keys of its partitions; empty for an unpartitioned dataset.
-        frozen: It is to hold several partitions for good.
+        frozen: True if it holds several partitions permanently.
     """
 
     name: str
@@ -53,7 +53,7 @@ class NewMember:
 
 @dataclass(frozen=True, kw_only=True)
 class Filled:
-    """A member that is complete, and that nobody sees yet."""
+    """A complete member that is not visible yet."""
 
     new: NewMember
     location: str
@@ -64,10 +64,10 @@ def publish(new: Sequence[NewMember], target: Target, provenance: Provenance, *,
     """Fill members and make all of them visible in one commit, once per run.
 
     Args:
-        new: The members; what they hold takes the place of what is visible of the same partitions.
+        new: The members; they replace the visible rows of the same partitions.
         target: The dataset, its contract and the run.
         provenance: Inputs and accounts.
-        seen: The pointer the decision what to write was made on.
+        seen: State of the pointer from which the write was planned.
 
     Returns:
         The commit of the dataset; ``repeated`` when this run had already published these partitions.
@@ -75,7 +75,7 @@ def publish(new: Sequence[NewMember], target: Target, provenance: Provenance, *,
     Raises:
         SchemaDrift: A column changed its type or was removed while other members keep it.
         ConcurrentWrite: Another run published the same partitions meanwhile; transient.
-        PlatformError: As `publish` of the one way to write.
+        PlatformError: As :func:`patterns.quality.audit_write_audit_publish.publish`.
     """
     lake, dataset = target.lake, target.contract.dataset
     commit_id = commit_id_of(target, [key for one in new for key in one.partitions])
@@ -99,10 +99,10 @@ def publish(new: Sequence[NewMember], target: Target, provenance: Provenance, *,
 
 
 def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
-    """Write a member, audited, and close it; nobody sees it yet.
+    """Write and audit a member, and close it; it is not visible yet.
 
     Raises:
-        PlatformError: As `publish` of the one way to write.
+        PlatformError: As :func:`patterns.quality.audit_write_audit_publish.publish`.
     """
     mine = _of(provenance, new.partitions or (WHOLE_TABLE,))
     location = f"{new.name}-{_digest(commit_id_of(target, new.partitions), mine)}"
@@ -120,20 +120,20 @@ def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
 
 
 def swap(filled: Sequence[Filled], target: Target, info: dict[str, Any], *, seen: Members, once: str) -> int:
-    """Make members visible in the place of those that have the same partitions, in one commit.
+    """Replace the visible members of the same partitions by new ones, in one commit.
 
     Args:
         filled: Complete members.
         target: The dataset and the run.
-        info: What the commit says about itself.
-        seen: The pointer as it was before they were filled.
+        info: Metadata of the commit.
+        seen: State of the pointer before the members were filled.
         once: Transaction identifier of the commit.
 
     Returns:
         The dataset's new version.
 
     Raises:
-        ConcurrentWrite: What they replace is no longer what was seen; transient.
+        ConcurrentWrite: The members to replace have changed since `seen`; transient.
     """
     lake, contract = target.lake, target.contract
     partitions = keys_of([one.new for one in filled])
@@ -148,7 +148,7 @@ def swap(filled: Sequence[Filled], target: Target, info: dict[str, Any], *, seen
         ]
         if members.commit(lake, contract.dataset, base, rows, info, once=once) is not None:
             return version
-        # Somebody else was first. With other partitions than these, what they did is kept and this comes on top of it.
+        # Another run committed first. If it wrote other partitions, its commit is kept and this one follows it.
         time.sleep(random.uniform(0.005, 0.05))
         base = members.seen(lake, contract.dataset)
     raise ConcurrentWrite(
@@ -159,7 +159,7 @@ def swap(filled: Sequence[Filled], target: Target, info: dict[str, Any], *, seen
 
 
 def keys_of(new: Sequence[NewMember]) -> frozenset[str]:
-    """Give the partitions that members hold together."""
+    """Return all partitions of some members."""
     return frozenset(key for one in new for key in one.partitions or (WHOLE_TABLE,))
 
 
@@ -183,7 +183,7 @@ def _member(one: Filled, contract: Contract, target: Target, version: int, momen
 
 
 def _digest(commit_id: str, provenance: Provenance) -> str:
-    # A retry on the same inputs is no second copy; on others it must not pass off what it had computed before.
+    # A retry with the same inputs reuses its table; with other inputs it must not publish the earlier result.
     text = json.dumps([commit_id, asdict(provenance)], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
@@ -206,7 +206,7 @@ def _close(lake: Lake, table: str) -> None:
     if folder is None:
         return
     for file in folder.rglob("*"):
-        # Files of a server that runs as somebody else are that one's to close.
+        # Only the owner of a file (or root) can change its mode: a Spark server may run as another user.
         if file.is_file() and os.geteuid() in (0, file.stat().st_uid):
             file.chmod(file.stat().st_mode & ~0o222)
 

@@ -1,12 +1,12 @@
 """Data Overwrite: a partition is replaced whole, so running again, in any order, gives the same table.
 
-Problem: a retried or backfilled job that appends leaves its rows twice.
+Problem: a retried or backfilled job that appends stores its rows twice.
 
-How it works: the rows of exactly the declared partitions are replaced in one commit; Delta refuses rows that the
-predicate does not cover, so a wrong window fails closed instead of deleting its neighbours.
+How it works: the rows of exactly the declared partitions are replaced in one commit. Delta refuses rows that the
+predicate does not cover, so a wrong window fails instead of deleting neighbouring partitions.
 
-The trap: an empty input is a fact too. A partition that has no rows any more is emptied, not skipped: the predicate
-names it even though no row does.
+The trap: an empty input must be written, too. A partition that no longer has rows is emptied, not skipped: the
+predicate names it although no row does.
 
 When not to use it: for slowly changing rows spread over the whole table, where a Merger touches fewer files.
 

@@ -1,20 +1,20 @@
 """Fast Metadata Cleaner: a period is a table of its own behind one view; to replace it is one operation on metadata.
 
-Problem: a job removes the rows of its last run before it writes them again. To find them it reads, and then rewrites,
-files of a table that grows every day, and so does the time it takes.
+Problem: a job deletes the rows of its last run before it writes them again. To find them it reads and rewrites files
+of a table that grows every day, so the job takes longer every day.
 
-How it works: each period's rows are a table of their own, a member; the dataset's name stands for the union of those
-its pointer names. To replace a period, its new rows are written to a new member, audited, and one commit of the pointer
-has it take the old one's place: no file of any other period is opened, however many there are. The old member stays
-until nobody can be reading it any more (`lake.retired`). :func:`freeze` turns the periods of a past year, once
-they are final, into one immutable member: tables without end are a limit of every store, and a view of them grows slow.
+How it works: the rows of each period are a table of their own, a member. The dataset is the union of the members that
+its pointer names. To replace a period, its new rows are written to a new member and audited; then one commit of the
+pointer swaps it for the old member. No file of any other period is opened, however many there are. The old member is
+kept until no reader can still use it (`lake.retired`). :func:`freeze` turns the final periods of a past year into one
+immutable member: every store limits the number of tables, and a view over many of them is slow.
 
-The trap: to drop the table before the view stops naming it. Readers fail in between, and whoever dies there leaves a
-view of nothing. Here the pointer moves first. Another one: granularity. The period is the least that can be replaced;
-a day of it, or one customer in it, cannot.
+The trap: dropping the table before the view stops naming it. Readers fail in between, and a crash there leaves a view
+of a missing table. Here the pointer moves first. Another trap is granularity: a period is the smallest unit that can be
+replaced, not a day or a customer within it.
 
 When not to use it: for rows that are corrected one by one (Merger), and on stores without cheap metadata (Data
-Overwrite). A column that is added is null in periods written before, frozen or not; when it must be there, replay them.
+Overwrite). An added column is null in periods written before, frozen or not; replay them if they need values.
 
 Source: Data Engineering Design Patterns, ch. 4.
 """
@@ -42,23 +42,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FROZEN = "frozen"
-"""What a person accepts who replaces a period that is frozen."""
+"""Value of `--accept` with which a person allows replacing a frozen period."""
 _YEAR = len("2026")
 
 
 class FrozenPeriod(PlatformError):
-    """A period was to be replaced that is part of an immutable member."""
+    """Raised when a period to be replaced is part of an immutable member."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Frozen:
-    """Periods that became one member.
+    """The result of freezing a year: the member that replaced its periods.
 
     Args:
-        member: Its name, the year.
-        partitions: The periods.
-        rows: Rows of all of them.
-        version: The dataset's version that shows it.
+        member: Name of the member: the year, with a number if that name is taken.
+        partitions: Keys of its periods.
+        rows: Number of rows of all periods.
+        version: Version of the dataset that made it visible.
     """
 
     member: str
@@ -70,30 +70,30 @@ class Frozen:
 def replace_periods(
     frame: DataFrame, target: Target, partitions: Sequence[str], provenance: Provenance, *, thaw: bool = False
 ) -> Commit:
-    """Replace some periods by a frame: one audited member each, and one commit that shows all of them.
+    """Replace some periods: one audited member per period, and one commit that makes all of them visible.
 
     Args:
         frame: Rows of these periods only.
         target: The dataset, its contract and the run.
-        partitions: Keys of the periods; one without rows ends up empty.
+        partitions: Keys of the periods; one without rows becomes empty.
         provenance: Inputs and accounts.
-        thaw: Replace frozen ones too; the frozen member keeps its other periods.
+        thaw: Also replace frozen periods; the frozen member keeps its other periods.
 
     Returns:
         The commit.
 
     Raises:
         ConfigurationError: The dataset has no partitions, or none is named.
-        FrozenPeriod: A period is frozen, and was not taken back; nothing was written.
-        RowsOutsidePredicate: A row is of another period; nothing was published.
-        ConcurrentWrite: Another run replaced one of them meanwhile; transient.
+        FrozenPeriod: A period is frozen, and its publication was not taken back; nothing was written.
+        RowsOutsidePredicate: A row belongs to another period; nothing was published.
+        ConcurrentWrite: Another run replaced one of the periods meanwhile; transient.
         PlatformError: As `publish`.
     """
     keys = tuple(sorted(set(partitions)))
     column = _partitioning(target.contract, keys).column
     seen = members.base(target.lake, target.contract.dataset)
     if not thaw:
-        # What was taken back (`blogdata repair`) is lost, and no more what a frozen member has for good.
+        # The rows of a publication that was taken back (`blogdata repair`) are lost: such a period may be replaced.
         published = EventLog(target.lake).publications(target.contract.dataset, keys)
         _refuse_frozen(seen, tuple(published), target.contract.dataset)
     new = [
@@ -104,14 +104,14 @@ def replace_periods(
 
 
 def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member, ...]]:
-    """Give the members that can become one, by year: those of the years that are final to their last period.
+    """Find the members that can be frozen, by year: those of years in which no period can change any more.
 
     Args:
-        seen: The pointer.
+        seen: State of the pointer.
         final_before: Key of the first period that may still change.
 
     Returns:
-        Year to its members, in order; only years with more than one.
+        Year to its unfrozen members, in order; only years with more than one.
     """
     years: dict[str, list[Member]] = {}
     for member in seen.visible:
@@ -122,7 +122,7 @@ def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member,
 
 
 def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequence[Frozen]:
-    """Turn the periods of each year that is final into one immutable member: one audited write and one swap a year.
+    """Turn the periods of each final year into one immutable member: one audited write and one swap per year.
 
     Args:
         spark: The session.
@@ -130,12 +130,12 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
         final_before: Key of the first period that may still change.
 
     Returns:
-        What was frozen; the accounts of the periods stay as they were published. A year with a period that was taken
-        back (`blogdata repair`) is not among it: its rows are to be computed again first.
+        One entry per frozen year; the periods keep the accounts they were published with. A year with a period whose
+        publication was taken back (`blogdata repair`) is skipped: recompute its rows first.
 
     Raises:
-        AuditFailed: The frozen rows are not those that were published; nothing changed for readers.
-        SchemaDrift: The contract lacks a column of the periods, or has another type for it.
+        AuditFailed: The frozen rows differ from the published ones; nothing changed for readers.
+        SchemaDrift: The contract lacks a column of the periods, or declares another type for it.
         ConcurrentWrite: A period was replaced meanwhile; transient.
     """
     dataset = target.contract.dataset
@@ -143,7 +143,7 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
     events = EventLog(target.lake)
     frozen = []
     for year in freezable(members.seen(target.lake, dataset), final_before=final_before):
-        # Read again for each year: the swap of the one before has moved the pointer.
+        # Read again for each year: the swap of the previous year has moved the pointer.
         seen = members.seen(target.lake, dataset)
         chosen = freezable(seen, final_before=final_before).get(year, ())
         if not chosen:
@@ -151,7 +151,7 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
         keys = tuple(sorted(key for member in chosen for key in member.partitions))
         published = events.publications(dataset, keys)
         if not published.keys() >= set(keys):
-            # A period that was taken back is behind: what its member has now must not become final.
+            # A period whose publication was taken back is stale: the rows of its member must not become final.
             continue
         for member in chosen:
             tables.hold_to(member.columns, columns, where=f"{dataset}, member {member.name}")
@@ -165,7 +165,7 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
         new = NewMember(name=name, frame=rows, partitions=keys, frozen=True)
         filled = audited_members.fill(new, target, provenance)
         once = f"{dataset}/freeze {name}/{target.run.run_id}"
-        # Without measures it is no publication: no row of the dataset has changed.
+        # Without measures the commit does not count as a publication: no row of the dataset has changed.
         info = {"commit_id": once, "frozen": list(keys), "run_id": target.run.run_id, "member": filled.location}
         version = audited_members.swap([filled], target, info, seen=seen, once=once)
         frozen.append(Frozen(member=name, partitions=keys, rows=filled.commit.rows_out, version=version))
@@ -202,7 +202,7 @@ def _refuse_frozen(seen: Members, keys: Sequence[str], dataset: str) -> None:
 def _split(frame: DataFrame, column: str, keys: Sequence[str]) -> list[DataFrame]:
     from pyspark.sql import functions as F
 
-    # What belongs to none of them goes with the last one, whose predicate refuses it: it must not vanish in a filter.
+    # Rows of other periods go with the last one, whose predicate refuses them; a filter would drop them silently.
     others = F.coalesce(F.col(column).isin(*keys[:-1]), F.lit(False))
     return [*[frame.where(F.col(column) == key) for key in keys[:-1]], frame.where(~others) if keys[1:] else frame]
 
@@ -218,5 +218,5 @@ def _free(year: str, seen: Members) -> str:
 
 
 def visible(lake: Lake, dataset: str) -> Sequence[Member]:
-    """Give the members whose union the dataset's name stands for now, in the order of their periods."""
+    """List the members whose union is the dataset now, in the order of their periods."""
     return sorted(members.seen(lake, dataset).visible, key=lambda member: member.partitions)

@@ -1,18 +1,18 @@
-"""Keyed Idempotency: a key is derived from what never changes, so the same thing has the same key in every run.
+"""Keyed Idempotency: a key is derived from attributes that never change, so an entity has the same key in every run.
 
-Problem: a job that gives things a key as it finds them, sessions for instance, gives them another one when it runs
-again and finds more. What it wrote before is then there beside it, as something else.
+Problem: a job that derives keys from the rows it finds, e.g. for sessions, derives other keys when a rerun finds more
+rows. Its earlier output then remains beside the new one, as other entities.
 
-How it works: a thing that grows is known by the first of its parts that was *appended*, whatever time that part bears:
-what comes later comes behind it in that order, and cannot take its place. Partial results carry the key that the final
-one will have. Two things that a later part turns out to join go by the key of the one that was there first. Files that
-a run writes are named after what they are a copy of and the time at which that was taken (:func:`stamp`), and written
-under the name they have if they are there.
+How it works: the key of an entity that grows is derived from its first *appended* row, whatever the event time of that
+row: later rows are appended behind it and cannot become the first. Partial results therefore have the key of the final
+one. If a later row joins two entities, the result has the key of the one that was appended first. Files that a run
+writes are named after their source and the time of the copy (:func:`stamp`); if the file exists already, a rerun writes
+under its existing name.
 
-The trap: the time of an event. A late event that lies before the first one makes itself the first, and changes the key.
+The trap: event time. A late event that lies before the first one becomes the first, and changes the key.
 
-When not to use it: where things have a key of their own. And the key holds only as long as the first part is kept: a
-source that is compacted or expires gives what is left of it another key.
+When not to use it: where entities have a key of their own. And the key is stable only while the first row is kept: if
+the source is compacted or expires, the remaining rows get another key.
 
 Source: Data Engineering Design Patterns, ch. 4.
 """
@@ -27,21 +27,20 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d"
-"""What :func:`stamp` gives, as a regular expression; it sorts as time does, and behind the hour it begins with."""
+"""Regular expression of a :func:`stamp`. Stamps sort by time, and after the hour they begin with."""
 
 
 def first_appended(rows: DataFrame, position: Column, *, within: Sequence[str], into: str) -> DataFrame:
-    """Give each row the position of the first appended row of the thing it belongs to.
+    """Add to each row the position of the first appended row of its entity.
 
     Args:
-        rows: All rows of the things.
-        position: What the order in which rows were appended is told by; no two rows have the same one, and none ever
-            changes.
-        within: Columns with the same values in all rows of one thing; they may change when it grows.
+        rows: All rows of the entities.
+        position: Position of a row in the order in which rows were appended; unique, and never changes.
+        within: Columns with the same values in all rows of an entity; the values may change when it grows.
         into: Name of the added column.
 
     Returns:
-        The rows with the position, from which the key is to be derived.
+        The rows with the added position, from which to derive the key.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -50,5 +49,5 @@ def first_appended(rows: DataFrame, position: Column, *, within: Sequence[str], 
 
 
 def stamp(moment: datetime) -> str:
-    """Give the part of a file's name that tells when it was taken: `2026-01-31T05-07-09` (UTC)."""
+    """Format the time at which a file was copied, as a part of its name: `2026-01-31T05-07-09` (UTC)."""
     return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")

@@ -1,24 +1,24 @@
-"""Merger: changes meet the rows of the same key; what did not change is not written again.
+"""Merger: changes are merged into the rows of the same key; unchanged rows are not written again.
 
-Problem: a provider delivers only what changed, or everything every time of which little has changed; to replace the
-table each time rewrites rows that are as they were.
+Problem: a provider delivers only the changes, or always everything although little has changed. Replacing the table
+each time rewrites unchanged rows.
 
-How it works: one MERGE, audited and committed like every write. A change whose key is there updates the row, if it
-differs; one that marks the row as removed deletes it; one whose key is new is inserted. The audits see the table as
-the merge would leave it. Only files with rows that really change are touched: Delta rewrites a file in which a
-change meets a row even when it leaves that row as it is, so such changes are left out before. They are told by one
-version of the table, and the merge happens on that version or not at all. Where MERGE cannot be audited
-(``Engine.CHECKPOINT``), the whole table is computed and replaced, with the same promise: only while its rows are still
-those of that version.
+How it works: one MERGE, audited and committed like every write. A change with a known key updates the row if it
+differs, or deletes it if it is marked as removed; a change with a new key is inserted. The audits see the table as
+the merge would leave it. Only files with rows that really change are rewritten: Delta rewrites a file if a change
+matches one of its rows, even when the row stays the same, so changes without effect are filtered out first. The filter
+compares with one version of the table, and the merge commits on that version or not at all. Where MERGE cannot be
+audited (``Engine.CHECKPOINT``), the whole table is computed and replaced, with the same guarantee: it commits only
+while the table still has the rows of that version.
 
 The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add
-it, and never get rid of it: what is marked as removed is never inserted. Another one: several changes of one key.
-Which one wins is for whoever computes the changes; here they are refused, also where MERGE would take them: a change
-and a removal of a row that is not there, or one of two that leaves the row as it is. So is a change without a mark:
-it meets none of MERGE's conditions, and would vanish.
+it for ever; a change marked as removed is never inserted. Another trap: several changes with one key. Which one wins
+must be decided where the changes are computed. Here they are refused, even where MERGE would accept them: a change and
+a removal of a missing row, or two changes of which one has no effect. A change without a mark is also refused: it
+meets none of MERGE's conditions, and would be dropped silently.
 
-When not to use it: when the whole dataset is at hand and small (Data Overwrite), and when an old delivery has to be run
-again: its changes would meet rows of later deliveries (Stateful Merger).
+When not to use it: when the whole dataset is available and small (Data Overwrite), and when an old delivery must be
+rerun: its changes would be merged into rows of later deliveries (Stateful Merger).
 
 Source: Data Engineering Design Patterns, ch. 4.
 """
@@ -52,23 +52,24 @@ def merge(
     deleted: str | None = DELETED,
     at: int | None = None,
 ) -> Commit:
-    """Bring changes into a table that is written whole, audited and in one commit.
+    """Merge changes into an unpartitioned table, audited and in one commit.
 
     Args:
-        changes: Rows with the contract's columns, one per key, and the mark of removed ones (of which only the key
-            counts).
+        changes: Rows with the contract's columns and the `deleted` column, one per key. Of a removed row only the key
+            is used.
         target: The table, its contract and the run.
-        provenance: Inputs and accounts; they are about the table as the merge leaves it.
-        deleted: Boolean column that marks a row as removed, null in none; None when changes remove nothing.
-        at: Version of the table the changes were computed from; None: they were not, and the newest one is taken.
+        provenance: Inputs and accounts; they describe the table after the merge.
+        deleted: Boolean column that marks a row as removed, never null; None if the changes remove no rows.
+        at: Version of the table the changes were computed from; None: they do not depend on a version, and the newest
+            one is used.
 
     Returns:
         The commit.
 
     Raises:
         ConfigurationError: The table has no key, or is partitioned.
-        AmbiguousChange: Several changes have one key, whatever the table has; nothing was published.
-        UnmarkedChange: A change has no mark, whatever the table has; nothing was published.
+        AmbiguousChange: Several changes share a key, whatever the table contains; nothing was published.
+        UnmarkedChange: A change has no mark, whatever the table contains; nothing was published.
         ConcurrentWrite: The table is no longer at that version; transient.
         PlatformError: As :func:`publish`.
     """
@@ -100,12 +101,13 @@ def merge(
 
 
 def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
-    """Bring a table to the rows of a full delivery: those that differ are written, those it does not have are removed.
+    """Merge a full delivery into a table: write the rows that differ, and delete those that are not delivered.
 
-    A table that is older than a column of its key has rows that no change can meet: it is replaced, once.
+    If a column of the key was added after the table was created, no change can match rows with a null in it. Such a
+    table is replaced as a whole, once.
 
     Args:
-        rows: All rows there are now, with the contract's columns.
+        rows: All current rows, with the contract's columns.
         target: The table, its contract and the run; it exists.
         provenance: Inputs and accounts.
         at: Version of the table that the rows were computed from.
@@ -123,14 +125,14 @@ def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: in
 
 
 def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
-    """Have changes refuse to be computed when several of them have one key.
+    """Make the evaluation of changes fail if several of them share a key.
 
     Args:
         changes: As for :func:`merge`.
-        contract: Of the table.
+        contract: Contract of the table.
 
     Returns:
-        The same changes. What a key with a null in it stands for is for the audits to say.
+        The same changes. Keys that contain a null are not compared; the audits judge them.
     """
     from pyspark.sql import Column, Window
     from pyspark.sql import functions as F
@@ -143,11 +145,11 @@ def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
 
 
 def all_marked(changes: DataFrame, deleted: str) -> DataFrame:
-    """Have changes refuse to be computed when one does not say whether its row is removed.
+    """Make the evaluation of changes fail if the mark of a change is null.
 
     Args:
         changes: As for :func:`merge`.
-        deleted: Name of the mark.
+        deleted: Name of the column that marks removed rows.
 
     Returns:
         The same changes.
@@ -159,16 +161,16 @@ def all_marked(changes: DataFrame, deleted: str) -> DataFrame:
 
 
 def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
-    """Leave out the changes that leave the table as it is.
+    """Filter out the changes that have no effect on the table.
 
     Args:
         changes: As for :func:`merge`.
-        current: The table.
-        contract: Of the table.
+        current: The rows of the table.
+        contract: Contract of the table.
         deleted: As for :func:`merge`.
 
     Returns:
-        New rows, rows that differ from those of their key, and removals of rows that are there.
+        New rows, rows that differ from the table's row of the same key, and removals of existing rows.
     """
     from pyspark.sql import Column
     from pyspark.sql import functions as F
@@ -186,15 +188,15 @@ def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, del
 
 
 def removed(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
-    """Give the removals that a full delivery implies: the rows of the table it does not have any more.
+    """Add to a full delivery the removals that it implies: the rows of the table that it does not contain.
 
     Args:
-        delivered: All rows there are now, with the contract's columns.
-        current: The table.
-        contract: Of the table.
+        delivered: All current rows, with the contract's columns.
+        current: The rows of the table.
+        contract: Contract of the table.
 
     Returns:
-        The delivered rows, not marked, and the rows that are gone, marked, by :data:`DELETED`.
+        The delivered rows with :data:`DELETED` false, and the missing rows with :data:`DELETED` true.
     """
     from pyspark.sql import functions as F
 
@@ -208,12 +210,12 @@ def removed(delivered: DataFrame, current: DataFrame, contract: Contract) -> Dat
 
 
 def applied(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
-    """Compute what a merge would leave, for engines that cannot audit one.
+    """Compute the rows of the table after a merge, for engines that cannot audit a merge.
 
     Args:
         changes: As for :func:`merge`.
-        current: The table.
-        contract: Of the table.
+        current: The rows of the table.
+        contract: Contract of the table.
         deleted: As for :func:`merge`.
 
     Returns:
@@ -234,13 +236,13 @@ def _is_older_than_its_key(current: DataFrame, target: Target) -> bool:
 
     table = target.lake.caught_up(target.contract.dataset)
     assert table is not None
-    # A column that was there from the beginning is not nullable, and nothing has to be looked for.
+    # A key column that the table was created with is not nullable, so only added ones have to be searched for nulls.
     later = {field.name for field in table.schema().fields if field.nullable} & set(target.contract.key)
     return bool(later) and not current.where(reduce(Column.__or__, [F.col(name).isNull() for name in later])).isEmpty()
 
 
 def _made(spark: SparkSession, target: Target) -> int:
-    """Make the table, so that also the first rows are computed from a version: another run may be making it as well."""
+    """Create the table and return its version: another run may be creating it, so even first rows need a version."""
     dataset = target.contract.dataset
     with translated(dataset, ()):
         constraints_enforcer.enforce(spark, target.lake, target.contract, engine=False)

@@ -1,20 +1,21 @@
-"""Proxy: every load is a copy that is written once; one stable name shows the newest.
+"""Proxy: every load is an immutable copy; one stable name shows the newest.
 
-Problem: a job replaces its dataset each time, because readers want the newest state only. Then somebody has to show
-what the dataset said in March, who saw it, and that nobody has touched it since.
+Problem: a job replaces its dataset each time, because readers want only the newest state. Then an audit asks what the
+dataset contained in March, who saw it, and for proof that it was not changed since.
 
-How it works: each load goes to a table of its own, under a name made from what cannot change: the delivery and the run.
-It is audited, closed, and only then does one small commit have the stable name point to it, so a reader sees the old
-copy or the new one, never a gap. The pointer remembers which copy was visible from when to when (:func:`history`,
-:func:`visible_at`). A retry of the run finds its copy and does not make a second one.
+How it works: each load is written to a table of its own, whose name is derived from immutable attributes: the delivery
+and the run. It is audited and closed. Only then does one small commit point the stable name to it, so a reader sees the
+old copy or the new one, never a gap. The pointer records when each copy was visible (:func:`history`,
+:func:`visible_at`). A retry of the run finds its copy and does not write a second one.
 
-The trap: a promise that copies are immutable, kept by nobody. Here a closed copy is refused by the platform, by Delta
-(it is append-only, and what somebody appends is in no version that is read), and, on a file system, by the files'
-permissions. None of these stops an administrator. An object store can: have it lock the folder of the copies when they
-are written (S3 Object Lock, Azure immutability policies, GCS object holds), for as long as the contract keeps them.
+The trap: copies that are declared immutable, but not enforced to be. Here the platform refuses to write to a closed
+copy. So does Delta: the copy is append-only, and appended rows are in no version that is read. On a file system, the
+files' permissions protect it as well. None of these stops an administrator. An object store can: let it lock the folder
+of the copies when they are written (S3 Object Lock, Azure immutability policies, GCS object holds), for as long as the
+contract keeps them.
 
-When not to use it: when time travel of one table is enough, for as long as its log and its files are kept; copies cost
-the whole dataset each time.
+When not to use it: when time travel of one table is enough, i.e. while its log and its files are kept; each copy costs
+the storage of the whole dataset.
 
 Source: Data Engineering Design Patterns, ch. 4.
 """
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
 
 
 def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str) -> Commit:
-    """Keep a whole dataset as a new immutable copy, and have its stable name show it.
+    """Write a whole dataset as a new immutable copy, and point its stable name to it.
 
     Args:
         frame: All rows, with the columns of the contract.
         target: The dataset, its contract and the run.
         provenance: Inputs, accounts and landed files.
-        name: Of the copy, from attributes that cannot change, such as the day and the digest of what was delivered.
+        name: Name of the copy, derived from immutable attributes such as the day and the digest of the delivery.
 
     Returns:
         The commit; ``repeated`` when this run had already published its copy.
@@ -66,7 +67,7 @@ def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str)
 
 
 def history(lake: Lake, dataset: str) -> Sequence[Member]:
-    """Give every copy a dataset ever showed, with its times, its run and its rows, oldest first; without a JVM.
+    """List all copies that were ever visible, with their times, runs and row counts, oldest first; without a JVM.
 
     Raises:
         NotBehindAPointer: The dataset is one table.
@@ -75,12 +76,12 @@ def history(lake: Lake, dataset: str) -> Sequence[Member]:
 
 
 def visible_at(lake: Lake, dataset: str, moment: datetime) -> Sequence[Member]:
-    """Give what a reader of a dataset saw at a time; nothing before its first publication.
+    """List the copies that were visible at a time; empty before the first publication.
 
     Args:
         lake: The tables' root.
         dataset: Name as `layer.table`.
-        moment: The time, aware.
+        moment: The time, timezone-aware.
 
     Raises:
         NotBehindAPointer: The dataset is one table.

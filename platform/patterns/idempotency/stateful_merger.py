@@ -1,26 +1,26 @@
-"""Stateful Merger: before an old delivery is merged again, the table is what it was before that delivery came.
+"""Stateful Merger: before an old delivery is merged again, the table is restored to its state before that delivery.
 
-Problem: each execution merges its changes into one table. When an old one runs again, its changes meet rows of later
-ones, and readers see a table that never was (Merger).
+Problem: each execution merges its changes into one table. If an old one is rerun, its changes are merged into rows of
+later ones, and readers see a state that never existed (Merger).
 
-How it works: every merge says in its commit which execution it belongs to, and every restoration how far it went back;
-execution time -> table version, the pattern's state table, is derived from these commits
-(:mod:`evidence.executions`). An execution that comes after all that the table consists of is merged, no more. Any
-other one begins by a restoration to the version before the first merge that must not be seen: its own earlier one, or
-that of the next later execution. It is a commit of its own, audited: the table must have the rows again that it had.
-Then the execution is merged, and after it the later ones, in their order (`executions.due`); a crash at any moment
-leaves them known as not contained, and the next run goes on. A merge that fails for good, by its audit, a constraint, a
-lost file of its input or something that nobody foresaw, is not the end of what was there: the table is taken back to
-what it was before the restoration, whichever attempt, run or earlier day has made that one; what was merged since is
-known as not contained.
+How it works: the commit of a merge records its execution, and the commit of a restoration the version it restored. The
+pattern's state table (execution time -> table version) is derived from these commits (:mod:`evidence.executions`). An
+execution later than all those in the table is only merged. Any other one first restores the version before the first
+merge that must not be visible: its own earlier merge, or that of the next later execution. The restoration is an
+audited commit of its own: the table must have as many rows again as it had then. Then the execution is merged, and
+after it the later ones, in order (`executions.due`). After a crash at any point they count as not contained, and the
+next run continues with them. If a merge fails permanently (its audit, a constraint, a lost input file, an unforeseen
+error), the earlier state is not lost: the table is taken back to its state before the restoration, whichever attempt,
+run or earlier day made that restoration. Executions merged since then count as not contained.
 
-The trap: to restore the version that the previous execution has made. What was done in between, a compaction for
-instance, is lost then; the version to restore is that of the execution's own merge, less one. And a
-vacuum takes files that only old versions have: before anything is touched, every file of the version to restore is
-looked for, those that mark rows as removed included (:class:`VersionVacuumed`).
+The trap: restoring the version that the previous execution made. Commits in between, e.g. a compaction, would be lost;
+the version to restore is that of the execution's own merge minus one. And a vacuum deletes files that only old versions
+use: before anything is changed, all files of the version to restore are checked for existence, deletion vectors
+included (:class:`VersionVacuumed`).
 
-When not to use it: when deliveries do not build on one another (Data Overwrite), or when backfills may show what never
-was (Merger). Executions run one at a time, and one that runs again takes all later ones with it: a limit bounds them.
+When not to use it: when deliveries do not build on one another (Data Overwrite), or when backfills may show a state
+that never existed (Merger). Executions run one at a time, and a rerun repeats all later ones; a limit bounds their
+number.
 
 Source: Data Engineering Design Patterns, ch. 4.
 """
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class VersionVacuumed(PlatformError):
-    """The version to restore has lost files, or its place in the log; nothing was touched."""
+    """Raised when the version to restore has lost files or is no longer in the log; nothing was changed."""
 
 
 def execute(
@@ -62,28 +62,28 @@ def execute(
     *,
     lost: Callable[[Exception], bool] = lambda _: False,
 ) -> Commit:
-    """Merge the changes of one execution into the table as the executions before it have left it.
+    """Merge the changes of one execution into the table as the previous executions left it.
 
     Args:
         spark: The session.
         target: The table, its contract and the run.
         events: The event log.
         period: Key of the execution's period.
-        changes: From the table as it is before the execution to the changes, as for `merge`.
-        provenance: Inputs and accounts; they are about the table as the execution leaves it.
-        lost: Tells of an error without a type of ours whether the server went away, so that a retry can help.
+        changes: Computes the changes, in the form that `merge` takes, from the table before the execution.
+        provenance: Inputs and accounts; they describe the table after the execution.
+        lost: Checks whether an error that is no `PlatformError` means a lost server, so that a retry can help.
 
     Returns:
-        The commit of the merge; ``repeated`` when this run has made it before and the table still contains it.
-        Executions later than this one are not contained afterwards: `executions.due` tells them.
+        The commit of the merge; ``repeated`` if this run has made it before and the table still contains it.
+        The table does not contain later executions afterwards: `executions.due` lists them.
 
     Raises:
-        ConfigurationError: The contract says nothing of executions.
-        VersionVacuumed: The version to restore is not there any more.
+        ConfigurationError: The contract declares no executions.
+        VersionVacuumed: The version to restore no longer exists.
         ConcurrentWrite: Another run changed the table meanwhile; transient.
-        PlatformError: As :func:`merge`. After this error or any other, a table that had been restored, and does not
-            have its latest execution again, is as it was before that, unless the error is transient or the server was
-            lost: whoever tries again goes on with what is there.
+        PlatformError: As :func:`merge`. After this or any other error, a table that was restored, and does not have
+            its latest execution again, is taken back to its state before the restoration. If the error is transient or
+            the server was lost, the table is left as it is, and a retry continues from there.
     """
     contract, lake = target.contract, target.lake
     if contract.executed is None:
@@ -99,7 +99,7 @@ def execute(
         return _published(lake, own)
     kept = [entry for entry in there if entry.partition < period]
     try:
-        # An empty table is restored to nothing without a commit.
+        # Restoring a table that is already empty to EMPTY makes no commit.
         restored = (
             seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
         )
@@ -117,12 +117,12 @@ def execute(
 
 
 def restorable(lake: Lake, dataset: str, version: int) -> bool:
-    """Tell, without a JVM, whether a version can be restored: the log has it, and the store all of its files."""
+    """Check, without a JVM, whether a version can be restored: the log has it, and all of its files exist."""
     return version == EMPTY or lake.is_whole(dataset, version)
 
 
 def _version_with(contained: Sequence[Entry], target: Target, events: EventLog, period: str) -> int:
-    """Give the version the table is at, if it consists of these executions and no others."""
+    """Return the table's current version; refuse unless it contains exactly these executions."""
     dataset = target.contract.dataset
     version = target.lake.version(dataset)
     assert version is not None
@@ -136,7 +136,7 @@ def _version_with(contained: Sequence[Entry], target: Target, events: EventLog, 
 
 
 def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[Entry], onto: int) -> Commit | None:
-    """Take the table, if it is at that version, back to before the first execution that must not be in it."""
+    """Restore the version before the first execution that must not be visible; refused unless it is still at `onto`."""
     from pyspark.errors import PySparkException
 
     contract, lake = target.contract, target.lake
@@ -148,14 +148,14 @@ def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[E
         back = Execution(period=period, onto=onto, restores=version)
         return _take_back(spark, target, back, kept[-1].rows_out if kept else 0)
     except PySparkException as error:
-        # Delta restores nothing that a vacuum would be allowed to take, whether it has or not.
+        # Delta refuses to restore a version whose files a vacuum may delete, even if none has run.
         if "BEYOND_DELETED_FILE_RETENTION" not in str(error):
             raise
         raise _vacuumed(contract, period, version) from error
 
 
 def _bring_back(spark: SparkSession, target: Target, events: EventLog, period: str) -> None:
-    """Take a table that lacks its latest execution back to the newest version that had it, as far as that is there."""
+    """Restore the newest version that had the latest execution, if the table lacks it and that version still exists."""
     dataset = target.contract.dataset
     held = history(events.executions(dataset))
     latest = max((made[-1].partition for _, made in held if made), default=None)
@@ -166,7 +166,7 @@ def _bring_back(spark: SparkSession, target: Target, events: EventLog, period: s
 
 
 def _take_back(spark: SparkSession, target: Target, back: Execution, rows: int) -> Commit | None:
-    """Restore a version, or nothing, in an audited commit of its own: the table has the rows again that it had."""
+    """Restore a version, or the empty table, in an audited commit of its own; the audit compares the number of rows."""
     dataset, version = target.contract.dataset, back.restores
     provenance = Provenance(execution=back, expected={WHOLE_TABLE: {"rows": rows}})
     if target.engine is Engine.CHECKPOINT:

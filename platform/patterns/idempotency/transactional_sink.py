@@ -1,19 +1,20 @@
 """A relational database as the sink of a Transactional Writer: a partition of several tables in one transaction.
 
-How it works: the rows travel in batches by COPY, within one transaction that first takes away what the partition had.
-Before it is committed, the rows that are there are counted and held against the ledger; a `publications` table,
-written in the same transaction, says which versions of which datasets are served. It makes a retry a no-op, also one
-whose first attempt was committed without anybody hearing of it, and refuses to put older versions over newer ones. A
-batch is served when all of its tables are: where one of them lacks its line, because somebody dropped the table and its
-lines, all are served anew. Versions are compared within one table, told by its id: those of a table that was built anew
-begin again, and replace whatever its predecessor has served.
+How it works: the rows are copied in batches by COPY, within one transaction that first deletes the partition's old
+rows. Before the commit, the rows of the partition are counted and compared with the ledger. A `publications` table,
+written in the same transaction, records which versions of which datasets are served. It makes a retry a no-op, even if
+the first attempt was committed but never confirmed, and it prevents older versions from replacing newer ones. A batch
+counts as served only if all of its tables have a line: if one was dropped together with its lines, all are served
+again. Versions are compared within one table, identified by its id: the versions of a rebuilt table start again, and
+replace whatever its predecessor has served.
 
-Any text can be served. PostgreSQL has no NUL in a text: it is served as U+2400 (SYMBOL FOR NULL). So that two texts
-never become one, a U+2400 that was there is served with a U+241B (SYMBOL FOR ESCAPE) before it, and a U+241B twice. Nor
-does it have index entries of more than 2704 bytes: where texts are part of a key, besides the partition, their SHA-256
-stands for them in a unique index, instead of a primary key. MD5 would not do: anybody can have two URLs of one MD5.
+Any text can be served. PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL). So that different
+texts stay different, an original U+2400 is escaped by a preceding U+241B (SYMBOL FOR ESCAPE), and a U+241B is doubled.
+PostgreSQL also limits index entries to 2704 bytes. If a key contains texts besides the partition, a unique index over
+their SHA-256 therefore replaces the primary key. MD5 would not do: anybody can construct two URLs with the same MD5.
 
-The trap: transactions of single tasks. Each is all or nothing, and a job that is retried has committed some of them.
+The trap: one transaction per task. Each is all or nothing, but a job that is retried has already committed some of
+them.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ _TYPES = {
 }
 _TEXT = str.maketrans({"\0": "\u2400", "\u2400": "\u241b\u2400", "\u241b": "\u241b\u241b"})
 _TOO_MUCH = "54"
-"""Class of the SQLSTATEs of what exceeds a limit of the program: here a row."""
+"""SQLSTATE class "program limit exceeded": here a row that is too large."""
 
 
 class RowsRefused(PlatformError):
-    """The database refused rows, or does not have all of them; nothing was served."""
+    """Raised when the database refused rows or has not received all of them; nothing was served."""
 
 
 class SinkDrift(PlatformError):
-    """A table of the database is not what the contract says."""
+    """Raised when the columns of a table in the database differ from the contract."""
 
 
 class Overtaken(PlatformError):
-    """A newer version of a dataset is served already."""
+    """Raised when a newer version of a dataset is already served."""
 
     transient = True
 
@@ -68,10 +69,10 @@ class Part:
     """One table of a delivery.
 
     Args:
-        contract: Of the dataset; its table in the database bears its name.
-        table_id: Of the dataset's table, by which a rebuilt one is told from the one before it.
-        version: The publication the rows are of, as the version of that table.
-        rows: How many there are, by the ledger.
+        contract: Contract of the dataset; the table in the database has the same name.
+        table_id: Delta table id of the dataset; a rebuilt table has another one.
+        version: Version of that table with the publication that the rows are from.
+        rows: Number of rows according to the ledger.
         batches: The rows, with the contract's columns.
     """
 
@@ -84,12 +85,12 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """What is served together.
+    """A partition of several tables that are served in one transaction.
 
     Args:
-        partition: Key of the partition that all parts have.
+        partition: Key of the partition, common to all parts.
         parts: The tables.
-        run_id: Who delivers.
+        run_id: The run that delivers.
     """
 
     partition: str
@@ -98,19 +99,19 @@ class Delivery:
 
     @property
     def batch_id(self) -> str:
-        """The same for every attempt to serve the same state."""
+        """Identifier of the delivery; the same for every attempt to serve the same versions."""
         states = (f"{part.contract.dataset}@{part.table_id}:{part.version}" for part in self.parts)
         return f"{self.partition}/" + "+".join(states)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """What a delivery did.
+    """The result of a delivery.
 
     Args:
-        batch_id: Of the delivery.
-        rows: Rows served, by dataset.
-        repeated: It had been served before; nothing was done.
+        batch_id: Identifier of the delivery.
+        rows: Number of rows served, by dataset.
+        repeated: True if it had already been served; nothing was changed.
     """
 
     batch_id: str
@@ -119,21 +120,21 @@ class Receipt:
 
 
 def deliver(connection: psycopg.Connection, schema: str, delivery: Delivery) -> Receipt:
-    """Replace a partition of several tables, all or nothing, and commit.
+    """Replace a partition of several tables in one transaction.
 
     Args:
-        connection: To the database; it is in no transaction.
-        schema: Where the tables are; made when absent.
-        delivery: What is served.
+        connection: Connection to the database, not in a transaction.
+        schema: Schema of the tables; created if it does not exist.
+        delivery: The rows to serve.
 
     Returns:
-        What was done.
+        The rows served, and whether they had been served before.
 
     Raises:
-        RowsRefused: The database refused a row, or has not as many as the ledger says; nothing was served.
-        SinkDrift: A table there has other columns than the contract, save ones it lacks and that may be null.
-        Overtaken: Newer versions are served already; transient.
-        psycopg.OperationalError: The database went away, has no room or is busy; a retry finds out whether the delivery
+        RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
+        SinkDrift: A table has columns that the contract lacks, or lacks a column that must not be null.
+        Overtaken: Newer versions are already served; transient.
+        psycopg.OperationalError: The database went away, is full or is busy; a retry finds out whether the delivery
             was committed.
     """
     try:
@@ -161,10 +162,10 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: Delivery) -> 
 
 
 def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str, str], int]:
-    """Give the newest version that is served, by dataset, id of its table, and partition."""
+    """Read the newest served version, by dataset, id of its table, and partition."""
     if "table_id" not in _columns(connection, schema, PUBLICATIONS):
         return {}
-    # Lines from before ids were noted may be of any table: what they tell of is served once more.
+    # Lines older than the column table_id may be of any table: their partitions are served once more.
     query = sql.SQL(
         "SELECT dataset, table_id, partition, max(table_version) FROM {} WHERE table_id IS NOT NULL GROUP BY 1, 2, 3"
     )
@@ -173,12 +174,12 @@ def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str, 
 
 
 def deliveries(connection: psycopg.Connection, schema: str, datasets: Collection[str]) -> list[Served]:
-    """List what is served, a line for each delivery, in the order in which they came.
+    """List the deliveries that are served, oldest first.
 
     Args:
-        connection: To the database.
-        schema: Where the tables are.
-        datasets: What is served together; deliveries of others are left out.
+        connection: Connection to the database.
+        schema: Schema of the tables.
+        datasets: The datasets that are served together; deliveries of other combinations are left out.
     """
     if "table_id" not in _columns(connection, schema, PUBLICATIONS):
         return []
@@ -190,13 +191,13 @@ def deliveries(connection: psycopg.Connection, schema: str, datasets: Collection
     return [
         Served(batch_id=batch, partition=partition, inputs=inputs, rows=count, run_id=run_id, served_at=at)
         for batch, partition, inputs, count, run_id, at in rows
-        # Where one of them lacks its line the delivery is about to be served again.
+        # A delivery that lacks the line of a dataset is about to be served again.
         if inputs.keys() == set(datasets)
     ]
 
 
 def _alone(connection: psycopg.Connection, what: str) -> None:
-    # Given back with the transaction, however it ends.
+    # Released at the end of the transaction, committed or not.
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [what])
 
 
@@ -231,7 +232,7 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
 
 
 def _add(connection: psycopg.Connection, schema: str, contract: Contract, columns: Iterable[Column]) -> None:
-    """Add columns that the contract has got since the table was made; rows that are there have nothing in them."""
+    """Add columns that are new in the contract; they are null in existing rows."""
     for column in columns:
         connection.execute(
             sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(
@@ -262,7 +263,7 @@ def _create(connection: psycopg.Connection, schema: str, contract: Contract) -> 
 
 
 def _texts(contract: Contract) -> set[str]:
-    """Give the texts of any length in a key: keys of partitions are short."""
+    """Return the key's text columns of unbounded length: all but the partition column, whose values are short."""
     texts = {column.name for column in contract.columns if column.type == "STRING"}
     return texts & {*contract.key} - {contract.partition_column}
 
@@ -274,21 +275,21 @@ def _enforce_key(connection: psycopg.Connection, schema: str, contract: Contract
     if not texts or connection.execute(query, [*place, index]).fetchone():
         return
     table = sql.Identifier(*place)
-    # Tables that earlier versions have made.
+    # Tables created by earlier versions of this module have a primary key.
     query = (
         "SELECT constraint_name FROM information_schema.table_constraints "
         "WHERE table_schema = %s AND table_name = %s AND constraint_type = 'PRIMARY KEY'"
     )
     for (name,) in connection.execute(query, place).fetchall():
         connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(table, sql.Identifier(name)))
-    # An index takes no `convert_to`, which depends on settings; the cast reads backslashes as escapes.
+    # An index cannot use `convert_to`, which depends on settings. The cast to bytea reads backslashes as escapes.
     hashed = sql.SQL(r"sha256(replace({}, E'\\', E'\\\\')::bytea)")
     key = [hashed.format(sql.Identifier(name)) if name in texts else sql.Identifier(name) for name in contract.key]
     connection.execute(
         sql.SQL("CREATE UNIQUE INDEX {} ON {} ({})").format(sql.Identifier(index), table, sql.SQL(", ").join(key))
     )
-    # Whoever captures changes is told by it which rows are deleted: without a primary key nothing else says it, and
-    # PostgreSQL would refuse to delete rows of a table that is captured.
+    # Change data capture needs it to identify deleted rows: without a primary key there is no other identity, and
+    # PostgreSQL would refuse to delete rows of a captured table.
     connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table))
 
 
@@ -329,7 +330,7 @@ def _replace(connection: psycopg.Connection, schema: str, delivery: Delivery, pa
 
 
 def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
-    # The dataset's table takes up a new column when it is published next: until then its rows have nothing in it.
+    # The dataset's table gets a new column of the contract with its next publication; until then it is null.
     return batch.column(name).to_pylist() if name in batch.schema.names else [None] * batch.num_rows
 
 
@@ -350,7 +351,7 @@ def _audit(connection: psycopg.Connection, schema: str, delivery: Delivery, part
 
 def _record(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:
     publications = sql.Identifier(schema, PUBLICATIONS)
-    # What another table has served is gone: were that one to come back, it would have to serve it again.
+    # Rows served from another table are replaced now: if that table came back, it would have to serve them again.
     connection.execute(
         sql.SQL("DELETE FROM {} WHERE dataset = %s AND partition = %s AND table_id IS DISTINCT FROM %s").format(
             publications
@@ -361,7 +362,7 @@ def _record(connection: psycopg.Connection, schema: str, delivery: Delivery, par
         sql.SQL(
             "INSERT INTO {} (batch_id, dataset, partition, table_id, table_version, rows, run_id) "
             "VALUES (%s, %s, %s, %s, %s, %s, %s) "
-            # A table that is served anew has its line of the first time.
+            # A table that is served again has a line from the first time.
             "ON CONFLICT (batch_id, dataset) DO UPDATE "
             "SET rows = excluded.rows, run_id = excluded.run_id, published_at = excluded.published_at"
         ).format(publications),

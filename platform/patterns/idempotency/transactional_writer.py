@@ -1,24 +1,24 @@
-"""Transactional Writer: what belongs together appears together, or not at all.
+"""Transactional Writer: rows of several tables that belong together become visible together, or not at all.
 
-Problem: a job writes a fact and what goes with it (rejected rows, an audit, pending state), and dies between the two.
-Readers see the one without the other, and a retry adds to the half that is there.
+Problem: a job writes a fact and its companion rows (rejected rows, an audit, pending state), and dies between the two
+writes. Readers see one without the other, and a retry adds to the half that exists.
 
-How it works: of several tables, one is the main one, and its commit is the commit of all. :func:`overwrite_together`
+How it works: one of the tables is the main table, and its commit publishes all of them. :func:`overwrite_together`
 writes and audits the files of the companions while the transaction of the main table is open; how many rows they must
 have is measured in the main table's own files. The commit names these files. A companion's log follows the main
-table's (`core.companions`): whoever opens it, be it this writer, the ledger or a query, first makes it say what the
-main table's newest commit says. The batch is published once per run (`txnAppId`), and followed once (the version of
-the main table is the companion's `txnVersion`). A version of a companion belongs to a version of its main table
+table's (`lake.companions`): this writer, the ledger or a query that opens a companion first applies the main table's
+pending commits to it. The batch is published once per run (`txnAppId`), and followed once (the version of the main
+table is the companion's `txnVersion`). Each version of a companion belongs to a version of its main table
 (`companions.version_with`). A database has such transactions itself; :mod:`patterns.idempotency.transactional_sink`
 uses them.
 
 The trap: two commits in the right order. A crash between them leaves readers a mixture, and two runs of different
-partitions leave a version of the second table that belongs to no version of the first. Another one: the transaction
-makes one run all or nothing, no more. That a second run of the same partition replaces what the first left is Data
-Overwrite's doing.
+partitions leave a version of the second table that belongs to no version of the first. Another trap: the transaction
+only makes one run all or nothing. That a rerun of the same partition replaces the rows of the first run is due to Data
+Overwrite.
 
-When not to use it: for tables that are merely computed from each other. Readers of the companion by other means than
-this platform's see it a moment after its main table, never before it.
+When not to use it: for tables that are only computed from each other. Readers that bypass this platform see a companion
+a moment after its main table, never before it.
 
 Source: Data Engineering Design Patterns, ch. 4.
 """
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Together:
-    """What one commit published.
+    """The commits of one batch: the main table's and those of its companions.
 
     Args:
-        main: Of the main table.
-        companions: Dataset to what its log says of the same batch.
+        main: Commit of the main table.
+        companions: Dataset to the commit of the same batch in its log.
     """
 
     main: Commit
@@ -53,7 +53,7 @@ class Together:
 
     @property
     def commits(self) -> dict[str, Commit]:
-        """All of them, by dataset, the main table first."""
+        """All commits by dataset, the main table's first."""
         return {self.main.dataset: self.main, **self.companions}
 
 
@@ -72,14 +72,14 @@ def overwrite_together(
         target: The main table, its contract and the run.
         partitions: Partition keys; a key without rows ends up empty.
         provenance: Inputs and accounts of the main table.
-        companions: What appears with it.
+        companions: Tables that the same commit publishes, with their rows.
 
     Returns:
-        What was published.
+        The commits of all tables.
 
     Raises:
         ConfigurationError: A companion is not declared as one, or not partitioned like the main table.
-        PlatformError: As `publish`; nothing of any table was published.
+        PlatformError: As `publish`; no table was changed.
     """
     main = target.contract
     for companion in companions:

@@ -1,1 +1,1 @@
-"""Ways in: how data of the outside reaches the platform, whole, once and marked as complete."""
+"""Ingestion: how external data reaches the platform whole, once and marked as complete."""

@@ -1,8 +1,7 @@
-"""When a line of an access log in Combined Log Format was logged, read from its bytes and nothing else.
+"""Reads the hour of an access log line in Combined Log Format from the bytes of the line alone.
 
-Only the beginning of a line is looked at, up to the time stamp: a request or an agent that is cut off or
-full of odd bytes does not take the time from the line. Apache HTTP Server documentation, "Log Files", gives
-the format.
+Only the beginning of a line is parsed, up to the time stamp: a request or user agent that is truncated or full of
+invalid bytes does not affect the time. The format is defined in the Apache HTTP Server documentation, "Log Files".
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ _MONTHS = dict(zip(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), r
 
 
 def hour_of_combined(line: bytes) -> str | None:
-    """Reads the UTC hour in which a line was logged.
+    """Read the UTC hour in which a line was logged.
 
     Args:
         line: A line of the log, or its beginning.
 
     Returns:
-        The hour as `2026-01-31T05`, or None if the line bears no readable time.
+        The hour as `2026-01-31T05`, or None if the line has no readable time.
     """
     found = _STAMP.match(line)
     if found is None:
@@ -34,7 +33,7 @@ def hour_of_combined(line: bytes) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _hour(stamp: bytes, minute: bytes, zone_hours: bytes, zone_minutes: bytes) -> str | None:
-    """The UTC hour of `17/May/2015:10`; lines of one hour share the answer."""
+    """Compute the UTC hour of a stamp such as `17/May/2015:10`; cached, as many lines share an hour."""
     offset = timedelta(hours=int(zone_hours), minutes=int(zone_hours[:1] + zone_minutes))
     try:
         month = _MONTHS[stamp[3:6]]

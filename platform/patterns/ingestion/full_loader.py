@@ -1,18 +1,18 @@
 """Full Loader: a source without a change column replaces its table whole, in one step nobody sees.
 
-Problem: a small reference table says neither what changed nor when. Comparing row by row costs more than
-reading all of it, and a table that is emptied and filled again is empty for everybody who reads in between.
+Problem: a small reference table records neither what changed nor when. Comparing row by row costs more than
+reading all of it, and a table that is emptied and refilled is empty for every reader in between.
 
 How it works: the whole source replaces the whole table in one commit (Data Overwrite, or a Proxy that keeps every
-load); a reader sees yesterday's rows or today's, and time travel still gives yesterday's tomorrow. Before anything is
-replaced, :func:`guard` compares the number of rows with the last load.
+load). A reader sees yesterday's rows or today's, and time travel still returns yesterday's rows tomorrow. Before
+anything is replaced, :func:`guard` compares the number of rows with the last load.
 
 The trap: a source that has just been emptied, or is being written, loads without an error. An empty
-reference table then empties every join downstream. The guard says both counts and leaves the decision to a
+reference table then empties every join downstream. The guard reports both counts and leaves the decision to a
 person.
 
-When not to use it: for sources that grow without end or beyond what a load may take; then an Incremental
-Loader.
+When not to use it: for sources that grow without bound or are too large for one load; use an Incremental
+Loader there.
 
 Source: Data Engineering Design Patterns, ch. 2.
 """
@@ -22,19 +22,19 @@ from __future__ import annotations
 from errors import PlatformError
 
 MIN_SHARE = 0.5
-"""Least share of the last load's rows, 0 to 1."""
+"""Smallest accepted load, as a share (0 to 1) of the last load's rows."""
 MAX_MULTIPLE = 3.0
-"""Greatest multiple of the last load's rows."""
+"""Largest accepted load, as a multiple of the last load's rows."""
 SIZE = "size"
-"""What a person accepts who lets a load of an unbelievable size through."""
+"""Value of `--accept` that lets a load of implausible size through."""
 
 
 class FullLoadRefused(PlatformError):
-    """The source has so many or so few rows that it must not replace the table without a person."""
+    """Raised when the source has too many or too few rows to replace the table without a person's approval."""
 
 
 def guard(last_rows: int | None, rows: int, *, where: str) -> None:
-    """Refuse a load whose number of rows is not believable.
+    """Refuse a load whose number of rows is implausible.
 
     Args:
         last_rows: Rows of the last load; None or 0 when there was none.

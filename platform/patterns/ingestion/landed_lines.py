@@ -1,7 +1,7 @@
-"""Reads landed text files line by line, with the position of every line, and counts them without Spark.
+"""Reads landed text files line by line, with the byte offset of every line, and counts the lines without Spark.
 
-The count and the bytes are taken from the files by a second, independent reader, so that the ledger can hold what
-Spark produced against what was there.
+A second, independent reader counts the lines and bytes of the files, so that the ledger can compare Spark's output
+with its input.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 REPLAY_PREFIX = "replay-"
-"""Files of corrected dead letters begin with this."""
+"""File name prefix of corrected dead letters."""
 WITHIN = "within"
-"""Option of the engine's `lines` format: a file that a link leads to from out of this folder has no lines."""
+"""Option of the engine's `lines` format: a file behind a link that leads out of this folder yields no lines."""
 CHUNK = 1 << 20
 
 
 def is_replay() -> Column:
-    """Build what tells whether a row came by a corrected dead letter, from its `source_file`."""
+    """Build the condition that a row comes from a corrected dead letter, by its `source_file`."""
     from pyspark.sql import functions as F
 
     return F.element_at(F.split("source_file", "/"), -1).startswith(REPLAY_PREFIX)
@@ -36,7 +36,7 @@ def is_replay() -> Column:
 
 @dataclass(frozen=True, kw_only=True)
 class LandedSize:
-    """What a file holds: its lines, and its bytes when every line ends in a line feed."""
+    """Lines of a file, and its decompressed bytes, counted as if the last line ended in a line feed, too."""
 
     lines: int
     bytes: int
@@ -46,8 +46,8 @@ def measure(file: Path) -> LandedSize:
     """Count the lines and bytes of a plain or gzip file, in constant memory.
 
     Raises:
-        LandedFileVanished: It is not there any more; transient.
-        LandedFileUnreadable: It is torn or garbled, or may not be read.
+        LandedFileVanished: The file no longer exists; transient.
+        LandedFileUnreadable: The file is truncated or corrupt, or may not be read.
     """
     try:
         return _measured(file)
@@ -71,7 +71,7 @@ def _measured(file: Path) -> LandedSize:
 
 
 def measure_all(files: Sequence[Path], root: Path) -> list[LandedSize]:
-    """Measure many files side by side.
+    """Measure several files in parallel.
 
     Args:
         files: The files.
@@ -91,8 +91,8 @@ def read(spark: SparkSession, root: Path, files: Sequence[Path], *, engine: bool
 
     Args:
         spark: The session.
-        root: The landing zone, which the recorded file names are relative to.
-        files: The files; none gives an empty frame.
+        root: The landing zone; recorded file names are relative to it.
+        files: The files; without any, the frame is empty.
         engine: Use the engine's `lines` format; otherwise Spark's text source and a window per file.
 
     Returns:
@@ -127,10 +127,10 @@ def read(spark: SparkSession, root: Path, files: Sequence[Path], *, engine: bool
 
 
 def relative_to(root: Path) -> Column:
-    """Give the name of the file a row is read from, relative to a folder, as a Column of a file source."""
+    """Build the Column with the name of a row's file, relative to a folder; the frame must be read from files."""
     from pyspark.sql import functions as F
 
-    # Spark gives the path as an address, percent-encoded, in which a plus sign is a plus sign.
+    # Spark returns the path as a percent-encoded URI in which a plus sign is literal.
     address = F.expr("url_decode(replace(_metadata.file_path, '+', '%2B'))")
     return F.regexp_replace(address, f"^(file:)?/*{_literal(root)}/", "")
 

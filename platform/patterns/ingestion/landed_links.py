@@ -1,8 +1,8 @@
 """Symbolic links in a landing zone: followed within it, refused where they lead out of it.
 
-A producer may write to its landing zone and to nothing else on the machine. A followed link would lend it the eyes of
-the platform: `visits.json -> /etc/passwd` would end, line by line, among the dead letters. The landing zone itself may
-be a link: its owner has chosen the place.
+A producer may write to its landing zone and to nothing else on the machine. A followed link would let it read files
+with the permissions of the platform: `visits.json -> /etc/passwd` would end, line by line, among the dead letters. The
+landing zone itself may be a link: its owner has chosen the place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ROUND = "leads to a folder that it lies in:"
 
 
 class LinkRefused(PlatformError):
-    """A symbolic link of the landing zone leads out of it, or to nothing that could be read."""
+    """Raised when a symbolic link in the landing zone leads out of it, to nothing, or to a folder that contains it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +28,9 @@ class StrayLink:
     """A symbolic link that is not followed.
 
     Args:
-        path: Where it lies.
-        why: What is wrong with it, in words that the target completes.
-        target: Where it leads, resolved.
+        path: Path of the link.
+        why: The problem, as a phrase that the target completes.
+        target: Resolved target of the link.
     """
 
     path: str
@@ -38,11 +38,11 @@ class StrayLink:
     target: str
 
     def __str__(self) -> str:
-        """Name the link and where it leads."""
+        """Return the link, the problem and the target."""
         return f"{self.path} {self.why} {self.target}"
 
     def refusal(self) -> LinkRefused:
-        """Build the error of whoever would have to follow it."""
+        """Build the error to raise where the link would have to be followed."""
         return LinkRefused(
             what=f"a link {self.why} {self.target}",
             where=self.path,
@@ -52,14 +52,14 @@ class StrayLink:
 
 
 def stray(link: str | os.PathLike[str], zone: str) -> StrayLink | None:
-    """Tell whether a link leads astray.
+    """Check whether a link must not be followed.
 
     Args:
         link: A symbolic link.
         zone: The landing zone, resolved.
 
     Returns:
-        The link when it may not be followed, otherwise None.
+        The link if it must not be followed, otherwise None.
     """
     target, path = os.path.realpath(link), os.fspath(link)
     if not _within(target, zone):
@@ -90,14 +90,14 @@ def leading_out(file: Path, landing: Path) -> StrayLink | None:
 
 
 def require_within(files: Iterable[Path], landing: Path) -> None:
-    """Refuse files that are read, or written, through a link that leads out of the landing zone.
+    """Refuse files whose path, for reading or writing, leaves the landing zone through a link.
 
     Args:
         files: Paths below the landing zone; they need not exist.
         landing: The landing zone.
 
     Raises:
-        LinkRefused: One is.
+        LinkRefused: A file lies behind such a link.
     """
     for file in files:
         link = leading_out(file, landing)

@@ -1,7 +1,7 @@
 """Replicates a growing access log, byte for byte, into the hours in which its lines were logged.
 
-Part of the Passthrough Replicator, whose card gives the reasons. What has been taken is kept in a small file
-beside the log and written last: a crash at any moment, then the same call again, gives the same parts.
+Part of the Passthrough Replicator, whose card explains the reasons. The progress of a log is stored in a small file
+beside it and written last: after a crash at any moment, the same call again produces the same parts.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from publish.partitions import Grain, between, following, key_of
 LOGS = "access_logs"
 PROGRESS = ".replicated"
 LONGEST_SILENCE_HOURS = 31 * 24
-"""Most hours without a line that count as empty; a longer gap has no folders."""
+"""Maximum length of a gap, in hours, whose hours count as empty; a longer gap gets no folders."""
 PART = rf"([^/]+)-({STAMP})-(\d{{12}})\.log$"
-"""A part's name: its log, when it was taken, and the byte at which it begins there; older ones have no time."""
+"""File name of a part: log, time taken, start offset in the log. Older parts have no time and do not match."""
 HourOf = Callable[[bytes], str | None]
 
 
 class LogRewritten(PlatformError):
-    """What was taken from a log before is no longer what the log begins with."""
+    """Raised when a log no longer begins with the bytes that were taken from it before."""
 
 
 class LogUnreadable(PlatformError):
-    """A compressed log is damaged."""
+    """Raised when a compressed log is damaged."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A run of a log's lines that were logged in one hour.
+    """Consecutive lines of a log that were logged in one hour.
 
     Args:
         path: The landed file.
-        hour: Hour of arrival.
-        offset: Where it begins in the (decompressed) log, bytes.
+        hour: Arrival hour.
+        offset: Start in the (decompressed) log, bytes.
         bytes: Its size.
     """
 
@@ -60,13 +60,13 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitReport:
-    """What one call took from a log.
+    """What one call of :func:`split_by_hour` took from a log.
 
     Args:
         parts: The parts written, in the log's order.
         empty_hours: Hours between the log's lines in which nothing was logged; flagged, without a file.
         lines: Lines in the parts.
-        unreadable: Of those, lines whose time could not be read or lies in the future.
+        unreadable: Number of those lines whose time could not be read or lies in the future.
     """
 
     parts: tuple[Part, ...]
@@ -77,7 +77,7 @@ class SplitReport:
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """How far a log has been taken: all lines that ended, and perhaps a last one that had not ended yet."""
+    """Progress of a log: its complete lines, and possibly an incomplete last line in a part of its own."""
 
     covered: int
     sha256: str
@@ -88,13 +88,13 @@ class Taken:
 
 
 def pending(landing: Path) -> list[Path]:
-    """Landed logs that are new or have changed since they were split, by name; none behind a refused link."""
+    """List landed logs that are new or have changed since they were split, by name; none behind a refused link."""
     logs = [log for log in _logs(landing) if not isinstance(log, StrayLink)]
     return [log for log in logs if log.is_file() and not _is_done(log, _taken(_progress_file(log)))]
 
 
 def refused_logs(landing: Path) -> list[StrayLink]:
-    """Links among the landed logs that lead out of the landing zone, by name: they are not split."""
+    """List the links among the landed logs that are refused (see :func:`stray`), by name: they are not split."""
     return [log for log in _logs(landing) if isinstance(log, StrayLink)]
 
 
@@ -116,20 +116,20 @@ def split_by_hour(
     *,
     now: datetime,
 ) -> SplitReport:
-    """Splits a landed log into landing/visits/date=/hour=, or only what it has grown by since the last call.
+    """Split a landed log into landing/visits/date=/hour=; a later call splits only what was appended since.
 
     The hour of a line is the latest hour logged so far in the file. A line whose time cannot be read, or lies
-    after `now`, stays with the line before it; the first ones go with the first line that can be read. Parts bear the
-    time at which they were first taken (Keyed Idempotency), so that what is taken later can be told from it.
+    after `now`, stays with the line before it; such lines at the start go with the first readable line. The name of a
+    part contains the time at which it was first taken (Keyed Idempotency), which distinguishes it from later parts.
 
     Args:
         log_file: The log in landing/access_logs, plain or gzip.
         landing: The landing zone.
-        hour_of: Reads the hour of a line as `2026-01-31T05`, None if it cannot be read.
-        now: The present, aware; its hour is that of a log without a readable time.
+        hour_of: Returns the hour of a line as `2026-01-31T05`, None if it cannot be read.
+        now: Current time, timezone-aware; its hour is used for a log without a readable time.
 
     Returns:
-        What was taken by this call.
+        What this call took from the log.
 
     Raises:
         LinkRefused: The log, or the hour of one of its lines, lies behind a link that leads out of the landing zone.
@@ -183,7 +183,7 @@ def split_by_hour(
 
 @dataclass(kw_only=True)
 class _Survey:
-    """A log's size, where its last finished line ends, and the checksum of what was taken before."""
+    """Size of a log, end of its last complete line, and checksum of the bytes taken before."""
 
     start: int
     size: int
@@ -224,7 +224,7 @@ def _first_hour(log: Path, hour_of: HourOf, newest: str) -> str | None:
 
 
 def _pieces(file: IO[bytes], size: int | None) -> Iterator[tuple[bytes, bool]]:
-    """Lines, the longest ones in pieces, each with whether it begins a line."""
+    """Iterate over lines, very long ones in pieces; each comes with whether it begins a line."""
     begins = True
     while piece := file.readline(BLOCK if size is None else min(BLOCK, size)):
         size = None if size is None else size - len(piece)
@@ -234,7 +234,7 @@ def _pieces(file: IO[bytes], size: int | None) -> Iterator[tuple[bytes, bool]]:
 
 @dataclass(kw_only=True)
 class _Run:
-    """One pass over the new bytes of a log; parts get their names one after the other."""
+    """One pass over the new bytes of a log; parts are renamed to their final names one after the other."""
 
     log: Path
     landing: Path
@@ -260,7 +260,7 @@ class _Run:
             self.digest = settled
 
     def _write(self, file: IO[bytes], begin: int, end: int) -> None:
-        """Writes one part for each hour of a run of lines."""
+        """Write one part for each hour of a byte range."""
         position = begin
         out: IO[bytes] | None = None
         target = begun = None
@@ -282,7 +282,7 @@ class _Run:
             self._name(target, begun, position)
 
     def _moves(self, piece: bytes) -> bool:
-        """Counts a line and tells whether it was logged in a later hour than the one before."""
+        """Count a line, and return whether it was logged in a later hour than the line before."""
         self.lines += 1
         hour = self.hour_of(piece)
         if hour is None or hour > self.newest:
@@ -296,7 +296,7 @@ class _Run:
 
     @property
     def prefix(self) -> str:
-        """What the names of all parts of the log begin with."""
+        """Name prefix of all parts of the log."""
         name = self.log.name
         stem = re.sub(r"[^A-Za-z0-9.-]", "-", re.sub(r"(\.log)?(\.gz)?$", "", name)).lstrip(".") or "log"
         return f"{stem}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -304,7 +304,7 @@ class _Run:
     def _target(self, position: int) -> Path:
         folder = _folder(self.landing, self.hour)
         require_within([folder], self.landing)
-        # Whatever took it before, a call that died or one whose progress was lost: it is the same part.
+        # An earlier call may have crashed, or its progress may be lost: its part is the same one, and keeps its name.
         taken = sorted(folder.glob(f"{self.prefix}-*{position:012d}.log"))
         return taken[0] if taken else folder / f"{self.prefix}-{self.stamp}-{position:012d}.log"
 
@@ -319,7 +319,7 @@ class _Run:
 
 
 def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
-    """Flags the hours written and the silent ones between them, which have no file of anybody."""
+    """Flag the hours written, and the silent hours between them in which no producer has a file."""
     silent: list[str] = []
     for before, after in run.passed:
         hours = between(following(before, Grain.HOUR), after, Grain.HOUR)[:-1]
@@ -332,7 +332,7 @@ def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
 
 
 def _remove_stale(landing: Path, run: _Run, taken: Taken | None, redone_from: int | None) -> None:
-    """Removes an unfinished line that went elsewhere now, and what an interrupted call wrote otherwise."""
+    """Remove the part of a once incomplete last line that has moved, and stale parts of an interrupted call."""
     stale = {landing / taken.open_part} if taken and taken.open_part else set()
     if redone_from is not None:
         found = landing.glob(f"visits/date=*/hour=*/{run.prefix}-*.log")

@@ -1,18 +1,16 @@
 """Passthrough Replicator: data is copied byte for byte, and a copy that is not whole is never seen.
 
-Problem: the same data is needed elsewhere, exactly as it is. A copy that parses and writes again changes
+Problem: the same data is needed elsewhere, exactly as it is. A copy that parses and rewrites the data changes
 it: `1.0` becomes `1`, keys change their order, one of two equal keys is lost.
 
-How it works: bytes are copied under a hidden name while they are hashed, the copy is read back and
-compared, and only then gets its name. `log_splitter` replicates an access log into the hours in
-which it was logged: each part is a run of the log's own bytes, and the parts in the order of their offsets
-are the log again.
+How it works: bytes are copied to a hidden name and hashed on the way. The copy is read back and compared, and only
+then renamed to its final name. `log_splitter` replicates an access log into the hours in which its lines were logged:
+each part is a byte range of the log, and the parts concatenated by offset are the log again.
 
-The trap: a log grows while it is read and is rotated when it is full. A last line without line feed is
-taken as a part of its own that is written again once it is finished; a log that changed in what was taken
-already is refused. A single wrong time stamp must not move lines to another age: times in the future are
-ignored, and hours never run backwards within a log because lines are appended in the order in which they
-arrived.
+The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part
+of its own, which is rewritten once the line is complete; a log whose replicated bytes have changed is refused. A single
+wrong time stamp must not move lines to another period: times in the future are ignored, and hours never go backwards
+within a log, because lines are appended in order of arrival.
 
 When not to use it: where personal data may not be copied; then a Transformation Replicator removes it on
 the way.
@@ -36,18 +34,18 @@ Outcome = Literal["new", "same", "grown", "renamed"]
 
 
 class CorruptCopy(PlatformError):
-    """What was written does not read back as what was copied."""
+    """Raised when a copy, read back, differs from what was copied."""
 
     transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replica:
-    """A whole copy.
+    """A complete, verified copy.
 
     Args:
         bytes: Its size.
-        sha256: Its checksum, hexadecimal, equal to the source's.
+        sha256: Its SHA-256, hexadecimal; equal to the source's.
     """
 
     bytes: int
@@ -55,7 +53,7 @@ class Replica:
 
 
 def replicate(source: Path, target: Path) -> Replica:
-    """Copies a file byte for byte; the target appears only when it is whole and verified.
+    """Copy a file byte for byte; the target appears only when it is complete and verified.
 
     Args:
         source: The file to copy.
@@ -63,7 +61,7 @@ def replicate(source: Path, target: Path) -> Replica:
 
     Raises:
         SourceMissing: The source cannot be read.
-        CorruptCopy: The copy does not read back as what was copied; it is removed.
+        CorruptCopy: The copy, read back, differs from what was copied; it is removed.
     """
     partial = hidden(target)
     with opened(source) as reading, partial.open("wb") as writing:
@@ -88,13 +86,13 @@ def replicate(source: Path, target: Path) -> Replica:
 
 @dataclass(frozen=True, kw_only=True)
 class Landed:
-    """Where a file landed.
+    """Result of landing a file.
 
     Args:
         path: The copy.
-        outcome: `new`; `same` if all of it was there already; `grown` if the copy there was its beginning and
-            was replaced; `renamed` if another file has its name, so that a content hash was added to it.
-        replica: The copy made, None if it was there already.
+        outcome: `new`; `same` if all of it was there already; `grown` if the existing copy was its beginning and
+            was replaced; `renamed` if another file has its name, so that a content hash was added to the name.
+        replica: The copy made; None if the file was there already.
     """
 
     path: Path
@@ -103,16 +101,16 @@ class Landed:
 
 
 def land(source: Path, folder: Path) -> Landed:
-    """Replicates a file into a folder under its own name, without ever losing what is there.
+    """Replicate a file into a folder under its own name, without ever losing existing data.
 
     Args:
-        source: The file, compressed or not; a link is followed, since a person has named it.
-        folder: Where it goes, in the landing zone; created if absent. A link there that leads out of the landing
-            zone is no copy: it is replaced.
+        source: The file, compressed or not; a link is followed, because a person has named it.
+        folder: Target folder in the landing zone; created if absent. A link in it that leads out of the landing
+            zone does not count as a copy: it is replaced.
 
     Raises:
         SourceMissing: The source cannot be read.
-        CorruptCopy: The copy does not read back as what was copied.
+        CorruptCopy: The copy, read back, differs from what was copied.
         LinkRefused: The folder is a link that leads out of the landing zone.
     """
     require_within([folder], folder.parent)

@@ -1,16 +1,16 @@
 """Readiness Marker: a consumer starts when a partition is complete, never on half of it.
 
-Problem: a folder that has files says nothing about whether more will come.
+Problem: a folder with files does not show whether more will come.
 
 How it works: either (a) the producer writes the flag `_SUCCESS` as its last step, or (b), for producers that write
-none, by convention a partition is complete once a later one has data and it has been quiet since. :func:`scan` reads
-both from the names, sizes and times of files alone, and gives each partition a fingerprint: the same fingerprint is the
-same delivery, so a consumer that keeps it starts once.
+no flag, by convention a partition is complete once a later one has data and it was not written to for :data:`QUIET`.
+:func:`scan` derives both from the names, sizes and times of files alone, and computes a fingerprint for each partition.
+The same fingerprint is the same delivery, so a consumer that stores it starts once.
 
-The trap: the flag is a promise that nobody enforces. Files that come after it (:func:`late_files`), data
-whose flag never comes (:func:`overdue`), a partition that never comes between others (:func:`gaps`) and a flag with no
-data (:attr:`LandedPartition.empty`) are seen here and have to be reported; convention (b) never completes the newest
-partition and takes a skipped one for complete.
+The trap: nothing enforces the flag. Files written after it (:func:`late_files`), data whose flag never comes
+(:func:`overdue`), a missing partition between others (:func:`gaps`) and a flag without data
+(:attr:`LandedPartition.empty`) are detected here and have to be reported. Convention (b) never completes the newest
+partition, and treats a skipped one as complete.
 
 When not to use it: for a producer that appends all day, or one that can start the consumer itself (External
 Trigger).
@@ -38,35 +38,35 @@ from publish.partitions import Grain, between, following, key_of, start_of
 FLAG = "_SUCCESS"
 Convention = Literal["flag", "next_exists"]
 QUIET = timedelta(minutes=5)
-"""By convention (b): how long nothing may have been written to a partition without a flag."""
+"""Convention (b): time without a write after which a partition without a flag may be complete."""
 LONGEST_GAP = timedelta(days=31)
-"""A longer gap has no missing partitions: the producer was off, or the data after it are somebody else's."""
+"""A longer gap has no missing partitions: the producer was off, or the data after it are another producer's."""
 
 
 class NothingToMark(PlatformError):
-    """A folder without data is to be flagged as complete."""
+    """Raised when a folder without data is to be flagged as complete."""
 
 
 class Lack(str, Enum):
-    """What keeps a partition from being complete."""
+    """Why a partition is not complete."""
 
     FLAG = "flag"
-    """Its producer has not written the flag."""
+    """The producer has not written the flag."""
     SUCCESSOR = "successor"
-    """By convention (b): no later partition has data."""
+    """Convention (b): no later partition has data."""
     QUIET = "quiet"
-    """By convention (b): it was written to a moment ago."""
+    """Convention (b): it was written to within the last :data:`QUIET`."""
     LINK = "link"
-    """A link in it leads out of the landing zone."""
+    """It contains, or is, a link that is not followed, such as one that leads out of the landing zone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LandingZone:
-    """A landing zone, and what makes a partition of it complete.
+    """A landing zone, and the convention that makes its partitions complete.
 
     Args:
-        folder: Where it is.
-        convention: `flag`, or `next_exists` for producers that write no flag; a flag counts all the same.
+        folder: Its folder.
+        convention: `flag`, or `next_exists` for producers that write no flag; a flag counts under both.
     """
 
     folder: Path
@@ -74,7 +74,7 @@ class LandingZone:
 
     @classmethod
     def of(cls, landing: Path | LandingZone) -> LandingZone:
-        """Take a folder for a landing zone whose producers write flags."""
+        """Return a landing zone unchanged; wrap a folder as one whose producers write flags."""
         return landing if isinstance(landing, LandingZone) else cls(folder=landing)
 
     def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
@@ -99,16 +99,16 @@ class LandedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class LandedPartition:
-    """A partition as it lies in the landing zone.
+    """A partition as found in the landing zone.
 
     Args:
-        key: `2026-01-31T05` or `2026-01-31`; less of it, `2026-01-31` or nothing, when a link in the place of a day of
-            hours, or of the whole table, is not followed.
-        folder: Where it lies.
-        lacks: What it lacks to be complete; None when it is.
-        files: Its data files by name, without links that are not followed.
+        key: `2026-01-31T05` or `2026-01-31`. Shorter if a link that is not followed stands in place of a day of hours
+            (`2026-01-31`) or of the whole table (empty).
+        folder: Its folder.
+        lacks: Why it is not complete; None if it is.
+        files: Its data files, sorted by name, without links that are not followed.
         links: Its links that are not followed.
-        fingerprint: Changes when a file comes, goes or is written again.
+        fingerprint: Changes when a file is added, removed or rewritten.
         marked_at_ns: When its flag was written, nanoseconds since 1970; None without a flag.
     """
 
@@ -127,7 +127,7 @@ class LandedPartition:
 
     @property
     def empty(self) -> bool:
-        """Whether it is complete and yet holds no data file."""
+        """Whether it is complete but has no data file."""
         return self.ready and not self.files
 
 
@@ -139,17 +139,18 @@ def scan(
     since: str = "",
     now: datetime | None = None,
 ) -> list[LandedPartition]:
-    """Reads all partitions of a landed table, in order.
+    """Read all partitions of a landed table, in order.
 
     Args:
-        table: Folder that holds date=YYYY-MM-DD, and in them hour=HH for hours; it lies in the landing zone.
+        table: Folder with date=YYYY-MM-DD folders, which contain hour=HH folders if the grain is HOUR; it lies in the
+            landing zone.
         grain: HOUR or DAY.
         convention: What makes a partition complete.
-        since: First partition wanted; earlier ones are not looked at.
-        now: The present, aware; the machine's clock when None.
+        since: First partition to read; earlier ones are skipped.
+        now: Current time, timezone-aware; None for the machine's clock.
 
     Returns:
-        The partitions that exist; names that begin with `_` or `.` are no data.
+        The existing partitions; files whose names begin with `_` or `.` are not data.
     """
     zone = os.path.realpath(table.parent)
     found = [
@@ -160,14 +161,14 @@ def scan(
 
 
 def mark(folder: Path, *, allow_empty: bool = False) -> None:
-    """Flags a folder as complete; a flag that is there is written again, later than everything else.
+    """Flag a folder as complete; an existing flag is rewritten, so that it is newer than all data.
 
     Args:
         folder: The partition's folder.
-        allow_empty: Whether no data at all is what there is to deliver.
+        allow_empty: Whether a folder without data may be flagged.
 
     Raises:
-        NothingToMark: The folder holds no data file and may not be empty.
+        NothingToMark: The folder has no data file, and `allow_empty` is false.
     """
     if not allow_empty and not (folder.is_dir() and any(_is_data(path.name) for path in folder.iterdir())):
         raise NothingToMark(
@@ -181,14 +182,14 @@ def mark(folder: Path, *, allow_empty: bool = False) -> None:
 def overdue(
     partitions: Iterable[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta
 ) -> list[LandedPartition]:
-    """Find the partitions that hold data but are not complete although their time is up.
+    """Find the partitions that have data but are not complete after their deadline.
 
-    One that is being written to by convention (b) is not among them: it becomes complete by itself.
+    Under convention (b), one that is still being written to is not included: it becomes complete by itself.
 
     Args:
-        partitions: As scanned; those whose key is no time are left out.
-        grain: Their length.
-        now: The present, aware.
+        partitions: Scanned partitions; those whose key is not a time are skipped.
+        grain: Length of a partition.
+        now: Current time, timezone-aware.
         deadline: How long after its end a partition may stay incomplete.
     """
     return [
@@ -201,16 +202,16 @@ def overdue(
 
 
 def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta) -> list[str]:
-    """List the partitions that never came, though earlier and later ones did, and whose time is up.
+    """List the partitions missing between existing ones after their deadline.
 
     Args:
-        partitions: As scanned; those whose key is no time are left out.
-        grain: Their length.
-        now: The present, aware.
+        partitions: Scanned partitions; those whose key is not a time are skipped.
+        grain: Length of a partition.
+        now: Current time, timezone-aware.
         deadline: How long after its end a partition may be absent.
 
     Returns:
-        Their keys; none of a gap that is longer than :data:`LONGEST_GAP`, or that a refused link may hold.
+        Their keys, without those in a gap longer than :data:`LONGEST_GAP`, and those that a refused link may contain.
     """
     there = [one.key for one in partitions if (one.files or one.links or one.ready) and begins(one.key, grain)]
     hidden = tuple(one.key for one in partitions if one.links and not begins(one.key, grain))
@@ -222,24 +223,24 @@ def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, 
 
 
 def begins(key: str, grain: Grain) -> datetime | None:
-    """Give the first instant of a landed partition; None when its key is no time."""
+    """Return the first instant of a landed partition; None if its key is not a time."""
     try:
         start = start_of(key, grain)
     except ConfigurationError:
         return None
-    # `2026-01-05T3` can be read, and is the name of no partition.
+    # `2026-01-05T3` can be parsed, but is not the name of a partition.
     return start if key_of(start, grain) == key else None
 
 
 def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
-    """Files that were written after the partition was flagged."""
+    """List the files that were written after the partition was flagged."""
     at = partition.marked_at_ns
     return () if at is None else tuple(file for file in partition.files if file.mtime_ns > at)
 
 
 def _succeeded(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
-    """Complete what has no flag by convention (b)."""
-    # A folder of the year 2099 is nobody's successor.
+    """Apply convention (b) to the partitions without a flag."""
+    # A partition in the future, such as one of the year 2099, does not count as a successor.
     times = [one.key for one in found if one.files and (start := begins(one.key, grain)) and start <= now]
     last = max(times, default="")
     quiet_since = int((now - QUIET).timestamp() * 1e9)
@@ -330,7 +331,7 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
 
 
 def _digest(text: str) -> str:
-    # A name of a file need not be text.
+    # A file name need not be valid UTF-8.
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]
 
 

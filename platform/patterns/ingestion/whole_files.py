@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and read as the bytes they are."""
+"""Writes files whole or not at all, and reads them as raw bytes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 class SourceMissing(PlatformError):
-    """A file to be replicated is not there or cannot be read."""
+    """Raised when a file to be replicated does not exist or cannot be read."""
 
     exit_code: ClassVar[int] = 2
 
 
 def checksum(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal, in constant memory."""
+    """Compute the SHA-256 of a file, hexadecimal, in constant memory."""
     digest = hashlib.sha256()
     with opened(path) as file:
         while block := file.read(BLOCK):
@@ -30,7 +30,7 @@ def checksum(path: Path) -> str:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Opens a file for reading its bytes as they are.
+    """Open a file for reading its raw bytes.
 
     Raises:
         SourceMissing: There is no such file, or it may not be read.
@@ -46,35 +46,35 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def content(path: Path) -> IO[bytes]:
-    """Opens a file for reading what it holds: gzip is told by its first bytes, not by its name."""
+    """Open a file for reading its decompressed content; gzip is detected by its first bytes, not by its name."""
     with opened(path) as file:
         packed = file.read(2) == GZIP_MAGIC
     return cast("IO[bytes]", gzip.open(path, "rb")) if packed else opened(path)
 
 
 def hidden(target: Path) -> Path:
-    """The hidden name under which a file is written until it is whole; its folder is created."""
+    """Return the hidden name under which a file is written until it is whole; its folder is created."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.partial")
-    # Somebody else's link in this place would be written through.
+    # Writing through a foreign link at this path would overwrite the link's target.
     if partial.is_symlink():
         partial.unlink()
     return partial
 
 
 def same_bytes(one: Path, other: Path) -> bool:
-    """Whether two files hold the same bytes."""
+    """Return whether two files have the same bytes; False if the second one does not exist."""
     return other.exists() and one.stat().st_size == other.stat().st_size and checksum(one) == checksum(other)
 
 
 def starts_with(path: Path, prefix: Path) -> bool:
-    """Whether what a file holds begins with all that another one holds (both decompressed)."""
+    """Return whether the content of a file begins with the whole content of another one (both decompressed)."""
     with content(path) as whole, content(prefix) as beginning:
         return all(whole.read(len(block)) == block for block in _blocks(beginning))
 
 
 def write_whole(target: Path, data: bytes) -> None:
-    """Writes a small file under a hidden name and gives it its own when it is whole."""
+    """Write a small file under a hidden name, and rename it once it is whole."""
     partial = hidden(target)
     partial.write_bytes(data)
     partial.replace(target)

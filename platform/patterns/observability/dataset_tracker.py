@@ -1,17 +1,17 @@
-"""Dataset Tracker: which datasets a dataset is made of, who owns them, and whom to ask.
+"""Dataset Tracker: dataset lineage with owners: the inputs and consumers of a dataset, and whom to contact.
 
-Problem: a column disappears upstream. Nobody can say which reports break, nor whose they are.
+Problem: a column disappears upstream, and it is unknown which reports break and who owns them.
 
 How it works: every publication records the inputs it really read, with their versions; :func:`track` turns
-these records and the owners of the contracts into a graph. What comes from outside the lake is known from
-the files in a commit's column lineage, or from what a stream's batch says it was read from; what a database is served,
-from the events of the deliveries. :func:`export_openlineage` writes each publication as OpenLineage run
-events, for catalogs that collect the lineage of a whole company.
+these records and the owners in the contracts into a graph. Sources outside the lake are known from the files in a
+commit's column lineage, or from the source that a stream's batch recorded. Rows served to a database are known from the
+events of the deliveries. :func:`export_openlineage` writes each publication as OpenLineage run events, for catalogs
+that collect the lineage of a whole company.
 
 The trap: lineage that is drawn by hand is wrong after the first change. Here an edge exists because a run
-read the dataset; it goes away when the newest publications no longer do.
+read the dataset; it disappears when the newest publications no longer read it.
 
-When not to use it: to find which column a figure comes from; that is the Fine-Grained Tracker.
+When not to use it: to find the columns that a figure is computed from; that is the Fine-Grained Tracker.
 
 Source: Data Engineering Design Patterns, ch. 10.
 """
@@ -41,7 +41,7 @@ NAMESPACE = "blogdata"
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Edge:
-    """One dataset was read to make another, at which newest version; None when it has no versions."""
+    """A source dataset that was read to compute a target, with the newest version read; None if it has no versions."""
 
     source: str
     target: str
@@ -50,7 +50,7 @@ class Edge:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A dataset and who answers for it; the owner is None for what the platform does not own."""
+    """A dataset and its owner; the owner is None for a source outside the platform."""
 
     dataset: str
     owner: str | None
@@ -65,15 +65,15 @@ class Lineage:
     edges: tuple[Edge, ...]
 
     def upstream(self, dataset: str) -> frozenset[str]:
-        """Everything a dataset is made of, directly or not."""
+        """Return all direct and indirect inputs of a dataset."""
         return self._reached(dataset, {edge.target: set() for edge in self.edges}, up=True)
 
     def downstream(self, dataset: str) -> frozenset[str]:
-        """Everything that is made of a dataset, directly or not."""
+        """Return all datasets that are computed from a dataset, directly or indirectly."""
         return self._reached(dataset, {edge.source: set() for edge in self.edges}, up=False)
 
     def affected_owners(self, dataset: str) -> frozenset[str]:
-        """Whom to tell before a dataset changes: the owners of everything made of it."""
+        """Return the owners of all downstream datasets: the people to notify before a dataset changes."""
         owners = {self.nodes[name].owner for name in self.downstream(dataset)}
         return frozenset(owner for owner in owners if owner is not None)
 
@@ -92,7 +92,7 @@ class Lineage:
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A publication as the table's own log has it."""
+    """A publication as recorded in the table's own log."""
 
     commit: Commit
     committed_at: datetime
@@ -105,13 +105,13 @@ def track(
     *,
     landing: str,
 ) -> Lineage:
-    """Build the graph of what the newest publications really read.
+    """Build the lineage graph from the inputs that the newest publications really read.
 
     Args:
         lake: The tables' root.
         events: The event log.
         contracts: The datasets, by name.
-        landing: Path of the landing zone, to name what lies outside the lake.
+        landing: Path of the landing zone, to name the sources outside the lake.
 
     Returns:
         All datasets with their owners, and the edges between them, sorted.
@@ -148,7 +148,7 @@ def track(
 
 
 def publications(lake: Lake, dataset: str) -> Iterator[Published]:
-    """Read the publications a table's log remembers, newest first."""
+    """Read the publications that a table's log still retains, newest first."""
     table = lake.caught_up(dataset)
     for version, entry in lake.commits(table) if table is not None else []:
         info = parse(entry.get("userMetadata"))
@@ -169,11 +169,11 @@ def export_openlineage(
         events: The event log.
         contracts: The datasets, by name.
         landing: Path of the landing zone.
-        folder: Gets one file per publication, with a START and a COMPLETE event, one a line:
-            `<dataset>/<version>.json`, or `<dataset>/<UUID>.json` for what a database was served.
+        folder: Output folder. One file per publication, with a START and a COMPLETE event, one per line:
+            `<dataset>/<version>.json`, or `<dataset>/<UUID>.json` for a delivery to a database.
 
     Returns:
-        How many publications were written; those written before are left alone.
+        Number of publications written; files that exist already are not written again.
     """
     written = 0
     for contract in contracts.values():
@@ -191,7 +191,7 @@ def export_openlineage(
 
 
 def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str, int]]:
-    """List what the newest publication of each partition has read."""
+    """List the inputs of the newest publication of each partition, with their versions."""
     if isinstance(contract.write, Serve):
         newest = {each.partition: each for each in noted(events, contract.dataset)}
         return [each.inputs for each in newest.values()]
@@ -201,7 +201,7 @@ def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str,
 def _to_export(
     lake: Lake, events: EventLog, contract: Contract, landing: str
 ) -> Iterator[tuple[str, Callable[[], openlineage.Publication]]]:
-    """List a dataset's publications under names that stay; each is described when it is asked for."""
+    """List a dataset's publications with stable file names; the function builds the description only when called."""
     if isinstance(contract.write, Serve):
         for each in noted(events, contract.dataset):
             name = str(uuid.uuid5(uuid.NAMESPACE_URL, each.batch_id))
@@ -217,7 +217,7 @@ def _delivered(dataset: str, each: Served) -> openlineage.Publication:
         version=each.batch_id,
         run_id=each.run_id,
         job=each.job,
-        # The transaction keeps the one time only.
+        # The database records only one time per delivery.
         started_at=each.served_at,
         ended_at=each.served_at,
         inputs=each.inputs,
@@ -252,6 +252,6 @@ def _landed(lake: Lake, landing: str, dataset: str) -> Iterable[str]:
 
 
 def _streamed_from(commit: Commit) -> set[str]:
-    # Spark hands a stream's batches on without the plan that has read them.
+    # The batches of a stream come without the plan that read them, so column lineage does not contain their source.
     source = commit.info.get("appended", {}).get("notes", {}).get(READ)
     return set() if source is None else {source}

@@ -1,14 +1,14 @@
-"""Fine-Grained Tracker: which columns of which datasets and landed files a column is computed from.
+"""Fine-Grained Tracker: column lineage: the source columns, in datasets and landed files, of each column.
 
-Problem: a figure is doubted, and nobody can say which fields of which source went into it.
+Problem: a figure is in doubt, and it is unknown which source fields it was computed from.
 
 How it works: while a write's transaction is open, the engine walks Spark's analysed plan and follows every
 output column through projections, aggregates, joins, unions and generators down to the columns of the tables and
-files that were read. What was computed is what is recorded: nothing is typed by hand, so nothing goes stale. Which
-run a row comes from is known by its partition, see Metadata Decorator.
+files that were read. The lineage is recorded from the executed plan, not written by hand, so it cannot become stale.
+The run that wrote a row is known from the row's partition, see Metadata Decorator.
 
-The trap: a column that only filters, joins or orders is no input of the others; listing it would make everything
-depend on everything.
+The trap: a column that is only used to filter, join or sort is no input of the other columns; including it would make
+every column depend on every other.
 
 When not to use it: with ``Engine.CHECKPOINT`` the plan ends at the checkpoint, and no lineage is recorded.
 
@@ -33,15 +33,15 @@ class ColumnSource:
 
 
 def sources(lake: Lake, landing: str, commit: Commit) -> Mapping[str, Sequence[ColumnSource]]:
-    """Give the source columns of each column of a commit.
+    """Find the source columns of each column of a commit.
 
     Args:
-        lake: The tables' root, to turn paths into names.
+        lake: The tables' root, to translate paths into dataset names.
         landing: Path of the landing zone.
         commit: A publication.
 
     Returns:
-        Output column to its sources, sorted. What a merge has looked up in its own table is no source of it.
+        Output column to its sources, sorted. The table itself, which a merge also reads, is not listed as a source.
     """
     return {
         column: [

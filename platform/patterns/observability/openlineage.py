@@ -1,4 +1,4 @@
-"""Publications in the words of OpenLineage: run events with schema, owner, version and column lineage.
+"""Publications as OpenLineage run events, with schema, owner, version and column lineage.
 
 Source: OpenLineage specification 2-0-2 and its facets.
 """
@@ -22,18 +22,18 @@ RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """What is told of one publication, whether a table or a database holds it.
+    """One publication to export, either a commit of a table or a delivery to a database.
 
     Args:
-        dataset: What was published.
-        version: Which state of it that is.
-        run_id: Who published it.
-        job: Of the run; None when it is not known.
-        started_at: When the work began.
-        ended_at: When it was there to be read.
-        inputs: Dataset to the version that was read; None when it has no versions.
-        rows: Rows that were published.
-        bytes: Their size; None when it is not known.
+        dataset: Name of the published dataset.
+        version: Version of the table, or the identifier of the delivery.
+        run_id: The run that published it.
+        job: Job of the run; None if unknown.
+        started_at: When the write began.
+        ended_at: When it became visible to readers.
+        inputs: Dataset to the version that was read; None if it has no versions.
+        rows: Number of published rows.
+        bytes: Size of the published rows; None if unknown.
         columns: Column to the columns it was computed from.
     """
 
@@ -50,10 +50,10 @@ class Publication:
 
 
 def run_events(publication: Publication, contracts: Mapping[str, Contract], namespace: str) -> Sequence[str]:
-    """Describe one publication as the two events its run must have.
+    """Build the two events that OpenLineage requires for a run.
 
     Args:
-        publication: What was published.
+        publication: The publication.
         contracts: The datasets, by name.
         namespace: Namespace of the jobs and datasets.
 

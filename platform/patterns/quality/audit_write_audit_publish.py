@@ -1,23 +1,23 @@
-"""Audit-Write-Audit-Publish: nobody ever reads a row that was not audited.
+"""Audit-Write-Audit-Publish: no row is visible before it was audited.
 
 Problem: a job that writes first and checks afterwards shows its readers the bad rows in between; a job that
 stages a copy, checks it and moves it pays for every row twice.
 
-How it works: :func:`publish` is the one way rows get into a table. Delta's own write command runs inside a
-transaction that stays open; the audits of the dataset's contract, the row account against the layer above
-included, read the very files it wrote; only then is the transaction committed, with the run, the inputs' versions,
-the accounts and all measures in the commit. A failed audit, or a process killed at any moment, leaves the table
-as it was and files no version names, for vacuum. The input audit is the account: a step reads its inputs at one version
+How it works: every write to a table goes through :func:`publish`. Delta's own write command runs inside a transaction
+that stays open. The audits of the dataset's contract, including the row account against the layer above, read the
+files it wrote. Only then is the transaction committed, with the run, the inputs' versions, the accounts and all
+measures in the commit. After a failed audit, or if the process is killed at any moment, the table is unchanged; the
+unreferenced files are left to vacuum. The account is the audit of the input: a step reads its inputs at one version
 and states what the layer above recorded for it.
 
-The trap: the audited files must be the published ones. Auditing the frame instead evaluates it a second time, and
-a frame that is not deterministic then publishes rows that nobody looked at.
+The trap: the audited files must be the published ones. Auditing the frame instead evaluates it a second time, so a
+nondeterministic frame publishes rows that were never audited.
 
-When not to use it: never bypass it. Where Spark cannot load the engine's jar, ``Engine.CHECKPOINT`` writes a
-checkpoint of the frame after auditing that checkpoint, for 1.6 times the cost and without column lineage. Nobody reads
-a row that was not audited there, either, and rows that were computed from the table's own (a merge) are written onto
-these or not at all. But an overwrite begins its transaction only after the audit: of two at once, the later one
-replaces the other's rows as if it had been started after it, where ``Engine.TRANSACTION`` refuses it.
+When not to use it: never bypass it. Where Spark cannot load the engine's jar, ``Engine.CHECKPOINT`` audits a
+checkpoint of the frame and then writes that checkpoint, for 1.6 times the cost and without column lineage. There, too,
+no unaudited row is visible, and rows computed from the table's own rows (a merge) are written only if these have not
+changed. But an overwrite begins its transaction only after the audit: of two concurrent overwrites the later one
+replaces the other's rows, as if started after it, where ``Engine.TRANSACTION`` refuses it.
 
 Source: Data Engineering Design Patterns, ch. 9.
 """
@@ -50,12 +50,12 @@ def publish(
     provenance: Provenance,
     companions: Sequence[Companion] = (),
 ) -> Commit:
-    """Change a table by a frame, audited, in one commit, once per run; of a stream, once per batch.
+    """Write a frame to a table, audited, in one commit; repeated calls of a run (or stream batch) change nothing.
 
     Args:
-        frame: The rows, with the columns of the contract, and for an upsert its mark of removed rows.
+        frame: Rows with the columns of the contract; for an upsert also the one that marks rows as removed.
         target: The table, its contract and the run.
-        change: What the rows do; every row of an overwrite must match its predicate.
+        change: How the rows change the table; every row of an overwrite must match its predicate.
         partitions: Partition keys of the batch; empty for a table that is written whole.
         provenance: Inputs, accounts and landed files.
         companions: Tables that appear with this one; the same commit replaces their partitions.
@@ -67,10 +67,10 @@ def publish(
         AuditFailed: Rows broke the contract or the account; nothing was published.
         RowsOutsidePredicate: A row does not match the predicate; nothing was published.
         ConstraintViolated: Delta refused a row that no audit covers; nothing was published.
-        ConcurrentWrite: Another run published the same partitions meanwhile, or the table does not have the rows any
-            more that a rewrite was computed from; transient.
-        PartitionKeyRefused: The batch has more partitions than a table bears; nothing was published.
-        SchemaMismatch: The frame's columns are not the contract's.
+        ConcurrentWrite: Another run published the same partitions meanwhile, or the rows from which a rewrite was
+            computed have changed; transient.
+        PartitionKeyRefused: The batch has more partitions than a table can have; nothing was published.
+        SchemaMismatch: The frame's columns differ from those of the contract.
     """
     contract, lake = target.contract, target.lake
     horizontal_partitioner.check_key(contract, partitions)
@@ -83,14 +83,14 @@ def publish(
 
 
 def published(target: Target, partitions: Sequence[str]) -> Commit:
-    """Give what the target's run has published for a batch.
+    """Find the commit with which the target's run published a batch.
 
     Args:
         target: The table, its contract and the run.
         partitions: Partition keys of the batch.
 
     Raises:
-        PublicationUnknown: It has published nothing for it.
+        PublicationUnknown: The run has not published that batch.
     """
     return publication.receipt(target.lake, target.contract.dataset, publication.commit_id_of(target, partitions), None)
 
@@ -98,21 +98,21 @@ def published(target: Target, partitions: Sequence[str]) -> Commit:
 def restate(
     spark: SparkSession, target: Target, sql: str, provenance: Provenance, *, at: int | None = None
 ) -> Commit | None:
-    """Change a table by one of Delta's own statements, audited as it would leave the table, in one commit.
+    """Change a table by one of Delta's own statements, in one commit after an audit of the resulting table.
 
     Args:
         spark: The session.
         target: The table, its contract and the run; it exists.
         sql: The statement; `{table}` stands for the table.
-        provenance: Accounts of the table as it is afterwards.
-        at: Version of the table the statement is for; None: whichever it is at.
+        provenance: Accounts of the table after the statement.
+        at: Version of the table the statement is for; None: the current one.
 
     Returns:
-        The commit; None when there was nothing to change, as for a compaction of what is compact.
+        The commit; None if the statement changed nothing, e.g. a compaction of a compact table.
 
     Raises:
         ConfigurationError: The engine cannot audit statements.
-        BehindAPointer: The dataset lives in members; a statement is for one table.
+        BehindAPointer: The dataset lives in members; a statement changes a single table.
         PlatformError: As :func:`publish`.
     """
     contract, lake = target.contract, target.lake

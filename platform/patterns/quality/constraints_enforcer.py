@@ -1,21 +1,20 @@
-"""Constraints Enforcer: the table refuses rows that break its contract; all faults of a batch are named.
+"""Constraints Enforcer: the table refuses rows that break its contract; the error lists all faults of a batch.
 
-Problem: a producer sends a row without a user. The job is correct, its tests pass, and the row is stored
-all the same, because the only place that knew the rule was a document.
+Problem: a producer sends a row without a user. The job is correct and its tests pass, but the row is stored, because
+the rule was only written in a document.
 
-How it works: :func:`enforce` makes the contract constraints of the Delta table (types, NOT NULL, CHECK, generated
-columns), so that every writer is held to it, also one that goes round the platform; a constraint that somebody has
-dropped is there again before the next write. When Delta refuses a batch, the audit names everything that is wrong
-with it, and how many rows each fault concerns (Audit-Write-Audit-Publish). :func:`orphans` does what no constraint of
-Delta can: it finds facts that point to nothing.
+How it works: :func:`enforce` turns the contract into constraints of the Delta table (types, NOT NULL, CHECK, generated
+columns). They bind every writer, even one that bypasses the platform; a dropped constraint is restored before the next
+write. When Delta refuses a batch, the audit lists all its faults, with the number of rows of each
+(Audit-Write-Audit-Publish). :func:`orphans` checks what no Delta constraint can: it finds facts whose reference does
+not exist.
 
-The trap: a database stops at the first bad row it meets, and the next attempt meets the second. A batch is
-mended once only when all its faults are known; the constraints stay as the last line of defence. And a
-condition that is null is broken, unlike in most databases: a rule about a nullable column must say what
-holds when there is no value.
+The trap: a database stops at the first bad row, and the next attempt stops at the second. A batch can be fixed in one
+go only when all its faults are known; the constraints stay as the last line of defence. And, unlike in most databases,
+a condition that is null counts as broken: a rule about a nullable column must define the result for null.
 
 When not to use it: for promises about many rows at once (sums, uniqueness, freshness); those are audits.
-Where single bad rows must not stop the batch, a Dead-Letter takes them out before the constraint sees them.
+Where single bad rows must not stop the batch, a Dead-Letter removes them before the constraint sees them.
 
 Source: Data Engineering Design Patterns, ch. 9.
 """
@@ -35,13 +34,13 @@ if TYPE_CHECKING:
 
 
 def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool = True) -> None:
-    """Give the dataset's table the constraints of its contract, creating it when it does not exist.
+    """Add the missing constraints of a contract to its table; create the table if it does not exist.
 
     Args:
         spark: The session.
         lake: The tables' root.
-        contract: What is promised.
-        engine: The engine's jar is loaded, which creates a table in one commit.
+        contract: Contract of the dataset.
+        engine: True if the engine's jar is loaded, which creates a table in one commit.
 
     Raises:
         PlatformError: As `tables.ensure`.
@@ -50,15 +49,15 @@ def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool
 
 
 def orphans(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> DataFrame:
-    """Give the facts that point to nothing; a fact whose reference is null points nowhere on purpose.
+    """Find the facts whose reference does not exist in the dimension; a null reference is intentional and allowed.
 
     Args:
         facts: Rows with references.
-        dimension: Rows that are referred to.
-        on: Column of the facts to the column of the dimension it refers to.
+        dimension: Referenced rows.
+        on: Column of the facts to the column of the dimension it references.
 
     Returns:
-        Whole rows of the facts.
+        The orphans, with all columns of the facts.
     """
     from pyspark.sql import functions as F
 
@@ -70,7 +69,7 @@ def orphans(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> Da
 
 
 def referential(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> Sequence[Violation]:
-    """Audit references: the number of facts that point to nothing, or no violation."""
+    """Audit references: one violation with the number of orphans, or none if there are no orphans."""
     found = orphans(facts, dimension, on).count()
     if not found:
         return []

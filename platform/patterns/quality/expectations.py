@@ -1,12 +1,11 @@
-"""The contract in the vocabulary of Great Expectations: suites that are derived, never typed.
+"""The contract in the vocabulary of Great Expectations: suites are derived from contracts, never written by hand.
 
-The hot path judges a batch with one aggregate inside the writing transaction. This module says the same
-promises again in a vocabulary that people outside the platform know, looks at the *published* rows, and
-renders the pages they read. A second reader that shares no code with the first also finds what the first
-would overlook.
+The hot path audits a batch with one aggregate inside the writing transaction. This module states the same promises in
+a vocabulary that is known outside the platform, validates the *published* rows, and renders the result pages. It shares
+no code with the first audit, so it also finds what that one overlooks.
 
-No value of a row enters a result: the figures are counts, and of an exception the first line is kept without the values
-it quotes. So the pages hold no personal data.
+No value of a row enters a result: the figures are counts, and of an exception only the first line is kept, without the
+values it quotes. So the pages contain no personal data.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 RESULT_FORMAT = {"result_format": "SUMMARY", "partial_unexpected_count": 0}
-"""Counts only: the default keeps examples of what is wrong, which may be addresses and logins."""
+"""Counts only: the default keeps examples of unexpected values, which may be addresses and logins."""
 
 SPARK_TYPES = {
     "ARRAY": "ArrayType",
@@ -52,15 +51,15 @@ SPARK_TYPES = {
 
 
 class UnknownType(PlatformError):
-    """A contract declares a type that has no expectation."""
+    """Raised when a contract declares a type that has no expectation."""
 
 
 class ExpectationBroken(PlatformError):
-    """Great Expectations could not evaluate a suite at all."""
+    """Raised when Great Expectations could not evaluate a suite at all."""
 
 
 class Project:
-    """A Great Expectations project in memory: only rendered pages are kept, nothing is sent anywhere."""
+    """A Great Expectations project in memory: only rendered pages are stored, and no data is sent anywhere."""
 
     def __init__(self) -> None:
         gx = _library()
@@ -70,11 +69,11 @@ class Project:
         self._validations: list[Validation] = []
 
     def validate(self, frame: DataFrame, contract: Contract) -> Validation:
-        """Hold the rows of a dataset against the suite of its contract.
+        """Validate the rows of a dataset against the suite of its contract.
 
         Args:
             frame: Published rows; whole partitions, because keys and audits are promised per partition.
-            contract: What is promised.
+            contract: Contract of the dataset.
 
         Returns:
             One result per promise, in the order of the suite.
@@ -87,8 +86,8 @@ class Project:
         wanted = suite(contract)
         names = [str(expectation.meta["rule"]) for expectation in wanted.expectations]
         with _quiet(), _in_session_of(frame):
-            # A source of its own, because a source keeps the session it began with. Not persisted: what is cached on a
-            # shared server stays there for everybody.
+            # A new source each time, because a source keeps its first session. Not persisted: a frame cached on a
+            # shared server occupies its memory for all users.
             source = self._context.data_sources.add_spark(contract.dataset, persist=False)
             if source.get_execution_engine().spark is not frame.sparkSession:
                 raise ExpectationBroken(
@@ -104,7 +103,7 @@ class Project:
             outcome = definition.run(batch_parameters={"dataframe": frame}, result_format=RESULT_FORMAT)
         found = {result.rule: result for result in map(_result, outcome.results)}
         if any(result.error is not None for result in found.values()):
-            # Raises when the server is gone, which is a fault of the run and says nothing about the promises.
+            # Raises if the server is gone: that is a fault of the run, not a result of the validation.
             frame.sparkSession.sql("SELECT 1").collect()
             self._keep_without_values(contract.dataset, outcome)
         if set(found) != set(names):
@@ -118,7 +117,7 @@ class Project:
         return validation
 
     def _keep_without_values(self, dataset: str, outcome: Any) -> None:
-        """Have the pages show of each exception what its result has of it: its text and its stack may quote rows."""
+        """Replace each exception on the pages by the text of its result: its message and stack may quote rows."""
         for result in outcome.results:
             error = _error(result.exception_info or {})
             if error is not None:
@@ -130,13 +129,13 @@ class Project:
                 store.set(key, outcome)
 
     def render(self, folder: Path) -> Path:
-        """Render the pages of what was validated so far; old pages stay until the new ones are complete.
+        """Render the pages of all validations so far; old pages stay until the new ones are complete.
 
         Args:
-            folder: Where the pages live; replaced.
+            folder: Folder of the pages; replaced.
 
         Returns:
-            The first page.
+            Path of the first page.
         """
         folder.parent.mkdir(parents=True, exist_ok=True)
         staged = folder.parent / f".{folder.name}-{uuid.uuid4().hex}"
@@ -155,14 +154,14 @@ class Project:
 
 
 def suite(contract: Contract) -> Any:
-    """Derive the expectation suite of a dataset from its contract, and from nothing else.
+    """Derive the expectation suite of a dataset from its contract alone.
 
     Args:
-        contract: What is promised.
+        contract: Contract of the dataset.
 
     Returns:
         A `great_expectations.ExpectationSuite` named after the dataset; `rule` in an expectation's meta is
-        the name the same promise has in the audit of a write.
+        the name of the same promise in the audit of a write.
 
     Raises:
         UnknownType: The contract has a type without an expectation.
@@ -170,7 +169,7 @@ def suite(contract: Contract) -> Any:
     gx = _library()
     names = [column.name for column in contract.columns]
     expectations = [
-        # As a set: columns added to a table later stand at its end, wherever the contract has them.
+        # As a set: columns added later come last in the table, whatever their place in the contract.
         _expect(
             "ExpectTableColumnsToMatchSet",
             "columns",
@@ -275,7 +274,7 @@ def _error(info: dict[str, Any]) -> str | None:
     raised = [item for item in (info, *info.values()) if isinstance(item, dict) and item.get("raised_exception")]
     if not raised:
         return None
-    # Spark's messages go on with the query's plan and the server's stack, and quote values in single quotes.
+    # Spark's messages continue with the query plan and the server's stack, and quote values in single quotes.
     lines = str(raised[0]["exception_message"]).strip().splitlines() or ["an exception without a message"]
     return re.sub(r"'[^']*'", "'\N{HORIZONTAL ELLIPSIS}'", lines[0])
 
@@ -291,16 +290,16 @@ def _site(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def _in_session_of(frame: DataFrame) -> Iterator[None]:
-    """Have Great Expectations use the session of a frame, whatever other sessions the process has or lacks.
+    """Make Great Expectations use the session of a frame, whatever other sessions the process has.
 
-    It takes the Connect session that is active in the thread, then the process's default one. Without either it starts
-    a classic Spark in this process, which knows nothing of the frame's views.
+    By itself it uses the Connect session that is active in the thread, else the process's default one. Without either
+    it starts a classic Spark in this process, which does not know the frame's views.
     """
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     session = frame.sparkSession
     if not isinstance(session, ConnectSession):
-        # A process has one classic Spark, and the frame proves that it is there.
+        # A process has only one classic Spark, and the frame belongs to it.
         yield
         return
     active = ConnectSession._active_session
@@ -327,7 +326,7 @@ def _quiet() -> Iterator[None]:
 
 def _library() -> Any:
     with _quiet():
-        # Its modules import what newer Pythons deprecate; the import takes seconds, so it happens only here.
+        # The library imports modules that newer Pythons deprecate. The import takes seconds, so it happens only here.
         import great_expectations
 
     return great_expectations

@@ -1,8 +1,7 @@
-"""Makes rendered Data Docs complete in themselves: no script, style or picture is fetched from elsewhere.
+"""Makes rendered Data Docs self-contained: no script, style or image is loaded from another server.
 
-The pages as rendered load a dozen files from public servers, so they tell strangers who reads them and are
-blank where there is no way out. Here they get one small style of their own and a first page that needs no
-script.
+The pages as rendered load a dozen files from public servers: that reveals to third parties who reads them, and leaves
+the pages blank without internet access. Here they get one small style of their own and a first page without scripts.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ a { color: #0b57a4; }
 
 
 def self_contained(folder: Path, validations: Sequence[Validation]) -> None:
-    """Rewrite the pages under a folder so that they need nothing from the network, and write the first page.
+    """Rewrite the pages under a folder so that they load nothing from the network, and write the first page.
 
     Args:
         folder: The rendered site.
-        validations: What the first page lists.
+        validations: Validations that the first page lists.
     """
     for page in folder.rglob("*.html"):
         page.write_text(_cleaned(page.read_text(encoding="utf-8")), encoding="utf-8")

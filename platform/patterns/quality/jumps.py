@@ -1,9 +1,9 @@
-"""Finds the partitions in which a share of the rows has left its own history.
+"""Finds the partitions in which a share of the rows (e.g. of nulls) deviates from its own history: anomaly detection.
 
-A share differs from partition to partition without being news: with the hour and the day of the week; because few rows
-are a small sample; and because rows come in groups (what one session lacks, all its rows lack), so that a hundred rows
-tell as little as some twenty independent ones. How much, the history of the same share says. A jump is a distance from
-its mean that is large against all three.
+A share varies between partitions for three normal reasons: the hour and the day of the week; small samples in
+partitions with few rows; and grouped rows (a value that a session lacks is missing in all its rows), so that a hundred
+rows carry as little information as some twenty independent ones. The size of this variation is estimated from the
+history of the same share. A jump is a distance from the mean that is large compared with all three.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from publish.contract import LEAST_ROWS
 from publish.partitions import Grain
 
 PAST = 168
-"""Partitions before it that a partition is compared with: a week of hours, each of the day among them."""
+"""Number of preceding partitions that a partition is compared with: for hours one week, with each hour of the day."""
 LEAST_PAST = 24
-"""Of fewer partitions before it nothing is known of what is usual."""
+"""Minimum number of preceding partitions; with fewer, the usual share is unknown and nothing is judged."""
 BOUND = 4.0
-"""Standard deviations from the mean that are a jump."""
+"""Distance from the mean, in standard deviations, above which a share is a jump."""
 LEAST_DEVIATION = 0.01
-"""Smallest standard deviation taken: a steady history does not make every change a jump."""
+"""Lower limit of the standard deviation, so that after a steady history not every change is a jump."""
 BEFORE_A_WEEK = 0.05
-"""The same, before there is a week to compare with: the first weekend may well differ from all days before it."""
+"""The same limit while the history is shorter than a week: the first weekend may differ from all days before it."""
 GROUPS = 4.0
-"""How many times the variance of independent rows a share has at least; a history that varies more shows its own."""
+"""Minimum dispersion: variance of a share as a multiple of that of independent rows. A larger one is estimated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +37,8 @@ class Point:
 
     Args:
         partition: Key of the partition.
-        value: The measure; None when there were no rows to measure.
-        rows: Rows it is taken of.
+        value: The measure; None if there were no rows to measure.
+        rows: Number of rows it was computed from.
     """
 
     partition: str
@@ -48,13 +48,13 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Jump:
-    """A share that has left its own history.
+    """A share that deviates from its own history.
 
     Args:
-        partition: Where it was found.
-        name: Of the share.
-        found: The share, 0 to 1.
-        usual: Its mean over the partitions before.
+        partition: Key of the partition.
+        name: Name of the share.
+        found: The share in that partition, 0 to 1.
+        usual: Its mean over the preceding partitions, 0 to 1.
     """
 
     partition: str
@@ -66,17 +66,18 @@ class Jump:
 def jumps(
     name: str, points: Sequence[Point], partitions: Container[str], *, grain: Grain, alike: float = math.inf
 ) -> list[Jump]:
-    """Compare a share in some partitions with the same share in the partitions before each of them.
+    """Compare a share in some partitions with the same share in their preceding partitions.
 
     Args:
-        name: Of the share.
-        points: Shares, 0 to 1, of these partitions and of those before them; those of few rows are left out.
-        partitions: Those to judge.
+        name: Name of the share.
+        points: Shares, 0 to 1, of these partitions and of preceding ones; those with fewer than `LEAST_ROWS` rows are
+            left out.
+        partitions: Keys of the partitions to judge.
         grain: Length of a partition.
-        alike: Only partitions with at most so many times as many rows, or as few, are comparable.
+        alike: Maximum ratio between the row counts of two comparable partitions, either way; others are not compared.
 
     Returns:
-        The jumps, in the order of time.
+        The jumps, by time.
     """
     enough = [
         (point.partition, point.value, point.rows)
@@ -100,11 +101,11 @@ def jumps(
 
 
 def _deviation(past: Sequence[tuple[float, int]], usual: float, share: float, rows: int) -> float:
-    """Give the standard deviation to expect of a share of so many rows: that of the past, or its sampling error.
+    """Estimate the standard deviation of a share of so many rows: that of the past or the sampling error, if larger.
 
-    The sampling error is the binomial one of the usual or the found share, whichever is larger, times the dispersion:
-    the mean of the past's squared distances in units of each one's own binomial variance (Pearson's estimate for
-    overdispersed proportions, McCullagh and Nelder, Generalized Linear Models, 4.5).
+    The variance of sampling is the binomial one of the usual or the found share, whichever is larger, times the
+    dispersion: the mean of the past's squared distances, each in units of its own binomial variance (Pearson's estimate
+    for overdispersed proportions, McCullagh and Nelder, Generalized Linear Models, 4.5).
     """
     squares = [((value - usual) ** 2, of) for value, of in past]
     between = math.fsum(square for square, _ in squares) / (len(past) - 1)

@@ -1,18 +1,17 @@
-"""Online Observer: a dataset is measured by the job that writes it, so measures are there with the data.
+"""Online Observer: a dataset is measured by the job that writes it, so measures are published with the data.
 
-Problem: an observer that runs once a day finds at noon that the referral was null for everybody since
-midnight.
+Problem: an observer that runs once a day reports at noon that the referral was null in all rows since midnight.
 
-How it works: :func:`observe` turns a contract into SQL aggregates (share of nulls, distinct values). They
-join the audits' one pass over the files just written and travel in the commit; :func:`series` reads them
-back as a line over the partitions, without touching the data, and the dataset's check `measures` compares each
-partition with those before it.
+How it works: :func:`observe` turns a contract into SQL aggregates (share of nulls, distinct values). They are computed
+in the same pass as the audits, over the files just written, and stored in the commit. :func:`series` reads them back
+as a time series over the partitions, without reading the data, and the dataset's check `measures` compares each
+partition with the preceding ones.
 
-The trap: a measure is not a promise. A null share that doubles must be seen, not stop the job; what must
+The trap: a measure is not a promise. A null share that doubles must be reported, but must not stop the job; what must
 stop it is an audit. And an empty partition has no null share: it is absent from the series, not zero.
 
 When not to use it: for measures that need other datasets, history or much time (distributions, drift): they
-would delay every write, and an Offline Observer takes them beside the hot path.
+would delay every write; an Offline Observer computes them outside the hot path.
 
 Source: Data Engineering Design Patterns, ch. 9.
 """
@@ -32,11 +31,11 @@ DISTINCT = "approx_distinct"
 
 
 def observe(contract: Contract, *, distinct: Sequence[str] = ()) -> Mapping[str, str]:
-    """Give the measures of a dataset as SQL aggregates that a contract's `measures` can hold.
+    """Build the measures of a dataset as SQL aggregates for the `measures` of its contract.
 
     Args:
-        contract: What is promised; each nullable column's share of nulls is measured.
-        distinct: Columns whose distinct values are counted too, with HyperLogLog++ (5 % relative deviation).
+        contract: Contract of the dataset; the share of nulls is measured for each nullable column.
+        distinct: Columns whose distinct values are also counted, with HyperLogLog++ (5 % relative deviation).
 
     Returns:
         `null_share.<column>` (0 to 1) and `approx_distinct.<column>` (a count) to their aggregates.
@@ -61,7 +60,7 @@ def observe(contract: Contract, *, distinct: Sequence[str] = ()) -> Mapping[str,
 
 
 def observed(contract: Contract, *, distinct: Sequence[str] = ()) -> Contract:
-    """Give the contract with its observer's measures added; measures it declares itself stay as they are."""
+    """Return the contract with the observer's measures added; measures that it declares itself take precedence."""
     return replace(contract, measures={**observe(contract, distinct=distinct), **contract.measures})
 
 
@@ -75,10 +74,10 @@ def series(published: Mapping[str, Entry], measure: str) -> Sequence[Point]:
 
     Args:
         published: Newest publication of each partition.
-        measure: `null_share.<column>`, or `approx_distinct.<column>`, which is given by row.
+        measure: `null_share.<column>`, or `approx_distinct.<column>`, which is divided by the number of rows.
 
     Returns:
-        One point per partition that was measured, 0 to 1, in the order of time; its rows are those of the partition.
+        One point per measured partition, 0 to 1, by time, with the partition's number of rows.
     """
     return [
         Point(partition=partition, value=_share(measure, entry), rows=entry.rows_out)
@@ -92,10 +91,10 @@ def rates(published: Mapping[str, Entry], reason: str) -> Sequence[Point]:
 
     Args:
         published: Newest publication of each partition.
-        reason: Reason as in the ledger; one that a partition does not have left out nothing there.
+        reason: Reason as in the ledger; the rate is 0 where a partition does not have it.
 
     Returns:
-        One point per partition: rows left out for the reason by rows in, in the order of time; its rows are those in.
+        One point per partition, by time: rows left out for the reason divided by rows in, with the number of rows in.
     """
     return [
         Point(
@@ -111,5 +110,5 @@ def _share(measure: str, entry: Entry) -> float | None:
     value = entry.measures[measure]
     if not isinstance(value, (int, float)) or not entry.rows_out:
         return None
-    # An approximate count may exceed the rows.
+    # An approximate count may exceed the number of rows.
     return min(1.0, value / entry.rows_out) if measure.startswith(f"{DISTINCT}.") else float(value)

@@ -1,4 +1,4 @@
-"""What became of the promises of a dataset."""
+"""Validation results: for each promise of a dataset, whether it holds."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class RuleResult:
-    """What became of one promise: it holds, it is broken, or it could not be evaluated.
+    """The result of one promise: it holds, it is broken, or it could not be evaluated.
 
     Args:
         rule: Name of the promise, the same as in the audit of a write.
-        description: What it says.
-        passed: True when it holds.
-        found: Rows, values or groups that break it; None when it is not counted.
-        error: First line of the exception that its evaluation raised, without the values it quotes; None when there
+        description: The promise as text.
+        passed: True if it was evaluated and holds.
+        found: Number of rows, values or groups that break it; None if they were not counted.
+        error: First line of the exception that its evaluation raised, without the values it quotes; None if there
             was none.
     """
 
@@ -26,20 +26,20 @@ class RuleResult:
     error: str | None = None
 
     def __str__(self) -> str:
-        """The rule's name, with what breaks it where that was counted."""
+        """The rule's name, followed by the number of violations if it was counted: `not_null.user_id (3)`."""
         return self.rule if self.found is None else f"{self.rule} ({self.found})"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """What became of the promises of one dataset."""
+    """The results of all promises of one dataset."""
 
     dataset: str
     results: Sequence[RuleResult]
 
     @property
     def passed(self) -> bool:
-        """True when every promise was evaluated and holds."""
+        """True if every promise was evaluated and holds."""
         return all(result.passed for result in self.results)
 
     @property
@@ -54,5 +54,5 @@ class Validation:
 
     @property
     def errors(self) -> Sequence[RuleResult]:
-        """The promises that could not be evaluated: nothing is known about them."""
+        """The promises that could not be evaluated, so it is unknown whether they hold."""
         return [result for result in self.results if result.error is not None]

@@ -1,16 +1,16 @@
-"""Horizontal Partitioner: rows that are read together lie together, and a query opens only their folders.
+"""Horizontal Partitioner: rows that are read together are stored together, and a query opens only their folders.
 
-Problem: a report on one day reads two years of files, and a job that rewrites one hour competes with all
+Problem: a report on one day reads two years of files, and a job that rewrites one hour conflicts with all
 the others.
 
 How it works: a table has one partition column of low cardinality; a predicate on it prunes whole folders before a
-file is opened, and two writers of different partitions never conflict. A key of many values is refused before a table
-is made of it: by what the contract promises (:func:`partition_column`), and by what a batch really has
+file is opened, and two writers of different partitions never conflict. A key with too many values is refused before
+anything is written: by the contract's retention and grain (:func:`partition_column`), and by the actual keys of a batch
 (:func:`check_key`).
 
 The trap: a key with many values (a user, a second) makes one small file per value: planning takes longer
-than reading. And a predicate on an expression of the column (`substr(day, 1, 7)`) may read right and prune
-nothing.
+than reading. And a predicate on an expression of the column (`substr(day, 1, 7)`) may return the right rows and still
+prune nothing.
 
 When not to use it: for columns with many values; Sorter and Bucket serve those, and file statistics
 (Metadata Enhancer) skip within a partition.
@@ -27,21 +27,21 @@ from errors import PlatformError
 from publish.contract import Contract
 
 MAX_KEPT = 30_000
-"""Partitions a table bears within its retention: three years by the hour are 26,280."""
+"""Maximum number of partitions of a table within its retention: three years of hours are 26,280."""
 
 
 class PartitionKeyRefused(PlatformError):
-    """A column would make too many partitions."""
+    """Raised when a partition column would produce too many partitions."""
 
 
 def partition_column(contract: Contract) -> str | None:
-    """Give the column a dataset's table is partitioned by, if its partitions stay few enough.
+    """Return the partition column of a dataset's table; refuse one that would produce too many partitions.
 
     Args:
-        contract: What is promised; its retention and grain tell how many partitions the table will have.
+        contract: Contract of the dataset; its retention and grain determine the number of partitions.
 
     Returns:
-        The column; None for a table that is written whole.
+        Name of the column; None for an unpartitioned table.
 
     Raises:
         PartitionKeyRefused: There would be more than :data:`MAX_KEPT` partitions.
@@ -60,11 +60,11 @@ def partition_column(contract: Contract) -> str | None:
 
 
 def check_key(contract: Contract, keys: Sequence[str]) -> None:
-    """Refuse to write a batch that has more partitions than a table bears.
+    """Refuse a batch that has more partitions than a table can have.
 
     Args:
-        contract: What is promised.
-        keys: Partition keys of the batch; none for a table that is written whole.
+        contract: Contract of the dataset.
+        keys: Partition keys of the batch; empty for an unpartitioned table.
 
     Raises:
         PartitionKeyRefused: There are more than :data:`MAX_KEPT` of them.

@@ -1,17 +1,16 @@
-"""Metadata Enhancer: files carry the range of their columns, so a reader skips those that cannot match.
+"""Metadata Enhancer: each file has min/max statistics of its columns, so a reader skips files that cannot match.
 
-Problem: a question about one user opens every file of the day, because only opening a file tells what is in
-it.
+Problem: a query for one user opens every file of the day, because a file's content is known only after opening it.
 
-How it works: Delta keeps the least and greatest value and the nulls of chosen columns with every file; a
-reader compares the predicate with them before it opens anything. The contract names the columns people filter by;
-:func:`properties` has Delta keep statistics of these and of no other.
+How it works: for every file, Delta stores the minimum, the maximum and the null count of chosen columns. A reader
+compares the predicate with them before it opens a file. The contract names the columns that queries filter by;
+:func:`properties` makes Delta collect statistics of these columns only.
 
-The trap: statistics by default are taken of the first 32 columns, so a wide raw text costs at every write
-and a useful column after it has none. And statistics of a column that is spread over all files skip
-nothing: first sort (Sorter), then measure.
+The trap: by default, Delta collects statistics of the first 32 columns: a wide raw text costs on every write, and a
+useful column behind them has no statistics. And if the values of a column are spread over all files, its statistics
+skip nothing: sort first (Sorter), then measure.
 
-When not to use it: for columns nobody filters by, and for long texts, whose statistics are cut off.
+When not to use it: for columns that no query filters by, and for long texts, whose statistics are truncated.
 
 Source: Data Engineering Design Patterns, ch. 8.
 """
@@ -25,10 +24,10 @@ _UNORDERED = ("BINARY", "BOOLEAN", "ARRAY", "MAP", "STRUCT", "VARIANT")
 
 
 def properties(contract: Contract) -> dict[str, str]:
-    """Give the table properties that make Delta keep statistics of the contract's columns, and of no other.
+    """Build the table properties that make Delta collect statistics of the contract's `statistics` columns only.
 
     Args:
-        contract: The dataset; its partition column is in the folders' names already.
+        contract: Contract of the dataset; its partition column is left out, as folder names already contain it.
 
     Raises:
         ConfigurationError: A column is not in the contract, or its type has no order.

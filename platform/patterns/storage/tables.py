@@ -1,4 +1,4 @@
-"""Creates tables from contracts, and brings older tables up to their contract where that is safe."""
+"""Creates tables from contracts, and adds new columns and constraints of a contract to existing tables."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CONTRACT = "blogdata.contract"
-"""Table property with the fingerprint of the contract the table was last brought up to."""
+"""Table property: fingerprint of the contract that was last applied to the table."""
 _CONSTRAINT = "delta.constraints."
 
 
 class SchemaDrift(PlatformError):
-    """A table and its contract disagree in a way that must not be mended without a person."""
+    """Raised when a table and its contract differ in a way that only a person may resolve."""
 
 
 def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool = True) -> None:
-    """Create the dataset's table with the constraints of its contract, or add columns and constraints it lacks.
+    """Create the dataset's table with the constraints of its contract, or add missing columns and constraints.
 
     Args:
         spark: The session.
         lake: The tables' root.
-        contract: What is promised about the dataset.
-        engine: Create it in one commit by the engine; otherwise by SQL, one commit a constraint.
+        contract: Contract of the dataset.
+        engine: Create the table in one commit, by the engine; otherwise by SQL, with one commit per constraint.
 
     Raises:
-        PartitionKeyRefused: A table partitioned like this would have too many partitions.
+        PartitionKeyRefused: The table would have too many partitions.
         SchemaDrift: A column changed its type or was removed from the contract.
         BehindAPointer: The dataset lives in members.
         MemberClosed: The table is a member that was published.
@@ -65,25 +65,25 @@ def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool 
         if f"{_CONSTRAINT}{name}" in known:
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
         spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT `{name}` CHECK ({expression})")
-    # Last, so that a crash in between leaves a table that is brought up to date again.
+    # The fingerprint comes last: after a crash in between, the next call applies the contract again.
     listed = _listed({**_togetherness(contract), CONTRACT: contract.fingerprint})
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({listed})")
 
 
 def constraints(contract: Contract) -> dict[str, str]:
-    """Give the CHECK constraints of a dataset's table: name to condition."""
+    """Return the CHECK constraints of a dataset's table: name to condition."""
     return {rule.name.lower(): rule.expression for rule in contract.rules}
 
 
 def _without_spaces(condition: str | None) -> str | None:
-    """Give what two texts of one condition have in common: Delta puts spaces around the tokens of one that SQL adds."""
+    """Normalise a condition for comparison: Delta puts spaces around the tokens of a constraint added by SQL."""
     return None if condition is None else "".join(condition.split())
 
 
 def _properties(contract: Contract) -> dict[str, str]:
     return {
-        # A commit is idempotent for as long as its transaction identifier is remembered. One for each commit would grow
-        # the log for ever; that of a stream is one for all of its batches, and the engine has it never expire.
+        # A commit is idempotent while its transaction identifier is retained. Those of single commits must expire, or
+        # the log grows for ever. A stream has one identifier for all its batches, which the engine exempts from expiry.
         "delta.setTransactionRetentionDuration": "interval 7 days",
         **_togetherness(contract),
         **_retention(contract),
@@ -97,7 +97,7 @@ def _togetherness(contract: Contract) -> dict[str, str]:
 
 
 def _retention(contract: Contract) -> dict[str, str]:
-    """Keep versions for as long as an execution may have to be merged on one of them again."""
+    """Return the retention properties that keep versions for as long as an execution may be rerun on one of them."""
     if contract.executed is None or contract.replay_limit is None:
         return {}
     kept = f"interval {(contract.executed.length * (contract.replay_limit + 1)).days + 1} days"
@@ -159,15 +159,15 @@ def _add_columns(spark: SparkSession, lake: Lake, contract: Contract) -> None:
 
 
 def hold_to(present: Mapping[str, str], wanted: Mapping[str, str], *, where: str) -> None:
-    """Refuse a contract that removes a column of a table, or changes its type.
+    """Refuse a contract that removes a column of a table or changes the type of one.
 
     Args:
         present: Column of the table to its Spark SQL type.
         wanted: Column of the contract to its Spark SQL type.
-        where: The table, for the error.
+        where: The table, for the error message.
 
     Raises:
-        SchemaDrift: It does.
+        SchemaDrift: The contract lacks a column or declares another type for it.
     """
     gone = sorted(set(present) - set(wanted))
     changed = sorted(name for name in wanted if name in present and _simple(wanted[name]) != _simple(present[name]))

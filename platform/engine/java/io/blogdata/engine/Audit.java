@@ -16,7 +16,7 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.functions;
 
-/** Measures the rows of an open transaction and lists everything that is wrong with them. */
+/** Measures the rows of an open transaction and lists all violations. */
 final class Audit {
   private static final String WHOLE_TABLE = "";
 
@@ -31,7 +31,7 @@ final class Audit {
 
   static Audit of(Dataset<Row> written, AuditSpec spec) {
     Audit audit = new Audit(spec);
-    // Independent looks at the same files: side by side they fill the cores that a small batch leaves idle.
+    // Independent queries on the same files: in parallel they use the cores that a small batch leaves idle.
     try (Queries queries = new Queries(2)) {
       Future<List<Row>> figures = queries.start(audit.figures(written));
       Map<String, Future<List<Row>>> repeated = new LinkedHashMap<>();
@@ -46,7 +46,7 @@ final class Audit {
     return audit;
   }
 
-  /** What is measured where nothing was written: each declared partition has no row. */
+  /** Returns the audit of a write without rows: every declared partition is empty. */
   static Audit ofNothing(AuditSpec spec) {
     Audit audit = new Audit(spec);
     audit.judge(List.of());
@@ -77,8 +77,8 @@ final class Audit {
   }
 
   /**
-   * Counts the rows beyond the first of each key, per partition. Beside the other aggregates a distinct count would
-   * carry their buffers with every key.
+   * Counts the rows beyond the first of each key, per partition. A separate query: a distinct count among the other
+   * aggregates would carry their buffers with every key.
    */
   private Dataset<Row> repeated(Dataset<Row> written, String key) {
     Stream<Column> keys = Stream.of(functions.expr(key).as("key"));
@@ -124,7 +124,7 @@ final class Audit {
     return spec.partitionColumn == null ? List.of(WHOLE_TABLE) : spec.partitions;
   }
 
-  /** A partition without a row has a count of zero wherever a row could be counted. */
+  /** Returns the measures of a partition without rows: zero for counts and sums, null for all others. */
   private Map<String, Object> emptyPartition() {
     Map<String, Object> figures = new LinkedHashMap<>();
     spec.measures.forEach((name, sql) -> figures.put(name, isCount(sql) ? 0L : null));

@@ -3,7 +3,7 @@ package io.blogdata.engine;
 import java.util.List;
 import java.util.Map;
 
-/** The files of an open transaction broke an audit: nothing was committed. The message carries the violations as JSON. */
+/** Thrown when an open transaction's files fail an audit; nothing is committed. The message has violations as JSON. */
 public final class AuditFailed extends Refusal {
   AuditFailed(Object dataset, String table, List<Map<String, Object>> violations) {
     super(

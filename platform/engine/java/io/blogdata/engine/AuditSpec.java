@@ -6,12 +6,12 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a write must measure and satisfy before it may be committed; the client sends it as JSON.
+ * The measures and audits of a write, which must hold before it is committed; the client sends it as JSON.
  *
  * <p>All expressions are SQL aggregates over the files just written, evaluated once per partition value.
  */
 final class AuditSpec {
-  /** Column whose values are the partitions of this batch; null for a table that is written whole. */
+  /** Partition column of the table; null for a table that is written whole. */
   @JsonProperty("partition_column")
   String partitionColumn;
 
@@ -19,35 +19,35 @@ final class AuditSpec {
   @JsonProperty("partitions")
   List<String> partitions = List.of();
 
-  /** Name to aggregate: figures kept in the commit. */
+  /** Name to aggregate; the results are stored in the commit. */
   @JsonProperty("measures")
   Map<String, String> measures = new LinkedHashMap<>();
 
-  /** Name to aggregate that counts bad rows: must be zero. */
+  /** Name to aggregate that counts bad rows; it must be zero. */
   @JsonProperty("violations")
   Map<String, String> violations = new LinkedHashMap<>();
 
-  /** Name to the expression whose values must differ within a partition. */
+  /** Name to expression whose values must be unique within a partition. */
   @JsonProperty("unique")
   Map<String, String> unique = new LinkedHashMap<>();
 
-  /** Name to boolean aggregate: must be true. */
+  /** Name to boolean aggregate; it must be true. */
   @JsonProperty("audits")
   Map<String, String> audits = new LinkedHashMap<>();
 
-  /** Partition value to measure to the figure it must have: the row account against the layer above. */
+  /** Partition value to measure to its expected value: the row account against the layer above. */
   @JsonProperty("expected")
   Map<String, Map<String, Long>> expected = new LinkedHashMap<>();
 
-  /** Name to columns: row counts by these columns within a partition, kept in the commit. */
+  /** Name to columns; row counts by these columns within each partition are stored in the commit. */
   @JsonProperty("breakdowns")
   Map<String, List<String>> breakdowns = new LinkedHashMap<>();
 
-  /** What the client wants in the commit's metadata, untouched. */
+  /** Entries that the client adds to the commit's metadata, copied unchanged. */
   @JsonProperty("info")
   Map<String, Object> info = new LinkedHashMap<>();
 
-  /** Rows the batch is computed from, as its accounts say; as many as there can be when it has none. */
+  /** Returns the input rows of the batch by its accounts; {@code Long.MAX_VALUE} if it has no accounts. */
   long rowsIn() {
     Map<?, ?> accounts = (Map<?, ?>) info.getOrDefault("accounts", Map.of());
     if (accounts.isEmpty()) {

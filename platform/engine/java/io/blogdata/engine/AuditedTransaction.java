@@ -18,9 +18,9 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A Delta transaction that is audited when it is about to be committed, whichever of Delta's commands has filled it.
+ * A Delta transaction that runs an audit before it commits, whichever Delta command has filled it.
  *
- * <p>What the audit returns becomes the commit's metadata; when it throws, the log stays as it was.
+ * <p>The audit returns the commit's metadata; if it throws, nothing is committed.
  */
 final class AuditedTransaction extends OptimisticTransaction {
   private final BiFunction<OptimisticTransaction, List<Action>, String> audit;
@@ -28,7 +28,7 @@ final class AuditedTransaction extends OptimisticTransaction {
   private final Probe probe;
   private String info;
 
-  /** The batch that is about to be written has been committed before. */
+  /** Thrown when the batch has already been committed. */
   static final class Repeated extends RuntimeException {}
 
   private AuditedTransaction(
@@ -43,15 +43,15 @@ final class AuditedTransaction extends OptimisticTransaction {
   }
 
   /**
-   * Takes the place of a transaction that has just begun.
+   * Creates the audited transaction that replaces one that has just begun.
    *
-   * @param begun the transaction; it is not used any more
-   * @param audit gives the commit's metadata, or throws
-   * @param once tells this batch from its repetition
-   * @param turn counts the batches of the table, whoever brings them; null where others do not matter
-   * @param probe stops at the phases
-   * @throws Repeated when the batch has been committed before
-   * @throws TableMoved when it is another one's turn
+   * @param begun the replaced transaction; it is not used any more
+   * @param audit returns the commit's metadata, or throws
+   * @param once identifies this batch, so that a retry of it is recognised
+   * @param turn number of this batch among those of all writers of the table; null if other writers do not matter
+   * @param probe pauses or fails the write at its phases in tests
+   * @throws Repeated when the batch has already been committed
+   * @throws TableMoved when another number is next
    */
   static AuditedTransaction insteadOf(
       OptimisticTransaction begun,
@@ -61,12 +61,12 @@ final class AuditedTransaction extends OptimisticTransaction {
       Probe probe) {
     List<SetTransaction> marks = turn == null ? List.of(once) : List.of(once, turn);
     AuditedTransaction transaction = new AuditedTransaction(begun, audit, marks, probe);
-    // To ask is to depend on the answer: a twin that commits the same batch meanwhile makes this one fail.
+    // Reading the version registers a conflict: if a twin commits the same batch meanwhile, this commit fails.
     if (transaction.txnVersion(once.appId()) >= once.version()) {
       throw new Repeated();
     }
     if (turn != null) {
-      // Here as well: whoever takes this turn meanwhile makes this one fail.
+      // This read too: if another writer takes this turn meanwhile, this commit fails.
       TableMoved.unlessTurn(turn.version(), transaction.txnVersion(turn.appId()) + 1);
     }
     probe.reached("opened");
@@ -82,7 +82,7 @@ final class AuditedTransaction extends OptimisticTransaction {
     return version;
   }
 
-  /** How a restoration commits: without a look at what came in between, so it fails when anything did. */
+  /** Commits a RESTORE: without conflict resolution, so it fails if any other commit came in between. */
   @Override
   public Tuple2<Object, Snapshot> commitLarge(
       SparkSession spark,

@@ -26,19 +26,18 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Writes into a Delta table so that nobody ever reads a row that was not audited.
+ * Writes into a Delta table so that only audited rows become visible.
  *
- * <p>One of Delta's own commands runs, and the transaction it begins is an {@link AuditedTransaction}: when the command
- * is about to commit, the audits read the very files it wrote, and only if all of them hold is the transaction
- * committed, with the measures in the commit's metadata. A failed audit or a killed process leaves the log as it was,
- * and files that no version names for vacuum.
+ * <p>One of Delta's own commands runs in an {@link AuditedTransaction}: before the command commits, the audits read the
+ * files it has written. Only if all audits hold is the transaction committed, with the measures in the commit's
+ * metadata. After a failed audit or a killed process the log is unchanged, and vacuum removes the unreferenced files.
  *
- * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), {@code txnAppId} and {@code txnVersion}, and
- * {@code replaceWhere} to overwrite rows, {@code merge} ({@link Merge} as JSON) to change some, or {@code statement}
- * for one of Delta's SQL statements, to which the given rows mean nothing, and {@code at} for the version of the table
- * it is for. {@code turn} numbers a batch among all of the table: it is refused when another one has taken that number.
- * {@code companions} (a list of {@link Companion} as JSON) are written and audited before the commit, and part
- * of what it says. {@code probe} names a folder for stepping through the phases in tests.
+ * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), {@code txnAppId} and {@code txnVersion}. At most
+ * one of: {@code replaceWhere} to overwrite rows, {@code merge} ({@link Merge} as JSON) to change some, or {@code
+ * statement} for a Delta SQL statement, which ignores the given rows. {@code at} is the required table version. {@code
+ * turn} is the batch's number among all batches of the table; the write is refused if another batch has taken it.
+ * {@code companions} (a list of {@link Companion} as JSON) are written and audited before the commit, and recorded in
+ * its metadata. {@code probe} names a folder for stepping through the phases in tests.
  */
 public final class AuditedWrite implements CreatableRelationProvider, DataSourceRegister {
 
@@ -58,8 +57,8 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     SparkSession spark = data.sparkSession();
     String table = required(options, "path");
     DeltaLog log = DeltaLog.forTable(spark, new Path(table));
-    // What appends is one writer for all of its batches, and must know them after any pause. Without a time Delta would
-    // forget it at once, where a table has a retention: its time is one that never comes.
+    // An appending writer uses one id for all of its batches, and Delta must remember it after any pause. On a table
+    // with a transaction retention Delta drops an id without a time at once, so its time is one that never expires.
     long lastUsed = mode == SaveMode.Append ? Long.MAX_VALUE : System.currentTimeMillis();
     SetTransaction once =
         new SetTransaction(
@@ -110,7 +109,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
           },
           () -> FewRows.with(spark, spec.rowsIn(), whole ? log : null, command));
     } catch (AuditedTransaction.Repeated repetition) {
-      // This batch has been published: there is nothing to do.
+      // The batch is already published: there is nothing to do.
     }
     return Scala.relation(context, data.schema());
   }
@@ -142,7 +141,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     return value;
   }
 
-  /** Judges an open transaction: what an overwrite has written, or the whole table as it would be left. */
+  /** Audits an open transaction, either the files of an overwrite or the whole table after it; returns the metadata. */
   private static String audited(
       DeltaLog log,
       OptimisticTransaction open,
@@ -192,7 +191,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     return Json.write(info);
   }
 
-  /** Files that are not committed, through the transaction's own view: column mapping and partition values apply. */
+  /** Reads uncommitted files through the transaction's snapshot, so column mapping and partition values apply. */
   static Dataset<Row> uncommitted(DeltaLog log, OptimisticTransaction open, List<AddFile> files) {
     return log.createDataFrame(open.snapshot(), Scala.seq(files), false, Option.empty());
   }

@@ -10,9 +10,9 @@ import scala.Function0;
 import scala.Option;
 
 /**
- * Puts another transaction in the place of each one that one of Delta's commands begins on a table.
+ * Replaces every transaction that a Delta command begins on a table.
  *
- * <p>Each, not only the first: a merge that loses its materialized source begins once more.
+ * <p>Every one, not only the first: a merge that loses its materialized source begins another transaction.
  */
 final class Begin implements TransactionExecutionObserver {
   private final DeltaLog log;
@@ -24,7 +24,7 @@ final class Begin implements TransactionExecutionObserver {
     this.instead = instead;
   }
 
-  /** Runs a command whose transactions on a table are replaced. */
+  /** Runs a command, replacing each of its transactions on the table with the result of {@code instead}. */
   static void with(DeltaLog log, UnaryOperator<OptimisticTransaction> instead, Runnable command) {
     TransactionExecutionObserver before =
         (TransactionExecutionObserver) TransactionExecutionObserver$.MODULE$.getObserver();

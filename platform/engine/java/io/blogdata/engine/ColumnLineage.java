@@ -28,7 +28,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Which source columns each output column is computed from, read off an analysed plan.
+ * Finds the source columns from which each output column of an analysed plan is computed.
  *
  * <p>Only values count: a column that merely filters, joins or orders rows is not an input of the others.
  */
@@ -38,7 +38,7 @@ final class ColumnLineage {
 
   private ColumnLineage() {}
 
-  /** Output column to the sorted list of {@code path#column} it is computed from. */
+  /** Maps each output column to the sorted list of source columns ({@code path#column}) it is computed from. */
   static Map<String, List<String>> of(LogicalPlan plan) {
     ColumnLineage lineage = new ColumnLineage();
     lineage.visit(plan);

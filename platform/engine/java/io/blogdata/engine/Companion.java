@@ -22,41 +22,42 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A table whose rows appear with those of another one: its files are written and audited, and not committed here.
+ * A companion table: its rows are published together with those of its main table. Here its files are written and
+ * audited, but not committed.
  *
- * <p>What would be its commit is part of the commit of the table it appears with; the client makes its log follow. How many
- * rows it must have is known from that table's files, so without any nothing is written.
+ * <p>The contents of its commit are recorded in the main table's commit; the client then commits them to the
+ * companion's log. Its expected row count is computed from the main table's files; if that is zero, nothing is written.
  */
 final class Companion {
-  /** Address of its table, which exists. */
+  /** Path of the companion's table, which must exist. */
   @JsonProperty("path")
   String path;
 
-  /** Temporary view of the session with its rows. */
+  /** Temporary view in the session with its rows. */
   @JsonProperty("view")
   String view;
 
-  /** Measure of the other table's files: the rows that are accounted for here. */
+  /** Name of the measure of the main table's files that counts the rows accounted for by this companion. */
   @JsonProperty("above")
   String above;
 
-  /** Measure of the other table's files: how many of these are kept here. */
+  /** Name of the measure of the main table's files that counts how many of these rows the companion keeps. */
   @JsonProperty("kept")
   String kept;
 
-  /** Why the others are not. */
+  /** Reason recorded for the rows that it does not keep. */
   @JsonProperty("otherwise")
   String otherwise;
 
-  /** What is measured and must hold. */
+  /** Measures and audits of its rows. */
   @JsonProperty("audit")
   AuditSpec spec;
 
-  /** How its partitions are replaced, as Delta's writer is told. */
+  /** Options of Delta's writer by which its partitions are replaced. */
   @JsonProperty("options")
   Map<String, String> options = Map.of();
 
-  /** Ends the command that wrote the files, before it commits. */
+  /** Thrown to end the command that wrote the files before it commits; carries the audit and the files. */
   private static final class Held extends RuntimeException {
     final transient Audit audit;
     final transient List<AddFile> files;
@@ -68,7 +69,7 @@ final class Companion {
     }
   }
 
-  /** Writes and audits the rows, and gives what its commit will say and which files it will add. */
+  /** Writes and audits the rows; returns the metadata, files and partitions of the companion's future commit. */
   Map<String, Object> hold(SparkSession spark, Map<String, Map<String, Object>> measured, Probe probe) {
     Map<String, Object> accounts = new LinkedHashMap<>();
     Map<String, Map<String, Long>> expected = new TreeMap<>();
@@ -104,7 +105,7 @@ final class Companion {
   }
 
   private Held written(SparkSession spark, Dataset<Row> data, Probe probe) {
-    // In a thread of its own, because Delta allows a thread one transaction; it inherits what Spark keeps with a thread.
+    // In a new thread: Delta allows one transaction per thread. The thread inherits Spark's local properties.
     ExecutorService thread = Executors.newSingleThreadExecutor();
     try {
       return thread

@@ -24,8 +24,8 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Creates a Delta table with its schema, partitioning, properties and constraints in one commit.
  *
- * <p>In SQL every CHECK constraint is a commit of its own that scans the table; a lake of many contracts would spend its
- * first minute on that. An existing table is left as it is.
+ * <p>In SQL every CHECK constraint is a separate commit that scans the table; with many contracts, creating a lake
+ * would take a minute longer. An existing table is left unchanged.
  *
  * <p>Options: {@code path}, {@code schema} (a Spark schema as JSON), {@code partition}, {@code description}, and {@code
  * configuration} (table properties, constraints among them, as a JSON object). The rows are ignored.

@@ -5,22 +5,22 @@ import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * Has Spark interpret projections where there are few rows: to generate code for each takes longer than to do without.
+ * Makes Spark interpret projections for few rows, where generating code takes longer than it saves.
  *
- * <p>Whole stages are compiled all the same. What a deployment has configured itself is left alone.
+ * <p>Whole-stage code generation stays on. A setting of the deployment is not overridden.
  */
 final class FewRows {
-  /** Where tenths of a second are saved; of a million rows, many seconds would be lost. */
+  /** Up to this many rows, tenths of a second are saved; with a million rows, many seconds would be lost. */
   private static final long MOST = 10_000;
 
-  /** What a table may hold that is read as a whole: some tens of thousands of rows. */
+  /** Maximum bytes of a table that is read whole: some tens of thousands of rows. */
   private static final long MOST_BYTES = 2 << 20;
 
   private static final String MODE = SQLConf.CODEGEN_FACTORY_MODE().key();
 
   private FewRows() {}
 
-  /** Runs something that takes in so many rows, and reads all that some table holds, or none (null). */
+  /** Runs a command that takes in {@code rows} rows and reads the whole table {@code read}, or none (null). */
   static void with(SparkSession spark, long rows, DeltaLog read, Runnable command) {
     SQLConf conf = spark.sessionState().conf();
     if (rows > MOST || conf.contains(MODE) || (read != null && bytes(read) > MOST_BYTES)) {
@@ -35,7 +35,7 @@ final class FewRows {
     }
   }
 
-  /** What a table holds, so far as its newest commit says so: to count it takes what is to be saved here. */
+  /** Returns a table's bytes by its newest checksum; without one the maximum: a count costs what is saved here. */
   private static long bytes(DeltaLog log) {
     var checksum = log.unsafeVolatileSnapshot().checksumOpt();
     return checksum.isDefined() ? checksum.get().tableSizeBytes() : Long.MAX_VALUE;

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.Map;
 
-/** JSON by the Jackson that Spark ships. */
+/** Reads and writes JSON with the Jackson library that Spark ships. */
 final class Json {
   private static final ObjectMapper MAPPER = new ObjectMapper();
 

@@ -41,14 +41,14 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Text lines as they are: {@code raw} BINARY (the bytes between two line feeds) and {@code source_offset} BIGINT (where
- * the line begins in the decompressed file).
+ * Reads text lines unchanged: {@code raw} BINARY (the bytes between two line feeds) and {@code source_offset} BIGINT
+ * (the byte at which the line begins in the decompressed file).
  *
- * <p>Spark's text source has no position and decodes lines; a row that must be found again needs both. Only a line feed
- * ends a line, so carriage returns and any other byte survive.
+ * <p>Spark's text source has no offset and decodes the lines; to find a row again, its offset and its exact bytes are
+ * needed. Only a line feed ends a line, so carriage returns and all other bytes are kept.
  *
- * <p>With the option {@code within} a file that, once links are resolved, lies outside of that folder has no lines and is
- * not opened: a stream's source lists links like files, and nobody can look at them before it does.
+ * <p>With the option {@code within}, a file outside that folder (after links are resolved) has no lines and is not
+ * opened. A stream's source lists links like files, and no code can check them before the stream opens them.
  */
 public final class LinesFormat extends TextBasedFileFormat implements DataSourceRegister {
   private static final StructType SCHEMA =
@@ -111,7 +111,7 @@ public final class LinesFormat extends TextBasedFileFormat implements DataSource
       try {
         return !path.toRealPath().startsWith(Path.of(within).toRealPath());
       } catch (IOException gone) {
-        // What is not there any more is an error of whoever opens it, which then names the file.
+        // A file that is gone fails when it is opened, with an error that names it; only one that exists is outside.
         return path.toFile().exists();
       }
     }

@@ -12,9 +12,9 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.Snapshot;
 
-/** Which rows of a table some changes meet, and what becomes of them; the client sends it as JSON. */
+/** How changes are merged into a table: their key, columns and deletions; the client sends it as JSON. */
 final class Merge {
-  /** Columns that identify a row, null in none. */
+  /** Columns that identify a row; never null. */
   @JsonProperty("key")
   List<String> key = List.of();
 
@@ -22,15 +22,15 @@ final class Merge {
   @JsonProperty("columns")
   List<String> columns = List.of();
 
-  /** Boolean column of the changes that marks a row as removed; null: changes remove nothing. */
+  /** Boolean column of the changes that marks a row as deleted; null if the changes delete nothing. */
   @JsonProperty("deleted")
   String deleted;
 
-  /** Version of the table the changes are for; null: whichever it is at. */
+  /** Table version from which the changes were computed; null accepts any version. */
   @JsonProperty("at")
   Long at;
 
-  /** Runs Delta's MERGE. A row that is marked as removed and was never there is not inserted. */
+  /** Runs Delta's MERGE. A deleted row that is not in the table is not inserted. */
   void run(SparkSession spark, String table, Dataset<Row> changes) {
     String matches =
         key.stream().map(column -> of("t", column) + " = " + of("s", column)).collect(Collectors.joining(" AND "));
@@ -49,7 +49,7 @@ final class Merge {
         .execute();
   }
 
-  /** Changes that were computed from one version of a table are not for another one. */
+  /** Refuses the merge if the changes were computed from another version of the table. */
   void require(Snapshot snapshot) {
     if (at != null) {
       TableMoved.unless(at, snapshot);

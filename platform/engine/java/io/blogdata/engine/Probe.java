@@ -5,7 +5,8 @@ import java.nio.file.Files;
 import java.nio.file.Paths;
 
 /**
- * Lets a test step through a write: {@code <folder>/<phase>.hold} makes it wait at a phase, {@code .fail} ends it there.
+ * Lets a test step through a write. At each phase it creates {@code <folder>/<phase>.reached}, waits while {@code
+ * <phase>.hold} exists, and fails if {@code <phase>.fail} exists.
  */
 final class Probe {
   private final String folder;
@@ -16,7 +17,7 @@ final class Probe {
     this.prefix = prefix;
   }
 
-  /** The phases of a companion's write, within those of the table it appears with. */
+  /** Returns the probe of a companion's write; its phases begin with {@code companion.}. */
   Probe ofCompanion() {
     return new Probe(folder, "companion.");
   }
@@ -28,7 +29,7 @@ final class Probe {
     String phase = prefix + name;
     try {
       if (Files.exists(Paths.get(folder, phase + ".reached"))) {
-        // A command of Delta's that was overtaken tries again by itself; only its first attempt is stepped through.
+        // A Delta command retries by itself after a conflict; only its first attempt is stepped through.
         return;
       }
       Files.createFile(Paths.get(folder, phase + ".reached"));

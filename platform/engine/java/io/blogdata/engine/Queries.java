@@ -9,10 +9,10 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 
 /**
- * Runs queries side by side.
+ * Runs queries in parallel.
  *
- * <p>Its threads are new each time, because they inherit from the one that makes them what Spark keeps with a thread:
- * the tags by which an interrupted client's jobs are cancelled, and the description.
+ * <p>The threads are created anew for each instance, because a thread inherits Spark's local properties from the thread
+ * that creates it: the tags by which an interrupted client's jobs are cancelled, and the job description.
  */
 final class Queries implements AutoCloseable {
   private final ExecutorService threads;
@@ -25,7 +25,7 @@ final class Queries implements AutoCloseable {
     return threads.submit(() -> query.collectAsList());
   }
 
-  /** Waits for a query; what it failed with is thrown as if it had run here. */
+  /** Waits for a query and returns its rows; its error is rethrown unchanged. */
   static List<Row> rows(Future<List<Row>> query) {
     try {
       return query.get();
@@ -42,7 +42,7 @@ final class Queries implements AutoCloseable {
     threads.shutdownNow();
   }
 
-  /** Gives an error of another thread to be thrown as it is. */
+  /** Rethrows an error of another thread unchanged, a checked one too. */
   @SuppressWarnings("unchecked")
   static <E extends Throwable> E unchanged(Throwable error) throws E {
     throw (E) error;

@@ -2,7 +2,7 @@ package io.blogdata.engine;
 
 import org.apache.spark.SparkThrowable;
 
-/** The engine did not commit: a condition that clients tell apart, at the head of the message. */
+/** Thrown when the engine refuses to commit; the message begins with a condition that clients can match. */
 abstract class Refusal extends RuntimeException implements SparkThrowable {
   private final String condition;
   private final String sqlState;

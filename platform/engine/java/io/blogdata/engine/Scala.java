@@ -6,7 +6,7 @@ import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** What Java needs to speak to Spark's Scala interfaces. */
+/** Helpers for calling Spark's Scala interfaces from Java. */
 final class Scala {
   private Scala() {}
 
@@ -14,7 +14,7 @@ final class Scala {
     return scala.collection.immutable.List$.MODULE$.from(CollectionConverters.asScala(items));
   }
 
-  /** What a writing source must return; nobody reads it. */
+  /** Returns the relation that a data source must return after a write; it is never read. */
   static BaseRelation relation(SQLContext context, StructType schema) {
     return new BaseRelation() {
       @Override
