@@ -7,7 +7,7 @@ network (:func:`aggregate`). Exact distinct counts have no small partial result:
 counted values first. Approximate ones keep a sketch of fixed size per group instead (DataSketches HLL), with
 an error known in advance. :func:`salted` aggregates in two steps: the first splits every group by the counted values
 and by a hash of chosen columns.
-The trap: skew: one group far larger than the rest leaves one task working alone. A salt must be computed from the
+The trap: skew. One group far larger than the rest leaves one task working alone. A salt must be computed from the
 row: a random one changes when a task is retried, and rows are lost or counted twice. Salting a measure with small
 partial results gains nothing; it only adds a shuffle. The distinct counts of days do not add up to that of the week.
 When not to use it: when the data is already partitioned by the group (Local Aggregator), or fits one process.

@@ -1,4 +1,4 @@
-"""Dataset Tracker: dataset lineage with owners: the inputs and consumers of a dataset, and whom to contact.
+"""Dataset Tracker: the datasets a dataset is computed from, their owners, and whom to contact (dataset lineage).
 
 Problem: a column disappears upstream, and it is unknown which reports break and who owns them.
 

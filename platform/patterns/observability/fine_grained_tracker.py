@@ -1,4 +1,4 @@
-"""Fine-Grained Tracker: column lineage: the source columns, in datasets and landed files, of each column.
+"""Fine-Grained Tracker: the columns of datasets and landed files that a column is computed from (column lineage).
 
 Problem: a figure is in doubt, and it is unknown which source fields it was computed from.
 
