@@ -1,4 +1,4 @@
-"""`python -m benchmarks [a|…|h|all]`: measures, prints tables, keeps the figures, writes docs/benchmarks.md."""
+"""`python -m benchmarks [a|…|h|all]`: measures, prints and keeps the figures, writes docs/reference/benchmarks.md."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _dataset(contract: Contract) -> Iterable[str]:
         yield f"- Time: due {contract.freshness_hours:g} h after the end of a partition; {kept}"
     left_out = "".join(f"; left out as {reason}: `{sql}`" for reason, sql in contract.reasons.items())
     yield f"- Account: its rows stand for `{contract.stands_for}` rows of the layer above{left_out}; every other reason"
-    yield "  to leave one out is counted above, see [the ledger](architecture.md#the-ledger)"
+    yield "  to leave one out is counted above, see [the ledger](../explanation/architecture.md#the-ledger)"
     if contract.patterns:
         yield f"- Patterns: {', '.join(contract.patterns)}"
     yield ""

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from blogdata import contract_pages, lineage_picture, pattern_index
+from blogdata import command_pages, contract_pages, lineage_picture, pattern_index
+from blogdata.main import COMMANDS
 from blogdata.output import console
 from errors import PlatformError
 from quality.contracts import EVERY
@@ -35,10 +36,11 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
     # Include every optional service; no connection is made.
     served = PostgresSettings(url="postgresql://nowhere/nothing")
     definitions = build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served))
-    readme, architecture = root / "README.md", root / "docs" / "architecture.md"
+    readme, architecture = root / "README.md", root / "docs" / "explanation" / "architecture.md"
     return {
         root / "docs" / "patterns.md": pattern_index.render(pattern_index.find(root, definitions)),
-        root / "docs" / "contracts.md": contract_pages.render(EVERY.values()),
+        root / "docs" / "reference" / "contracts.md": contract_pages.render(EVERY.values()),
+        root / "docs" / "reference" / "command-line.md": command_pages.render(COMMANDS),
         readme: _with_part(readme, "lineage", lineage_picture.render(definitions)),
         architecture: _with_part(architecture, "ledger", contract_pages.ledger(EVERY.values())),
     }

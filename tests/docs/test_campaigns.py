@@ -10,7 +10,7 @@ from typing import Any
 from docs.pages import ROOT, text
 
 KEPT = ROOT / "docs" / "certificates"
-PAGE = " ".join(text("docs/guarantees.md").split())
+PAGE = " ".join(text("docs/explanation/guarantees.md").split())
 
 
 def rows(lines: str) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from quality.contracts import EVERY
 from services import config
 
 COMMANDS = sorted({line for page in PAGES for line in commands(page)})
+COMMAND_LINE = "docs/reference/command-line.md"
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for arguments it does not know; it has no public name of its own."""
 LINK = re.compile(r"\]\(([^)#\s]+)?(#[^)\s]+)?\)")
@@ -68,7 +69,7 @@ def test_a_make_target_of_the_pages_exists(line: str) -> None:
 def test_every_command_of_the_command_line_is_shown() -> None:
     shown = {tuple(shlex.split(line)[1:3]) for line in COMMANDS if line.startswith("blogdata ")}
     words = {word for pair in shown for word in pair} | set(
-        re.findall(r"`blogdata (\w+)", text("README.md") + text("docs/operations.md"))
+        re.findall(r"`blogdata (\w+)", "".join(text(page) for page in PAGES if page != COMMAND_LINE))
     )
     root = typer.main.get_command(app)
     assert isinstance(root, TyperGroup)
@@ -76,7 +77,7 @@ def test_every_command_of_the_command_line_is_shown() -> None:
 
 
 def test_the_configuration_table_has_every_setting_and_no_other() -> None:
-    page = text("docs/operations.md")
+    page = text("docs/reference/configuration.md")
     table = page[page.index("| environment |") : page.index("```toml")]
     documented = set(re.findall(r"^\| `([A-Z_]+)`", table, re.MULTILINE))
     assert documented == {"BLOGDATA_HOME", *config._ENVIRONMENT}
@@ -86,7 +87,8 @@ def test_the_configuration_table_has_every_setting_and_no_other() -> None:
 
 
 def test_the_settings_of_the_page_are_accepted(tmp_path: Path) -> None:
-    example, of_a_cluster = blocks("docs/operations.md", "toml")
+    (example,) = blocks("docs/reference/configuration.md", "toml")
+    (of_a_cluster,) = blocks("docs/how-to/run-on-a-cluster.md", "toml")
     (tmp_path / "blogdata.toml").write_text(of_a_cluster.text, encoding="utf-8")
     assert dict(config.load({"BLOGDATA_HOME": str(tmp_path)}).spark.conf)["spark.driver.bindAddress"] == "0.0.0.0"
     (tmp_path / "blogdata.toml").write_text(example.text, encoding="utf-8")

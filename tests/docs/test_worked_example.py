@@ -1,4 +1,4 @@
-"""The worked example of docs/extending.md does what it says: its files are added to a copy of the project."""
+"""The worked example of two how-to pages does what it says: its files are added to a copy of the project."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from services.spark_connect import SparkServer
 from simulator.spec import SimulationSpec
 
 DAY = "2026-01-05"
-FILES = files("docs/extending.md")
+FILES = {**files("docs/how-to/add-a-pattern.md"), **files("docs/how-to/add-a-dataset.md")}
 PATTERN = "platform/patterns/data_value/tail_folder.py"
 TESTS = ("tests/data_value/test_tail_folder.py", "tests/lineage/test_browser_stats.py")
 CONTRACT = "quality/contracts/gold.py"
@@ -133,7 +133,7 @@ def test_the_dataset_is_everywhere(project: Project) -> None:
     assert counted(project) == expected
     written = project.python("-m", "blogdata.docs")
     assert written.returncode == 0, written.stdout + written.stderr
-    assert DATASET in (project.root / "docs" / "contracts.md").read_text(encoding="utf-8")
+    assert DATASET in (project.root / "docs" / "reference" / "contracts.md").read_text(encoding="utf-8")
     assert "browser_stats" in (project.root / "README.md").read_text(encoding="utf-8")
     # It changes: what has ended is computed anew in the night, whether or not all of its hours are there.
     land_late(project)

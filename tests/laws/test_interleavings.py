@@ -258,7 +258,7 @@ def test_a_vacuum_long_after_a_crash_takes_what_it_left_and_nothing_that_readers
 
 
 def test_the_docs_have_the_outcomes_as_they_are() -> None:
-    page = (Path(__file__).parent.parent.parent / "docs" / "guarantees.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent.parent / "docs" / "explanation" / "guarantees.md").read_text(encoding="utf-8")
     lines = [[cell.strip(" `*") for cell in line.strip("|").split("|")] for line in page.splitlines() if "|" in line]
     (header,) = [line for line in lines if line[0] == "held, then goes on"]
     rows = {line[0]: dict(zip(header[1:], line[1:], strict=True)) for line in lines if line[0] in OPERATIONS}

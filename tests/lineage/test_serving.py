@@ -127,7 +127,7 @@ def test_every_dataset_is_in_the_lineage_with_what_it_has_read(deploy: Deploy, d
     assert whole.run().problems == []
     live.tick(whole, STREAM)
 
-    assert whole.undeclared() == set(), "the table of the ledger in docs/architecture.md names every reason"
+    assert whole.undeclared() == set(), "the table of the ledger in docs/explanation/architecture.md names every reason"
 
     # What appears with another dataset is computed from the inputs of that one.
     declared = {
