@@ -74,7 +74,7 @@ format: setup ## Let ruff format the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: setup ## Write the generated pages: patterns, contracts, the lineage in the README
+docs: setup ## Write the generated pages: patterns, contracts, commands, the lineage in the README
 	@$(BIN)/python -m blogdata.docs
 
 bench: setup-bench ## Measure against hand-written peers
