@@ -30,6 +30,9 @@ setup: ## Make .venv from uv.lock (does nothing, and needs no network, when it i
 setup-bench:
 	@sh platform/deploy/environment.sh bench
 
+setup-site:
+	@sh platform/deploy/environment.sh site
+
 setup-ui:
 	@sh platform/deploy/environment.sh ui
 
