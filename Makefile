@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs bench clean
+.PHONY: help setup setup-bench setup-site setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs site bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -79,6 +79,10 @@ format: setup ## Let ruff format the code
 
 docs: setup ## Write the generated pages: patterns, contracts, the lineage in the README
 	@$(BIN)/python -m blogdata.docs
+
+site: setup-site ## Build the documentation as a site that needs no network, into build/site (a dead link ends it)
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 bench: setup-bench ## Measure against hand-written peers
 	@$(BIN)/python -m benchmarks $(ARGS)
