@@ -77,7 +77,7 @@ format: setup ## Let ruff format the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: setup ## Write the generated pages: patterns, contracts, the lineage in the README
+docs: setup ## Write the generated pages and parts: patterns, contracts, lineage
 	@$(BIN)/python -m blogdata.docs
 
 site: setup-site ## Build the documentation as a site that needs no network, into build/site (a dead link ends it)

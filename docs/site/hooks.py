@@ -57,7 +57,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Rewrite the links to repository files, so that they lead to their pages."""
+    """Rewrite the links to repository files, so that they lead to their pages; a page without a section needs no menu."""
+    if page.parent is None:
+        page.meta.setdefault("hide", ["navigation"])
     uri = page.file.src_uri
     folder = _folder(_origins[uri]) if uri in _origins else DOCS / posixpath.dirname(uri)
     rewritten = lambda match: _rewritten(match, folder, uri)  # noqa: E731
