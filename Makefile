@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs bench clean
+.PHONY: help setup setup-bench setup-site setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs site bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -29,6 +29,9 @@ setup: ## Make .venv from uv.lock (does nothing, and needs no network, when it i
 
 setup-bench:
 	@sh platform/deploy/environment.sh bench
+
+setup-site:
+	@sh platform/deploy/environment.sh site
 
 setup-ui:
 	@sh platform/deploy/environment.sh ui
@@ -74,8 +77,12 @@ format: setup ## Let ruff format the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: setup ## Write the generated pages: patterns, contracts, commands, the lineage in the README
+docs: setup ## Write the generated pages: patterns, contracts, commands, the lineage
 	@$(BIN)/python -m blogdata.docs
+
+site: setup-site ## Build the documentation as a site that needs no network, into build/site (a dead link ends it)
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 bench: setup-bench ## Measure against hand-written peers
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -15,6 +15,11 @@ PAGES = (
 )
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^# file: (\S+)\n")
+SHOWN = re.compile(
+    r"^(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<language>sh|text|python)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+NOT_RUN = "not run: "
+CODE_OF = "code: "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,3 +65,37 @@ def commands(page: str) -> list[str]:
             if bare:
                 lines.append(bare)
     return lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A shell block of a page that a reader follows from top to bottom.
+
+    Args:
+        script: The block.
+        shown: The output that the page shows for it, if any.
+        not_run: Why the tests do not run it; None: they do.
+    """
+
+    script: str
+    shown: str | None
+    not_run: str | None
+
+
+def followed(page: str) -> list[Command]:
+    """Read the shell blocks of a page, each with the text block after it and the comment before it."""
+    found: list[Command] = []
+    for match in SHOWN.finditer(text(page)):
+        mark = match["mark"] or ""
+        if match["language"] == "sh":
+            reason = mark.removeprefix(NOT_RUN) if mark.startswith(NOT_RUN) else None
+            found.append(Command(script=match["text"], shown=None, not_run=reason))
+        elif match["language"] == "text" and found and found[-1].shown is None:
+            found[-1] = replace(found[-1], shown=match["text"])
+    return found
+
+
+def quoted(page: str) -> dict[str, str]:
+    """Read the blocks of a page that quote code, by the file that a comment before the block names."""
+    marked = ((match["mark"] or "", match["text"]) for match in SHOWN.finditer(text(page)))
+    return {mark.removeprefix(CODE_OF): code for mark, code in marked if mark.startswith(CODE_OF)}

@@ -1,0 +1,158 @@
+"""The site of the documentation: no dead link, nothing from another host, and every page in its menu."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+
+from docs.pages import ROOT
+
+DOCS = ROOT / "docs"
+GENERATED = {"changelog.md", "contributing.md"}
+"""Pages of the site that are files beside docs/; the hooks add them."""
+LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+
+
+class _Tolerant(yaml.SafeLoader):
+    """Reads a file whose tags name Python objects, without them."""
+
+
+_Tolerant.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+@dataclass
+class Html(HTMLParser):
+    """What a built page loads, links to, and can be linked to by."""
+
+    loads: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the addresses and the id of an element."""
+        values = {name: value for name, value in attrs if value is not None}
+        self.ids |= {values[name] for name in ("id", "name") if name in values}
+        if LOADED.get(tag) in values and values.get("rel") not in ("canonical", "next", "prev"):
+            self.loads.append(values[LOADED[tag]])
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+
+    @classmethod
+    def of(cls, text: str) -> Html:
+        """Parse a page."""
+        page = cls()
+        page.feed(text)
+        return page
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Html]:
+    """Every page of the built site."""
+    if find_spec("mkdocs") is None:
+        pytest.skip("MkDocs is not installed; make setup-site installs it")
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "BLOGDATA_HOME": str(folder / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return {file: Html.of(file.read_text(encoding="utf-8")) for file in folder.rglob("*.html")}
+
+
+def test_no_page_loads_anything_from_another_host(site: dict[Path, Html]) -> None:
+    assert foreign(site) == []
+
+
+def test_every_link_leads_to_a_page_and_an_anchor(site: dict[Path, Html]) -> None:
+    assert dead(site) == []
+
+
+def test_every_diagram_has_its_script(site: dict[Path, Html]) -> None:
+    drawn = [file for file in site if '<pre class="mermaid">' in file.read_text(encoding="utf-8")]
+    assert drawn
+    for file in drawn:
+        (script,) = (address for address in site[file].loads if address.endswith("mermaid.min.js"))
+        assert (file.parent / script).stat().st_size > 1_000_000
+
+
+def test_code_that_a_page_links_to_is_on_the_site(site: dict[Path, Html]) -> None:
+    pages = {file.name for file in site}
+    assert "contract.py.html" in pages
+    assert any("publish/contract.py.html" in address for file in site for address in site[file].links)
+
+
+def test_what_these_tests_look_for_would_be_found(tmp_path: Path) -> None:
+    links = '<a href="gone.html">x</a><a href="#none">y</a><a href="#a" id="a">z</a>'
+    text = f'<script src="https://unpkg.com/x.js"></script>{links}'
+    page = tmp_path / "index.html"
+    page.write_text(text, encoding="utf-8")
+    pages = {page: Html.of(text)}
+    assert foreign(pages) == ["index.html: https://unpkg.com/x.js"]
+    assert dead(pages) == ["index.html: gone.html", "index.html: #none"]
+
+
+def test_the_menu_names_pages_that_exist() -> None:
+    named = list(entries(menu()))
+    assert named
+    assert not [name for name in named if name not in GENERATED and not (DOCS / name).exists()]
+    assert len(named) == len(set(named))
+
+
+def test_every_page_is_in_the_menu() -> None:
+    named = set(entries(menu()))
+    folders = tuple(name for name in named if name.endswith("/"))
+    pages = {file.relative_to(DOCS).as_posix() for file in DOCS.rglob("*.md")}
+    assert not [page for page in pages - named if not page.startswith(folders)]
+
+
+def menu() -> Any:
+    """Read the menu."""
+    return yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), Loader=_Tolerant)["nav"]
+
+
+def entries(nav: Any) -> Iterator[str]:
+    """List the pages and folders that a part of the menu names."""
+    if isinstance(nav, str):
+        yield nav
+    for item in nav.values() if isinstance(nav, dict) else nav if isinstance(nav, list) else ():
+        yield from entries(item)
+
+
+def foreign(site: dict[Path, Html]) -> list[str]:
+    """List what pages load by an address with a host."""
+    return [
+        f"{file.name}: {address}" for file, page in site.items() for address in page.loads if urlsplit(address).netloc
+    ]
+
+
+def dead(site: dict[Path, Html]) -> list[str]:
+    """List the links, and the files to load, that lead nowhere within the site."""
+    found = []
+    for file, page in site.items():
+        for address in (*page.loads, *page.links):
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                continue
+            target = Path(os.path.normpath(file.parent / unquote(parts.path))) if parts.path else file
+            anchor = unquote(parts.fragment)
+            if not target.is_file() or (anchor and target in site and anchor not in site[target].ids):
+                found.append(f"{file.name}: {address}")
+    return found

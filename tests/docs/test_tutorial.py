@@ -1,0 +1,92 @@
+"""The tutorial does what it says: its commands run in the order of the page, and print what the page shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.pages import ROOT, followed
+from lineage.deployment import Deployment
+from services.spark_connect import SparkServer
+
+COMMANDS = followed("docs/tutorial.md")
+HOME = "var/tutorial"
+"""The deployment of the page's reader, below the project."""
+CUT = "..."
+"""A line of shown output that stands for any lines that are left out."""
+VARYING = (
+    (re.compile(r"\b[\d,.]+ s\b"), "N s"),
+    (re.compile(r"\b[\d,]+ rows/s"), "N rows/s"),
+    (re.compile(r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*"), "TIME"),
+)
+
+
+@pytest.mark.slow
+def test_each_command_prints_what_the_page_shows(spark_server: SparkServer, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    deployment = Deployment.create(home, spark_server.url)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environ = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("BLOGDATA_")},
+        "PATH": path,
+        "BLOGDATA_HOME": str(home),
+        "BLOGDATA_JARS": str(deployment.settings.jars),
+    }
+    for command in COMMANDS:
+        if command.not_run is not None:
+            continue
+        ran = subprocess.run(
+            ["sh", "-e", "-c", command.script], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, f"{command.script}{ran.stdout}{ran.stderr}"
+        missing = differing(command.shown or "", ran.stdout.replace(str(home), HOME))
+        assert missing is None, f"{command.script}\nnot printed:\n{missing}\n\nprinted:\n{ran.stdout}"
+    deployment.close()
+
+
+def test_a_command_that_is_not_run_says_why() -> None:
+    reasons = [command.not_run for command in COMMANDS if command.not_run is not None]
+    assert all(len(reason) > len("not run") for reason in reasons)
+    # Most of the page is run: setting up, the kill, the user interface and cleaning up are not.
+    assert (len(reasons), len(COMMANDS) - len(reasons)) == (4, 11)
+
+
+def test_a_wrong_figure_would_be_found() -> None:
+    printed = "gold.page_stats   2  3,983  704\ndone in 12.3 s: 1 runs, 9,000 rows published\n"
+    assert differing("done in 151 s: 1 runs, 9,000 rows published", printed) is None
+    assert differing("gold.page_stats  2 3,983 704\n", printed) is None
+    assert differing("gold.page_stats  2 3,984 704\n", printed) == "gold.page_stats 2 3,984 704"
+    assert differing("done in 151 s: 2 runs, 9,000 rows published", printed) is not None
+
+
+def test_lines_are_looked_for_in_their_order_and_together() -> None:
+    printed = "a\nb\nc\nd\n"
+    assert differing("a\nb\n...\nd\n", printed) is None
+    assert differing("a\nc\n", printed) == "a\nc"
+    assert differing("c\n...\na\n", printed) == "a"
+
+
+def differing(shown: str, printed: str) -> str | None:
+    """Find the first lines that are shown and were not printed after those before them; None if there are none."""
+    lines = normal(printed)
+    position = 0
+    for part in re.split(rf"^{re.escape(CUT)}$", "\n".join(normal(shown)), flags=re.MULTILINE):
+        wanted = [line for line in part.split("\n") if line]
+        starts = range(position, len(lines) - len(wanted) + 1)
+        found = next((start for start in starts if lines[start : start + len(wanted)] == wanted), None)
+        if found is None:
+            return "\n".join(wanted)
+        position = found + len(wanted)
+    return None
+
+
+def normal(output: str) -> list[str]:
+    """Return the lines with one space for several, and without what differs from run to run."""
+    for pattern, name in VARYING:
+        output = pattern.sub(name, output)
+    return [" ".join(line.split()) for line in output.splitlines() if line.strip()]
