@@ -164,7 +164,7 @@ def _explained(query: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        typed = store_faults.explained(str(error), f"'{query.strip()[:200]}'")
+        typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
         if typed is not None:
             raise typed from error
         lines = str(error).split("JVM stacktrace:")[0].strip().splitlines()

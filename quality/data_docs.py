@@ -98,7 +98,7 @@ def published(spark: SparkSession, access: LakeAccess, contract: Contract, newes
     if contract.partitioning is None or newest == 0:
         return frame
     column = contract.partitioning.column
-    keys = sorted(access.lake.rows(contract.dataset, column, version))[-newest:]
+    keys = sorted(access.lake.row_counts(contract.dataset, column, version))[-newest:]
     return frame.where(frame[column].isin(keys))
 
 

@@ -26,7 +26,7 @@ from patterns.error_management.late_data_detector import Strategy, StreamProgres
 from patterns.error_management.streamed_files import SCHEMA, StreamedFiles, by_hour, left_out_notes, without
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import is_replay
-from publish.changes import READ, Append
+from publish.changes import READ, AppendBatch
 from publish.partitions import Grain, key_of
 from quality.contracts import STREAMED
 from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
@@ -55,8 +55,8 @@ class _Batch:
     def label(self) -> str:
         return f"{self.writer}/{self.number}"
 
-    def once(self, *, turn: int | None = None, **notes: object) -> Append:
-        return Append(stream=self.writer, batch=self.number, turn=turn, notes=notes)
+    def once(self, *, turn: int | None = None, **notes: object) -> AppendBatch:
+        return AppendBatch(stream=self.writer, batch=self.number, turn=turn, notes=notes)
 
     @classmethod
     def of(cls, commit: Commit) -> _Batch:

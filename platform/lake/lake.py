@@ -61,7 +61,7 @@ class Lake(Store):
         table = self.caught_up(dataset)
         return None if table is None else table.version()
 
-    def rows(
+    def row_counts(
         self,
         dataset: str,
         column: str | None,

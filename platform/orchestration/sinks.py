@@ -11,7 +11,7 @@ from dagster_shared.utils.warnings import BetaWarning
 
 from errors import ConfigurationError, PlatformError
 from evidence.events import EventLog
-from evidence.served import note
+from evidence.served import record_deliveries
 from lake.lake import DatasetMissing, Lake
 from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
@@ -181,7 +181,7 @@ class Sink:
 
         names = [contract.dataset for contract in self.served]
         deliveries = transactional_sink.deliveries(connection, self.schema, names)
-        note(access_of(context).events, self.contract.dataset, deliveries, job_of=job_of)
+        record_deliveries(access_of(context).events, self.contract.dataset, deliveries, job_of=job_of)
 
     def _judged(self, context: Context, receipts: Mapping[str, Receipt]) -> list[dg.AssetCheckResult]:
         rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())

@@ -25,7 +25,7 @@ from patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_
 from patterns.error_management.streamed_files import LandedFile, StreamedFiles
 from patterns.quality.audit_write_audit_publish import publish
 from publish import kept_rows
-from publish.changes import Append
+from publish.changes import AppendBatch
 from publish.contract import Contract
 from publish.run import RunContext
 from publish.target import Engine, Provenance, Target
@@ -103,7 +103,7 @@ class MicroBatch:
         self,
         frame: DataFrame,
         contract: Contract,
-        once: Append,
+        once: AppendBatch,
         *,
         accounts: Mapping[str, Account],
         expected: Mapping[str, Mapping[str, int]] | None = None,

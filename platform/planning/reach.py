@@ -152,7 +152,7 @@ class Outdated:
         """
         published = look.published(edge.below.dataset)
         found = sorted(
-            (entry.version, key, entry.inputs[self.source]) for entry in published.values() for key in entry.outdates
+            (entry.version, key, entry.inputs[self.source]) for entry in published.values() for key in entry.makes_stale
         )
         return {
             key: f"outdated by version {version}"

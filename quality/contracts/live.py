@@ -6,7 +6,7 @@ from patterns.ingestion.landed_lines import REPLAY_PREFIX
 from planning.reach import SAME
 from publish.contract import Contract, Read
 from publish.schema import Column, Rule
-from publish.writes import Append
+from publish.writes import AppendStream
 from quality.contracts import bronze, silver
 from quality.contracts import columns as c
 
@@ -17,7 +17,7 @@ BATCH = Column(
     description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
 )
 LATE = "late"
-WRITTEN = Append(stream="visits")
+WRITTEN = AppendStream(stream="visits")
 EVENTS = "visit events of the batch, by the commit of its lines"
 REASONS = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
 COUNTED = ("occurrences", "conflicts")

@@ -284,7 +284,7 @@ def test_a_changed_row_of_a_table_that_is_merged_costs_no_copy_of_its_file(spark
         for row in history
     ] == [("0", "3"), ("0", "3"), ("0", "0")]
     rows = {row["letter"]: row["says"] for row in lake.read(spark, contract.dataset).collect()}
-    assert len(rows) == 2999 == lake.rows(contract.dataset, None)[""]
+    assert len(rows) == 2999 == lake.row_counts(contract.dataset, None)[""]
     assert {letter for letter, says in rows.items() if says != "new"} == {"00000", "01000", "02000"}
     assert set(rows.values()) == {"new", "changed again"}
     with pytest.raises(AuditFailed, match="account"):

@@ -11,7 +11,7 @@ import pytest
 
 import openlineage_events
 from evidence.events import EventLog
-from evidence.served import Served, note, noted
+from evidence.served import Served, deliveries, record_deliveries
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.observability.dataset_tracker import Edge, Lineage, export_openlineage, publications, track
@@ -211,9 +211,9 @@ def test_what_a_database_was_served_is_exported_with_the_versions_it_has(tmp_pat
         return Served(batch_id=batch, partition=DAY, inputs=versions, rows=3, run_id=RUN.run_id, served_at=at)
 
     first, second = served("one", 1, gold__stats=4, gold__alone=9), served("two", 2, gold__stats=7)
-    note(log, contract.dataset, [first], job_of=lambda run: "refresh")
-    note(log, contract.dataset, [first, second], job_of=lambda run: None)
-    assert [(one.batch_id, one.job) for one in noted(log, contract.dataset)] == [("one", "refresh"), ("two", None)]
+    record_deliveries(log, contract.dataset, [first], job_of=lambda run: "refresh")
+    record_deliveries(log, contract.dataset, [first, second], job_of=lambda run: None)
+    assert [(one.batch_id, one.job) for one in deliveries(log, contract.dataset)] == [("one", "refresh"), ("two", None)]
 
     graph = track(lake, log, contracts, landing=landing)
     assert graph.edges == (Edge(source="gold.stats", target="serving.stats", version=7),)

@@ -106,7 +106,7 @@ def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_read
     shown = materialize(frozen_years, home, spark)
     assert (shown["frozen_now"].value, shown["rows_frozen_now"].value) == ("2025: 2 weeks", 2)
     assert [record.data["table"] for record in shown["view"].records] == ["2025", "2026-04-13"]
-    assert lake.rows(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
+    assert lake.row_counts(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
     weeks = lake.columns(WEEKLY.dataset, ["event_week", "hours_present"]).to_pydict()
     assert dict(zip(*weeks.values(), strict=True)) == {WEEKS[0]: None, WEEKS[1]: 168, WEEKS[2]: 168}
     assert materialize(frozen_years, home, spark)["frozen_now"].value == "nothing"
@@ -119,7 +119,7 @@ def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_read
     assert removed["removed"].value == 2
     assert sorted(record.data["table"][:10] for record in removed["tables"].records) == list(WEEKS[:2])
     assert removed["bytes_free_again"].value > 0
-    assert lake.rows(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
+    assert lake.row_counts(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
     folder = lake.folder(members.table_of(WEEKLY.dataset, ""))
     assert folder is not None
     assert sorted(found.name for found in folder.iterdir()) == sorted(

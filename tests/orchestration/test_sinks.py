@@ -156,7 +156,7 @@ def test_what_a_run_has_served_that_died_before_it_noted_it_is_noted_by_the_next
         raise RuntimeError("the process dies here")
 
     def noted() -> list[tuple[str, dict[str, int], int, str | None]]:
-        found = core.noted(shop.access.events, f"{shop.schema}.daily")
+        found = core.deliveries(shop.access.events, f"{shop.schema}.daily")
         return [(one.partition, dict(one.inputs), one.rows, one.job) for one in found]
 
     shop.publish(MONDAY, TUESDAY)

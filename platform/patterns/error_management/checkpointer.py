@@ -3,10 +3,10 @@
 Problem: a stream that fails midway must neither start over nor skip the input it was processing.
 How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards. A
 batch that was cut off is therefore retried with exactly the same input. Publications are keyed by checkpoint and batch
-(``Append``), so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log without
-a JVM. It lists the files of a batch, so that the batch's account does not depend on what the job read, and returns the
-whole log as a table (``ops.stream_offsets``). The :class:`StreamSpec` that the checkpoint was created with is stored
-beside the log.
+(``AppendBatch``), so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log
+without a JVM. It lists the files of a batch, so that the batch's account does not depend on what the job read, and
+returns the whole log as a table (``ops.stream_offsets``). The :class:`StreamSpec` that the checkpoint was created with
+is stored beside the log.
 The trap: a checkpoint belongs to one query. After a change of the source, the identity or the watermark, Spark resumes
 from a log that no longer means the same, or fails deep inside. A changed spec is refused here, before Spark sees it.
 The opposite trap is a deleted checkpoint: batch numbers restart at zero, and a writer that remembers numbers takes

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 
 from evidence.events import EventLog
-from evidence.served import Served, noted
+from evidence.served import Served, deliveries
 from lake.commit import Commit, entries_of, parse
 from lake.lake import Lake
 from patterns.observability import openlineage
@@ -193,7 +193,7 @@ def export_openlineage(
 def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str, int]]:
     """List the inputs of the newest publication of each partition, with their versions."""
     if isinstance(contract.write, Serve):
-        newest = {each.partition: each for each in noted(events, contract.dataset)}
+        newest = {each.partition: each for each in deliveries(events, contract.dataset)}
         return [each.inputs for each in newest.values()]
     return [entry.inputs for entry in events.publications(contract.dataset).values()]
 
@@ -203,7 +203,7 @@ def _to_export(
 ) -> Iterator[tuple[str, Callable[[], openlineage.Publication]]]:
     """List a dataset's publications with stable file names; the function builds the description only when called."""
     if isinstance(contract.write, Serve):
-        for each in noted(events, contract.dataset):
+        for each in deliveries(events, contract.dataset):
             name = str(uuid.uuid5(uuid.NAMESPACE_URL, each.batch_id))
             yield name, partial(_delivered, contract.dataset, each)
     else:

@@ -33,7 +33,7 @@ from lake.commit import Commit
 from patterns.quality import constraints_enforcer
 from patterns.storage import horizontal_partitioner
 from publish import publication
-from publish.changes import Append, Overwrite, Statement, Upsert
+from publish.changes import AppendBatch, Overwrite, Statement, Upsert
 from publish.target import Companion, Engine, Provenance, Target
 from publish.write_faults import PublicationUnknown, translated
 
@@ -45,7 +45,7 @@ def publish(
     frame: DataFrame,
     target: Target,
     *,
-    change: Overwrite | Upsert | Append,
+    change: Overwrite | Upsert | AppendBatch,
     partitions: Sequence[str],
     provenance: Provenance,
     companions: Sequence[Companion] = (),
