@@ -13,7 +13,7 @@ from blogdata.outcome import Outcome
 from errors import ConfigurationError, refuse_unknown
 from evidence.events import EventLog
 from lake.lake import Lake
-from patterns.ingestion.full_loader import SIZE
+from patterns.ingestion.full_loader import ACCEPT_SIZE
 from patterns.ingestion.log_splitter import pending
 from planning.held import DEAD_LETTERS
 from planning.look import Snapshot
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
 FROZEN = "frozen"
-GUARDS = (SIZE, FROZEN, DEAD_LETTERS)
+GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
 """Guards that a person can lift for a run."""
 
 

@@ -23,7 +23,7 @@ def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> Non
     """Refuse a full load if most of its rows are dead letters: users or devices absent from it would be removed."""
     usable = usable_rows(delivery)
     dead = delivery.rows_out - usable
-    if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.SIZE in step.accepted:
+    if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.ACCEPT_SIZE in step.accepted:
         return
     dataset, partitioning = step.contract.dataset, CONTRACTS[above].partitioning
     own = f"{partitioning.column} = '{delivery.partition}' AND " if partitioning else ""
@@ -32,7 +32,7 @@ def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> Non
         what=f"{dead} of {delivery.rows_out} rows are dead letters; {usable} can be used, there were {before}",
         where=f"{above} {delivery.partition}".strip(),
         next_step=f"nobody was removed; why they are dead: {query}; have it delivered again, or if it is right: "
-        f"blogdata run --select {dataset} --accept {full_loader.SIZE}",
+        f"blogdata run --select {dataset} --accept {full_loader.ACCEPT_SIZE}",
     )
 
 

@@ -21,7 +21,7 @@ from assets.transforms import visit_events
 from lake.commit import Account, Commit
 from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import late_data_detector, windowed_deduplicator
-from patterns.error_management.checkpointer import appended, turn_of
+from patterns.error_management.checkpointer import appended, next_turn
 from patterns.error_management.late_data_detector import Strategy, StreamProgress
 from patterns.error_management.streamed_files import SCHEMA, StreamedFiles, by_hour, left_out_notes, without
 from patterns.error_management.windowed_deduplicator import Verdict
@@ -73,13 +73,13 @@ def take_in(batch: MicroBatch) -> None:
     """
     this = _Batch(writer=batch.writer, number=batch.number)
     # Read first: lines are committed only if none were committed since, so each batch finds the previous one done.
-    turn = turn_of(batch.place.lake, BRONZE.dataset)
+    turn = next_turn(batch.place.lake, BRONZE.dataset)
     _finish_what_was_cut_off(batch, this)
     _refine(batch, this, _land(batch, this, turn))
     if DEAD_LETTERS in batch.place.accepted:
         return
     measured = (_figures(commit) for commit in appended(batch.place.lake, BRONZE.dataset))
-    fault = TOLERANCE.exceeded(
+    fault = TOLERANCE.error_for_stream(
         measured,
         dataset=BRONZE.dataset,
         part=f"(the newest {TOLERANCE.over_rows} lines)",

@@ -21,7 +21,7 @@ from orchestration.pools import pool_of
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
 from patterns.error_management.checkpointer import appended
-from patterns.error_management.streamed_files import left_out_in, told_left_out
+from patterns.error_management.streamed_files import left_out_in, left_out_warnings
 from publish.contract import Contract
 
 
@@ -109,7 +109,7 @@ def _report(
             commit = reduce(_together, commits)
             left_out = left_out_in(commits)
             metadata: dict[str, Any] = {**commit.metadata(), "stream": stream.name, **left_out}
-            for line in told_left_out(left_out):
+            for line in left_out_warnings(left_out):
                 context.log.warning(line)
             _, passed = passed_checks(key, contract, step, commit)
             results = [*(failed.get(check.check_name, check) for check in passed), *late]

@@ -48,7 +48,9 @@ def held(
     }
 
 
-def too_many(letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]) -> TooManyDeadLetters | None:
+def dead_letter_error(
+    letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]
+) -> TooManyDeadLetters | None:
     """Return an error if a partition has too many dead letters to compute anything from it; else None.
 
     Args:
@@ -58,7 +60,7 @@ def too_many(letters: Contract, part: str, rejected: Mapping[str, tuple[int, int
     """
     assert letters.max_share is not None
     assert letters.partitioning is not None
-    return dead_letter.too_many(
+    return dead_letter.error_for_partition(
         part,
         rejected,
         max_share=letters.max_share,
@@ -85,7 +87,7 @@ def _held(
     rejected = {hour: (int(entry.measures["dead"]), entry.rows_out) for hour, entry in arrivals.items()}
     waiting: dict[str, TooManyDeadLetters] = {}
     for hour, seen in unseen.items():
-        fault = too_many(letters, hour, rejected)
+        fault = dead_letter_error(letters, hour, rejected)
         if fault is None:
             continue
         for event_hour, version in seen.items():

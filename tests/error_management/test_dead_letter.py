@@ -80,7 +80,7 @@ def test_two_rules_of_one_name_are_refused(spark: SparkSession) -> None:
 
 
 def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:
-    fault = dead_letter.exceeds(
+    fault = dead_letter.error_above_share(
         rejected_rows=11,
         rows=100,
         max_share=0.1,
@@ -96,14 +96,14 @@ def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:
 
 
 def test_a_share_at_the_bound_and_an_empty_input_are_accepted() -> None:
-    assert dead_letter.exceeds(rejected_rows=10, rows=100, max_share=0.1, **TOLD) is None
-    assert dead_letter.exceeds(rejected_rows=0, rows=0, max_share=0.0, **TOLD) is None
+    assert dead_letter.error_above_share(rejected_rows=10, rows=100, max_share=0.1, **TOLD) is None
+    assert dead_letter.error_above_share(rejected_rows=0, rows=0, max_share=0.0, **TOLD) is None
 
 
 @pytest.mark.parametrize(("rejected", "rows", "share"), [(2, 1, 0.5), (-1, 1, 0.5), (1, 2, 1.5)])
 def test_counts_that_make_no_sense_are_refused(rejected: int, rows: int, share: float) -> None:
     with pytest.raises(ConfigurationError, match="no sense"):
-        dead_letter.exceeds(rejected_rows=rejected, rows=rows, max_share=share, **TOLD)
+        dead_letter.error_above_share(rejected_rows=rejected, rows=rows, max_share=share, **TOLD)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_counts_that_make_no_sense_are_refused(rejected: int, rows: int, share: 
 def test_the_query_it_suggests_selects_the_hours_that_were_judged(
     hours: dict[str, tuple[int, int]], selection: str
 ) -> None:
-    fault = dead_letter.too_many(
+    fault = dead_letter.error_for_partition(
         "T03", hours, max_share=0.75, dataset="bronze.dead_letters", column="hour", then="go on"
     )
     assert fault is not None
@@ -128,9 +128,9 @@ def test_the_query_it_suggests_selects_the_hours_that_were_judged(
 def test_a_stream_is_judged_by_its_newest_rows_once_there_are_enough() -> None:
     tolerance = Tolerance(max_share=0.5, over_rows=100)
     told: dict[str, Any] = {"dataset": "x", "part": "y", "rows_of": "batch >= -{}".format, "then": "run"}
-    assert tolerance.exceeded([(40, 40), (40, 59)], **told) is None, "too few to judge"
-    assert tolerance.exceeded([(40, 40), (10, 60), (60, 60)], **told) is None, "older ones do not count"
-    fault = tolerance.exceeded([(40, 40), (11, 60), (60, 60)], **told)
+    assert tolerance.error_for_stream([(40, 40), (40, 59)], **told) is None, "too few to judge"
+    assert tolerance.error_for_stream([(40, 40), (10, 60), (60, 60)], **told) is None, "older ones do not count"
+    fault = tolerance.error_for_stream([(40, 40), (11, 60), (60, 60)], **told)
     assert isinstance(fault, TooManyDeadLetters)
     assert "51 of 100 rows" in fault.what
     assert "FROM x WHERE batch >= -2 GROUP BY reasons" in fault.next_step

@@ -30,7 +30,7 @@ from lineage.live import ASIDE, BRONZE, HOURS, ONE_BY_ONE, VISITS, contents, in_
 from orchestration import stream as streams
 from orchestration.stream_faults import StreamFailed
 from parquet import codecs
-from patterns.error_management.checkpointer import IncompatibleCheckpoint, appended, checkpoints, kept_rows
+from patterns.error_management.checkpointer import IncompatibleCheckpoint, appended, checkpoints, stream_offset_rows
 from patterns.error_management.dead_letter import TooManyDeadLetters
 from patterns.error_management.streamed_files import LandedFileGone
 from quality.contracts import CONTRACTS, STREAMED
@@ -140,7 +140,7 @@ def test_the_streamed_tables_are_the_batch_tables_row_for_row(straight: Deployme
 
 def test_the_offsets_are_a_table_and_name_the_batch_of_every_row(straight: Deployment) -> None:
     folder = straight.settings.home / "checkpoints"
-    rows = kept_rows(folder)
+    rows = stream_offset_rows(folder)
     assert [(row[2], row[6]) for row in rows] == [(0, True), (1, True), (2, True)]
     writer = checkpoints(folder)[0].writer
     named = {f"{writer}/{row[2]}": {str(Path(file).relative_to(straight.landing)) for file in row[5]} for row in rows}
@@ -210,7 +210,7 @@ def test_too_many_dead_letters_stop_the_stream_when_they_are_kept(deploy: Deploy
     assert {reason for reasons in made.rows(BRONZE, "reasons") for reason in reasons} == {"not_json"}
     tick(made, accepted=frozenset({DEAD_LETTERS}))
     assert problems(made) == []
-    assert [row[6] for row in kept_rows(made.settings.home / "checkpoints")] == [True]
+    assert [row[6] for row in stream_offset_rows(made.settings.home / "checkpoints")] == [True]
 
 
 def test_a_file_that_is_gone_stops_the_stream_and_back_again_is_taken_in(deploy: Deploy, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_the_command_takes_in_what_lands_until_it_is_told_to_end(deploy: Deploy)
         said, _ = process.communicate(timeout=600)
     assert process.returncode == 0
     assert json.loads(said) == {BRONZE: 2, VISITS: 2, ASIDE: 0}
-    assert all(row[6] for row in kept_rows(made.settings.home / "checkpoints"))
+    assert all(row[6] for row in stream_offset_rows(made.settings.home / "checkpoints"))
     assert problems(made) == []
 
 

@@ -154,10 +154,10 @@ def scan(
     """
     zone = os.path.realpath(table.parent)
     found = [
-        _refused(key, place) if isinstance(place, StrayLink) else _partition(key, place, zone)
+        _behind_stray_link(key, place) if isinstance(place, StrayLink) else _partition(key, place, zone)
         for key, place in _folders(table, grain, since, zone)
     ]
-    return found if convention == "flag" else _succeeded(found, grain, now or datetime.now(timezone.utc))
+    return found if convention == "flag" else _apply_next_exists(found, grain, now or datetime.now(timezone.utc))
 
 
 def mark(folder: Path, *, allow_empty: bool = False) -> None:
@@ -238,7 +238,7 @@ def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
     return () if at is None else tuple(file for file in partition.files if file.mtime_ns > at)
 
 
-def _succeeded(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
+def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
     """Apply convention (b) to the partitions without a flag."""
     # A partition in the future, such as one of the year 2099, does not count as a successor.
     times = [one.key for one in found if one.files and (start := begins(one.key, grain)) and start <= now]
@@ -290,7 +290,7 @@ def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, str | 
     return sorted(found, key=lambda child: child[0])
 
 
-def _refused(key: str, link: StrayLink) -> LandedPartition:
+def _behind_stray_link(key: str, link: StrayLink) -> LandedPartition:
     return LandedPartition(
         key=key,
         folder=Path(link.path),
