@@ -12,7 +12,7 @@ from evidence.events import EventLog
 from lake.lake import Lake
 from orchestration import dead_runs
 from orchestration.calendar import calendar
-from orchestration.dataset import Plant
+from orchestration.dataset import AssetBuilder
 from orchestration.refresh import Request
 from planning import history
 from quality.data_docs import data_docs
@@ -39,7 +39,7 @@ def build(settings: Settings) -> dg.Definitions:
         assets=[
             *sources.SOURCES,
             hourly_access_logs,
-            *Plant(code=code(), calendar=partitions).assets(),
+            *AssetBuilder(code=code(), calendar=partitions).assets(),
             live.visits_live(),
             *[sink.asset(partitions, code().version) for sink in sinks],
             frozen_years,

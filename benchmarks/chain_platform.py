@@ -30,7 +30,7 @@ from patterns.idempotency.data_overwrite import overwrite_partitions
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
-from publish.schema import Column, Partitioning, Rule
+from publish.schema import Column, Partitioning, RowRule
 from publish.target import Provenance, Target
 from resources import connections
 from services import config, dagster_home
@@ -53,7 +53,7 @@ SOURCE = Contract(
     ),
     key=("id",),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
-    rules=(Rule(name="not_negative", expression="value >= 0", description="Values are not negative"),),
+    rules=(RowRule(name="not_negative", expression="value >= 0", description="Values are not negative"),),
     statistics=("id",),
 )
 

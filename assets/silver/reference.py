@@ -11,7 +11,7 @@ from assets.transforms import users as user_rules
 from lake.commit import WHOLE_TABLE, Account, Commit, Entry
 from orchestration import accounts
 from orchestration.computation import computes
-from orchestration.step import Delivery, Source, Step
+from orchestration.step import FullDelivery, Source, Step
 from patterns.error_management import dead_letter
 from patterns.idempotency import proxy
 from patterns.ingestion import full_loader
@@ -65,13 +65,13 @@ def users_current(step: Step) -> Mapping[str, Commit]:
     deliveries = accounts.entries(step, "bronze.users")
     usable = [day for day, entry in sorted(deliveries.items()) if usable_rows(entry)]
 
-    def delivery(day: str) -> Delivery:
+    def delivery(day: str) -> FullDelivery:
         # As for silver.users, a day without a usable row is not a delivery: the one before it still holds.
         newest = max((one for one in usable if one <= day), default=None)
         entry = deliveries.get(newest or day)
         dead = int(entry.measures["dead"]) if entry else 0
         rows = step.read("bronze.users").where(F.col("load_date") == (newest or day))
-        return Delivery(
+        return FullDelivery(
             rows=lambda before: user_rules.newest(rows, before, newest or day),
             account=Account(rows_in=entry.rows_out if entry else 0, reasons={"dead_lettered": dead}),
         )
@@ -102,7 +102,7 @@ def devices(step: Step) -> Mapping[str, Commit]:
             before = before.fillna(delivered_on(taken_in[-1]), subset=["changed_on"])
         return device_rules.versions(delivered, before, delivered_on(delivery))
 
-    return step.publish(Delivery(rows=rows, account=account))
+    return step.publish(FullDelivery(rows=rows, account=account))
 
 
 def _taken_in(step: Step) -> Sequence[Entry]:

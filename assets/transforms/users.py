@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from assets.transforms import delivered_lines
 from assets.transforms.visit_times import iso_time
 from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import Rule
+from patterns.error_management.dead_letter import RejectRule
 from quality.contracts.columns import filled
 
 REGISTERED = "registered_datetime"
@@ -44,10 +44,10 @@ def judge(lines: DataFrame) -> DataFrame:
     wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
     missing = (F.col("id").isNull() | ~_filled_id()) & ~wrong["id"]
     rules = [
-        Rule(name="missing_field:id", condition=missing),
-        *(Rule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
+        RejectRule(name="missing_field:id", condition=missing),
+        *(RejectRule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
         *(
-            Rule(
+            RejectRule(
                 name=f"invalid_time:{name}",
                 condition=F.col(name).isNotNull() & F.col(f"_{name}").isNull() & ~wrong[name],
             )

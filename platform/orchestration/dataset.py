@@ -34,7 +34,7 @@ from publish.contract import Contract, Read
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plant:
+class AssetBuilder:
     """Builds the assets of a deployment.
 
     Args:

@@ -61,7 +61,7 @@ class AppearsWith:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AppendStream:
+class Append:
     """A stream appends its batches.
 
     Args:
@@ -82,4 +82,4 @@ class Serve:
     schema: str
 
 
-Write = Replace | Merge | InOrder | Copy | ByPeriod | AppearsWith | AppendStream | Serve
+Write = Replace | Merge | InOrder | Copy | ByPeriod | AppearsWith | Append | Serve

@@ -5,8 +5,8 @@ from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
 from planning.reach import SAME
 from publish.contract import Contract, Read
-from publish.schema import Column, Rule
-from publish.writes import AppendStream
+from publish.schema import Column, RowRule
+from publish.writes import Append
 from quality.contracts import bronze, silver
 from quality.contracts import columns as c
 
@@ -17,7 +17,7 @@ BATCH = Column(
     description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
 )
 LATE = "late"
-WRITTEN = AppendStream(stream="visits")
+WRITTEN = Append(stream="visits")
 EVENTS = "visit events of the batch, by the commit of its lines"
 REASONS = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
 COUNTED = ("occurrences", "conflicts")
@@ -65,12 +65,12 @@ ASIDE = Contract(
     partitioning=silver.EVENT,
     rules=(
         silver.IN_ITS_HOUR,
-        Rule(
+        RowRule(
             name="known_reason",
             expression="reason IN ({})".format(", ".join(f"'{reason}'" for reason in REASONS)),
             description="It is said why the row was set aside",
         ),
-        Rule(
+        RowRule(
             name="late_is_behind",
             expression=f"(reason = '{LATE}') = coalesce(event_time < watermark, false)"
             f" OR source_file LIKE '%/{REPLAY_PREFIX}%'",

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from errors import ConfigurationError
 from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import Rule, Tolerance, TooManyDeadLetters
+from patterns.error_management.dead_letter import RejectRule, Tolerance, TooManyDeadLetters
 
 TOLD: dict[str, Any] = {"dataset": "x", "part": "y", "selection": "true", "then": "run"}
 ROWS = [("a", 1, "5"), ("b", -1, "5"), (None, -1, "x"), ("c", None, "7"), ("d", 2, None)]
@@ -20,19 +20,19 @@ def devices(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(ROWS, "name string, size int, text string")
 
 
-def rules() -> list[Rule]:
+def rules() -> list[RejectRule]:
     return [
-        Rule(name="no_name", condition=F.col("name").isNull()),
-        Rule(name="negative", condition=F.col("size") < 0),
+        RejectRule(name="no_name", condition=F.col("name").isNull()),
+        RejectRule(name="negative", condition=F.col("size") < 0),
         dead_letter.unreadable("unreadable", source=F.col("text"), result=F.col("text").try_cast("int")),
     ]
 
 
-def judged(frame: DataFrame, given: list[Rule]) -> DataFrame:
+def judged(frame: DataFrame, given: list[RejectRule]) -> DataFrame:
     return frame.withColumn("reasons", dead_letter.reasons(given))
 
 
-def rejected(frame: DataFrame, given: list[Rule]) -> int:
+def rejected(frame: DataFrame, given: list[RejectRule]) -> int:
     return judged(frame, given).where(F.size("reasons") > 0).count()
 
 
@@ -52,7 +52,9 @@ def test_a_naive_filter_loses_the_row_whose_condition_is_null(spark: SparkSessio
     bad = F.col("size") < 0
     assert frame.filter(bad).count() + frame.filter(~bad).count() == len(ROWS) - 1
     sizes = F.size("reasons")
-    both = judged(frame, [Rule(name="negative", condition=bad)]).agg(F.count_if(sizes == 0), F.count_if(sizes > 0))
+    both = judged(frame, [RejectRule(name="negative", condition=bad)]).agg(
+        F.count_if(sizes == 0), F.count_if(sizes > 0)
+    )
     assert sum(both.first() or ()) == len(ROWS)
 
 
@@ -76,7 +78,7 @@ def test_no_python_worker_is_needed(spark: SparkSession) -> None:
 def test_two_rules_of_one_name_are_refused(spark: SparkSession) -> None:
     assert spark is not None
     with pytest.raises(ConfigurationError, match="negative"):
-        dead_letter.reasons([*rules(), Rule(name="negative", condition=F.lit(True))])
+        dead_letter.reasons([*rules(), RejectRule(name="negative", condition=F.lit(True))])
 
 
 def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:

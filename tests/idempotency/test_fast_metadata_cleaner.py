@@ -24,7 +24,7 @@ from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, rep
 from patterns.storage.tables import SchemaDrift
 from publish.contract import Contract
 from publish.partitions import Grain
-from publish.schema import Column, Partitioning, Rule
+from publish.schema import Column, Partitioning, RowRule
 from publish.target import Provenance
 from publish.write_faults import AuditFailed, RowsOutsidePredicate
 from publish.writes import ByPeriod
@@ -42,7 +42,7 @@ WEEKS = Contract(
     key=("click",),
     partitioning=Partitioning(column="week", grain=Grain.WEEK),
     write=ByPeriod(kept=timedelta(days=7)),
-    rules=(Rule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
+    rules=(RowRule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
 )
 WIDER = replace(WEEKS, columns=(*WEEKS.columns, Column(name="page", type="STRING", description="Page")))
 Clicks = dict[str, set[int]]

@@ -53,8 +53,8 @@ STARTING = (
     in_code(
         "a run that was killed before it began counts as under way for good",
         "platform/orchestration/dead_runs.py",
-        "processes = [*_created_by(record), *_noted(instance, run)]",
-        "processes = [*_noted(instance, run)]",
+        "processes = [*_created_by(record), *_logged_processes(instance, run)]",
+        "processes = [*_logged_processes(instance, run)]",
         f"{DEAD}::test_a_run_whose_process_was_killed_before_it_noted_itself_has_failed",
     ),
     in_code(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class RejectRule:
     """One way for a row to be bad.
 
     Args:
@@ -92,7 +92,7 @@ class Tolerance:
         return None
 
 
-def reasons(rules: Sequence[Rule]) -> Column:
+def reasons(rules: Sequence[RejectRule]) -> Column:
     """Build the array of the names of all broken rules, in rule order; empty for a good row.
 
     Args:
@@ -121,7 +121,7 @@ def reasons(rules: Sequence[Rule]) -> Column:
     return F.when(broken, F.array_except(named, F.array(F.lit(None).cast("string")))).otherwise(none)
 
 
-def unreadable(name: str, *, source: Column, result: Column) -> Rule:
+def unreadable(name: str, *, source: Column, result: Column) -> RejectRule:
     """Build the rule for an error-safe function: its input is not null, but its result is.
 
     Args:
@@ -129,7 +129,7 @@ def unreadable(name: str, *, source: Column, result: Column) -> Rule:
         source: Input of the function.
         result: Result of the function; null means that it failed.
     """
-    return Rule(name=name, condition=source.isNotNull() & result.isNull())
+    return RejectRule(name=name, condition=source.isNotNull() & result.isNull())
 
 
 def error_above_share(

@@ -42,7 +42,7 @@ class LogUnreadable(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class LogPart:
     """Consecutive lines of a log that were logged in one hour.
 
     Args:
@@ -69,7 +69,7 @@ class SplitReport:
         unreadable: Number of those lines whose time could not be read or lies in the future.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[LogPart, ...]
     empty_hours: tuple[str, ...]
     lines: int
     unreadable: int
@@ -243,7 +243,7 @@ class _Run:
     hour: str
     stamp: str
     settled_hour: str = ""
-    parts: list[Part] = field(default_factory=list)
+    parts: list[LogPart] = field(default_factory=list)
     passed: list[tuple[str, str]] = field(default_factory=list)
     lines: int = 0
     unreadable: int = 0
@@ -315,7 +315,7 @@ class _Run:
         else:
             partial.replace(target)
         day, hour = target.parent.parent.name[5:], target.parent.name[5:]
-        self.parts.append(Part(path=target, hour=f"{day}T{hour}", offset=begun, bytes=end - begun))
+        self.parts.append(LogPart(path=target, hour=f"{day}T{hour}", offset=begun, bytes=end - begun))
 
 
 def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
