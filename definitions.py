@@ -33,8 +33,8 @@ def build(settings: Settings) -> dg.Definitions:
     """
     sinks = serving.SINKS if postgres.configured(settings) else ()
     events = EventLog(Lake(root=str(settings.lake)))
-    partitions = calendar(history.begins(settings.landing, events, earlier=settings.history))
-    sensors, schedules = instigators(automatic=settings.automatic)
+    partitions = calendar(history.first_day(settings.landing, events, configured=settings.first_day))
+    sensors, schedules = instigators(automatic=settings.run_automatically)
     return dg.Definitions(
         assets=[
             *sources.SOURCES,

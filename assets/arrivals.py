@@ -19,10 +19,10 @@ from patterns.ingestion.readiness_marker import (
     Lack,
     LandedPartition,
     LandingZone,
-    begins,
     gaps,
     late_files,
     overdue,
+    start_of_key,
 )
 from planning.look import EARLIEST, is_possible
 from planning.reach import Landed
@@ -179,7 +179,7 @@ class Arrivals:
         for partition in overdue(self.partitions, self.grain, now=now, deadline=deadline):
             assert partition.lacks is not None
             without.setdefault(partition.lacks.value, []).append(partition.key)
-        if wide := [partition.key for partition in self.refused if begins(partition.key, self.grain) is None]:
+        if wide := [partition.key for partition in self.refused if start_of_key(partition.key, self.grain) is None]:
             without.setdefault(Lack.LINK.value, []).extend(wide)
         # A table that is written whole is delivered only when something is new: a missing day is not overdue.
         if contract.partitioning is not None:
@@ -191,7 +191,7 @@ class Arrivals:
         return Overdue(table=self.table, grain=self.grain, deadline=deadline, without=found)
 
     def _why_misnamed(self, key: str, now: datetime) -> str:
-        start = begins(key, self.grain)
+        start = start_of_key(key, self.grain)
         if start is None:
             return f"no {self.grain.value}"
         return "in the future, and taken in when its time has come" if start > now else f"before {EARLIEST}"

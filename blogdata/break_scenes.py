@@ -163,7 +163,7 @@ def kill_writer(story: Story) -> None:
     table = Path(Lake(root=str(story.settings.lake)).path(dataset))
     before = _newest(table)
     plan = story.planner.replay({dataset: {key: ASKED}})
-    spark_connect.ensure(story.settings)
+    spark_connect.running_server(story.settings)
     with _killer(story, table) as killed:
         story.run(f"{dataset} {key} is run again, with all that has read it", plan)
     if not killed:

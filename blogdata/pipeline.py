@@ -206,6 +206,6 @@ class Pipeline:
             dead_runs.settle(instance)
             for file in left_behind:
                 file.unlink(missing_ok=True)
-            with dagster_home.noted(self._settings):
+            with dagster_home.execution_marker(self._settings):
                 yield instance
         outcome.seconds = time.monotonic() - started

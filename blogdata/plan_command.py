@@ -62,7 +62,7 @@ def plan(
         planned = replace(planned, refused=(*planned.refused, *arrivals.refusals(look.zone)))
         warnings = arrivals.warnings(look.zone, look.events, datetime.now(timezone.utc))
     else:
-        keys = planner.named(replay, partitions)
+        keys = planner.resolve_keys(replay, partitions)
         planned = planner.replay({replay: dict.fromkeys(keys, ASKED)})
     runs, outcome = planned.runs, None
     unsplit = pending(settings.landing) if replay is None else []

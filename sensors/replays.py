@@ -43,7 +43,7 @@ def plan_replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
     try:
         refuse_unknown([config.dataset], CONTRACTS, where="dataset")
         planner = Planner(graph=GRAPH, look=Snapshot(access.landing_zone, access.events))
-        keys = planner.named(config.dataset, config.partitions or None)
+        keys = planner.resolve_keys(config.dataset, config.partitions or None)
         planned = planner.replay({config.dataset: dict.fromkeys(keys, ASKED)})
         if planned.refused and not planned.runs:
             raise planned.refused[0]

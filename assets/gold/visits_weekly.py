@@ -15,7 +15,7 @@ from orchestration.names import key_of
 from orchestration.pools import pool_of
 from orchestration.step import LakeAccess, Source, Step
 from patterns.idempotency import fast_metadata_cleaner
-from planning.finality import deciding, lookback_of
+from planning.finality import lookback_of, newest_ended
 from publish.partitions import Grain, coarser, start_of
 from publish.partitions import key_of as partition_of
 from publish.target import Target
@@ -84,5 +84,5 @@ def first_open_week(access: LakeAccess) -> str:
     newest = max(access.events.publications(HOURLY), default=None)
     if newest is None:
         return ""
-    week = deciding(coarser(newest, Grain.HOUR, Grain.WEEK), Grain.WEEK)
+    week = newest_ended(coarser(newest, Grain.HOUR, Grain.WEEK), Grain.WEEK)
     return partition_of(start_of(week, Grain.WEEK) - lookback.length * Grain.WEEK.length, Grain.WEEK)

@@ -14,7 +14,7 @@ import dagster as dg
 
 from evidence.events import EventLog
 from lake.commit import Entry
-from planning.finality import deciding, lookback_of
+from planning.finality import lookback_of, newest_ended
 from publish.contract import Contract
 from publish.partitions import Grain, finer
 
@@ -109,7 +109,7 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
     present = {period: int(entry.measures[PARTS]) for period, entry in counted.items() if period not in empty}
     present.update(_without_rows(events, empty, grain))
     short = {period: f"{hours} of {contract.parts}" for period, hours in present.items() if hours < contract.parts}
-    last, lookback = deciding(max(published, default=""), grain), lookback_of(contract)
+    last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
     first = min((period for period, hours in present.items() if hours), default="")
     return Partial(
         ended={

@@ -60,4 +60,4 @@ def judged(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.Asset
 def note_faults(access: LakeAccess, graph: Graph, task: Task, failed: Mapping[str, PlatformError]) -> None:
     """Record the permanently failed partitions of a task in the event log; they wait until their inputs change."""
     planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
-    faults.note(access.events, task.main, failed, planner.stale(task))
+    faults.record(access.events, task.main, failed, planner.stale(task))

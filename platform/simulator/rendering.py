@@ -37,12 +37,12 @@ class Change:
 
     Args:
         path: Dotted path of the field.
-        where: Mask of the rows to change.
+        mask: Which rows to change.
         value: The new JSON text, one for all rows or a column; None removes the field.
     """
 
     path: str
-    where: Flags
+    mask: Flags
     value: str | Texts | None
 
 
@@ -74,7 +74,7 @@ def changed_lines(
     Args:
         hour: The hour's events.
         rows: Positions of the events.
-        changes: Changes to apply; their `where` is a mask over `rows`.
+        changes: Changes to apply; their `mask` is over `rows`.
         extra: Another `"key":value`, added at the end of the object.
         inner: Another `"key":value`, added at the end of its context.
     """
@@ -122,7 +122,7 @@ class _Composer:
             if change.path == path:
                 new = literal(change.value) if isinstance(change.value, str) else change.value
                 new = pa.scalar(None, pa.large_string()) if new is None else new
-                text = pc.if_else(pa.array(change.where), new, text)
+                text = pc.if_else(pa.array(change.mask), new, text)
         return join(literal(f'"{name}":'), text)
 
     def _constant(self, piece: str | None) -> list[Texts]:

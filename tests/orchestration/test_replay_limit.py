@@ -144,7 +144,7 @@ def test_a_span_is_run_and_a_deployment_broken_whatever_is_late(deployment: Depl
     ],
 )
 def test_a_range_stands_for_what_lies_in_it(deployment: Deployment, partitions: str, found: Sequence[str]) -> None:
-    assert deployment.planner.named(DATASET, partitions) == found
+    assert deployment.planner.resolve_keys(DATASET, partitions) == found
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_key_that_is_not_there_and_a_range_without_any_are_refused(
     deployment: Deployment, partitions: str, missing: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"{DATASET} has no partition {missing}"):
-        deployment.planner.named(DATASET, partitions)
+        deployment.planner.resolve_keys(DATASET, partitions)
 
 
 def test_what_lies_within_the_limit_is_planned_as_ever(deployment: Deployment) -> None:

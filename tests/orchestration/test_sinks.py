@@ -100,7 +100,7 @@ class Shop:
         return dg.materialize([self.asset], tags=span, resources=resources, raise_on_error=False)
 
     def shown(self) -> dict[str, list[str]]:
-        with psycopg.connect(postgres.ensure(self.settings)) as connection:
+        with psycopg.connect(postgres.running_address(self.settings)) as connection:
             return {
                 dataset: [day for (day,) in connection.execute(f"SELECT day FROM {self.schema}.{table} ORDER BY day")]
                 for dataset in BOTH
@@ -108,7 +108,7 @@ class Shop:
             }
 
     def stale(self) -> list[str]:
-        with psycopg.connect(postgres.ensure(self.settings)) as connection:
+        with psycopg.connect(postgres.running_address(self.settings)) as connection:
             served = transactional_sink.served(connection, self.schema)
             return sinks.stale(self.access.lake, self.access.events, BOTH, served)
 
@@ -144,7 +144,7 @@ def test_a_day_that_is_published_again_is_stale_and_others_are_not(shop: Shop) -
     assert shop.stale() == [TUESDAY]
     assert shop.run(MONDAY, TUESDAY).success, "what is served already is a no-op"
     assert shop.stale() == []
-    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
         found = connection.execute(f"SELECT partition, count(*) FROM {shop.schema}.publications GROUP BY 1 ORDER BY 1")
         assert found.fetchall() == [(MONDAY, 2), (TUESDAY, 4)]
 
@@ -195,7 +195,7 @@ def test_a_database_that_is_killed_in_the_middle_is_started_again_and_the_step_i
 def test_a_refused_row_fails_the_check_at_once_and_leaves_what_was_served(shop: Shop) -> None:
     shop.publish(MONDAY)
     assert shop.run(MONDAY, MONDAY).success
-    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
         connection.execute(f"ALTER TABLE {shop.schema}.returns ADD CHECK (day < '{TUESDAY}')")
     shop.publish(TUESDAY)
     result = shop.run(TUESDAY, TUESDAY)
@@ -207,12 +207,12 @@ def test_a_refused_row_fails_the_check_at_once_and_leaves_what_was_served(shop: 
 def test_days_that_are_refused_keep_no_other_day_waiting_and_all_of_them_are_named(shop: Shop) -> None:
     shop.publish(*DAYS)
     assert shop.run(MONDAY, MONDAY).success
-    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
         connection.execute(f"ALTER TABLE {shop.schema}.returns ADD CHECK (day <> '{TUESDAY}')")
     result = shop.run(TUESDAY, WEDNESDAY)
     assert (result.success, checks(result)) == (False, [False])
     assert shop.shown() == {SALES: [MONDAY, WEDNESDAY], RETURNS: [MONDAY, WEDNESDAY]}
-    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
         connection.execute(f"ALTER TABLE {shop.schema}.sales ADD CHECK (day <> '{WEDNESDAY}') NOT VALID")
     shop.publish(WEDNESDAY)
     (failed,) = shop.run(TUESDAY, WEDNESDAY).filter_events(lambda event: event.is_step_failure)

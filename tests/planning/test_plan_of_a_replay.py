@@ -348,9 +348,9 @@ def test_a_range_of_hours_without_an_end_is_not_listed(lake: Lake, monkeypatch: 
     bronze(lake, {H[1]: {H[1]: 1}, H[3]: {H[3]: 1}})
     # Seventy million hours.
     monkeypatch.setattr(plan, "parse_keys", None)
-    assert planner(lake).named("bronze.visits", "2026-01-05T02..9999-12-31") == [H[3]]
+    assert planner(lake).resolve_keys("bronze.visits", "2026-01-05T02..9999-12-31") == [H[3]]
     with pytest.raises(ConfigurationError, match=r"has no partition 2026-01-06T00\.\.9999-12-31T23"):
-        planner(lake).named("bronze.visits", "2026-01-06..9999-12-31")
+        planner(lake).resolve_keys("bronze.visits", "2026-01-06..9999-12-31")
 
 
 def test_a_range_that_runs_backwards_is_refused() -> None:

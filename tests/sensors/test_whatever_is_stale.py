@@ -49,7 +49,7 @@ def ready(lake: LakeResource) -> dict[str, list[str]]:
 def fail(lake: LakeResource, dataset: str, key: str) -> None:
     """Have a partition fail for good from the inputs it has now."""
     states = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events)).stale(GRAPH.task_of(dataset))
-    faults.note(lake.events, dataset, {key: PlatformError(what="torn", where=key, next_step="land it again")}, states)
+    faults.record(lake.events, dataset, {key: PlatformError(what="torn", where=key, next_step="land it again")}, states)
 
 
 def under_way(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> None:

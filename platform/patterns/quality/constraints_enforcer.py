@@ -43,9 +43,9 @@ def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool
         engine: True if the engine's jar is loaded, which creates a table in one commit.
 
     Raises:
-        PlatformError: As `tables.ensure`.
+        PlatformError: As `tables.create_or_evolve`.
     """
-    tables.ensure(spark, lake, contract, engine=engine)
+    tables.create_or_evolve(spark, lake, contract, engine=engine)
 
 
 def orphans(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> DataFrame:

@@ -28,7 +28,7 @@ class SchemaDrift(PlatformError):
     """Raised when a table and its contract differ in a way that only a person may resolve."""
 
 
-def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool = True) -> None:
+def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool = True) -> None:
     """Create the dataset's table with the constraints of its contract, or add missing columns and constraints.
 
     Args:
