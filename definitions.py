@@ -31,7 +31,7 @@ def build(settings: Settings) -> dg.Definitions:
     Returns:
         The definitions; partitions begin where the deployment's data begins.
     """
-    sinks = serving.SINKS if postgres.configured(settings) else ()
+    sinks = serving.SINKS if postgres.is_configured(settings) else ()
     events = EventLog(Lake(root=str(settings.lake)))
     partitions = calendar(history.first_day(settings.landing, events, configured=settings.first_day))
     sensors, schedules = instigators(automatic=settings.run_automatically)

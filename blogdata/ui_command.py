@@ -83,7 +83,7 @@ def _settle(settings: Settings) -> None:
     # Dagster takes seconds to import, and the other commands answer at once.
     from orchestration import dead_runs
 
-    with dagster_home.opened(settings) as instance:
+    with dagster_home.open_instance(settings) as instance:
         dead_runs.settle(instance)
 
 

@@ -23,7 +23,7 @@ def is_behind(settings: Settings, events: EventLog) -> bool:
     try:
         with postgres.connected(postgres.running_address(settings)) as connection:
             return any(
-                sinks.stale(
+                sinks.unserved(
                     Lake(root=str(settings.lake)),
                     events,
                     [contract.dataset for contract in sink.served],

@@ -111,8 +111,8 @@ def summary(validation: Validation) -> str:
     for item in validation.errors:
         reasons.setdefault(str(item.error), []).append(item.rule)
     if reasons:
-        told = [f"{', '.join(rules)}: {reason}" for reason, rules in reasons.items()]
-        line += f"; could not be evaluated: {'; '.join(told)}"
+        reasons_of_rules = [f"{', '.join(rules)}: {reason}" for reason, rules in reasons.items()]
+        line += f"; could not be evaluated: {'; '.join(reasons_of_rules)}"
     return line
 
 

@@ -12,7 +12,7 @@ from orchestration import stream as streams
 from patterns.error_management.checkpointer import checkpoints
 from patterns.error_management.streamed_files import left_out_warnings
 from resources.lake import LakeResource
-from sensors import asking, jobs
+from sensors import jobs, request_throttle
 
 
 @dg.sensor(
@@ -29,7 +29,9 @@ def visits_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg
     there = checkpoints(lake.checkpoints_path, STREAM.name)
     waiting = STREAM.source.pending_input(there[-1] if there and there[-1].identity else None, lake.landing_path)
     requests = [dg.RunRequest(run_key=f"{len(waiting)} files {_digest(waiting)}")] if waiting else []
-    return asking.ask(context.instance, requests, quiet="everything that has landed is taken in", cursor=cursor)
+    return request_throttle.request_runs(
+        context.instance, requests, quiet="everything that has landed is taken in", cursor=cursor
+    )
 
 
 def _report_left_out(context: dg.SensorEvaluationContext, lake: LakeResource) -> str:

@@ -110,8 +110,8 @@ def parsed(rows: DataFrame, key: str) -> DataFrame:
         "connected_since": F.lit(None).cast("timestamp"),
         "network_type": nothing,
     }
-    told = read.drop("visit_id").join(F.broadcast(agents), on="agent", how="left")
-    wrapped = wrapper.wrap(told, computed, wrapper.Layout.FLAT)
+    with_agents = read.drop("visit_id").join(F.broadcast(agents), on="agent", how="left")
+    wrapped = wrapper.wrap(with_agents, computed, wrapper.Layout.FLAT)
     return wrapped.rows.select(*kept, *computed, *agents.columns[1:])
 
 

@@ -29,7 +29,7 @@ from patterns.ingestion.landed_lines import is_replay
 from publish.changes import READ, AppendBatch
 from publish.partitions import Grain, key_of
 from quality.contracts import STREAMED
-from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
+from quality.contracts.live import BRONZE, LATE, SET_ASIDE, TOLERANCE, VISITS
 from quality.contracts.silver import WATERMARK
 
 IDENTITY = ("visit_id", "event_time", "page")
@@ -146,30 +146,32 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
     held = windowed_deduplicator.first_come(
         events.where(~late), published, key=IDENTITY, order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
     )
-    told = held.unionByName(events.where(late).withColumn("verdict", F.lit(LATE)))
+    judged = held.unionByName(events.where(late).withColumn("verdict", F.lit(LATE)))
     first = F.col("verdict") == Verdict.FIRST.value
     inputs = {BRONZE.dataset: landed.version}
     # Four actions read this small batch: compute it once.
-    with _kept(told):
-        counted = {row["event_hour"]: int(row["count"]) for row in _by_hour(told.where(first))}
+    with _kept(judged):
+        counted = {row["event_hour"]: int(row["count"]) for row in _by_hour(judged.where(first))}
         # The account uses the rows that stay, counted independently, so that it does not prove itself.
-        apart = batch.append(
-            told.where(~first).withColumns({"reason": F.col("verdict"), "watermark": _literal(progress.watermark)}),
-            ASIDE,
+        aside_commit = batch.append(
+            judged.where(~first).withColumns({"reason": F.col("verdict"), "watermark": _literal(progress.watermark)}),
+            SET_ASIDE,
             this.once(),
             accounts={
                 hour: Account(rows_in=rows, reasons={"first": counted.get(hour, 0)}) for hour, rows in arrived.items()
             },
             inputs=inputs,
         )
-        readings = late_data_detector.readings_of(told, source=F.lit(_SOURCE), taken_in=_taken_in(landed))
+        readings = late_data_detector.readings_of(judged, source=F.lit(_SOURCE), taken_in=_taken_in(landed))
         after = progress.advance(readings, WATERMARK.allowed, STRATEGY)
         batch.append(
-            told.where(first),
+            judged.where(first),
             VISITS,
             this.once(progress=after.as_json(), state_rows=held_rows),
-            accounts={hour: Account(rows_in=rows, reasons=_reasons(apart, hour)) for hour, rows in arrived.items()},
-            inputs={**inputs, ASIDE.dataset: apart.version},
+            accounts={
+                hour: Account(rows_in=rows, reasons=_reasons(aside_commit, hour)) for hour, rows in arrived.items()
+            },
+            inputs={**inputs, SET_ASIDE.dataset: aside_commit.version},
         )
 
 
@@ -244,8 +246,8 @@ def _usable(landed: Commit) -> dict[str, int]:
     return rows
 
 
-def _reasons(apart: Commit, hour: str) -> Mapping[str, int]:
-    return {str(reason): rows for (reason,), rows in apart.entries[hour].breakdowns["reasons"].items()}
+def _reasons(aside_commit: Commit, hour: str) -> Mapping[str, int]:
+    return {str(reason): rows for (reason,), rows in aside_commit.entries[hour].breakdowns["reasons"].items()}
 
 
 def _taken_in(landed: Commit) -> datetime:

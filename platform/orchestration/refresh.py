@@ -30,12 +30,12 @@ from orchestration.computation import (
     evaluation,
     failed,
     failure,
+    log_event,
     refused_checks,
-    report,
 )
 from orchestration.names import op_of, step_of
 from orchestration.pools import ARRIVING
-from orchestration.waiting import judged, note_faults
+from orchestration.waiting import note_faults, waiting_check
 from planning.graph import Task
 from planning.look import Snapshot
 from planning.plan import Planner, Scope
@@ -286,14 +286,14 @@ class Refresh:
         done = self._computed(task, [] if task.grain is None else keys)
         for publication in done.publications:
             for event in publication.materializations():
-                report(self._context, event)
+                log_event(self._context, event)
             for result in publication.checks():
-                report(self._context, evaluation(result))
+                log_event(self._context, evaluation(result))
                 if result.check_name == LEDGER and not result.passed:
                     self._request.block_downstream([publication.contract.dataset])
         for error in dict.fromkeys(done.faults.values()):
             for result in refused_checks(task, error):
-                report(self._context, evaluation(result))
+                log_event(self._context, evaluation(result))
         return done.faults
 
     def _computed(self, task: Task, keys: Sequence[str]) -> Done:
@@ -312,7 +312,7 @@ class Refresh:
             planner = self._planner()
         waiting = planner.waiting(task)
         for contract in task.contracts:
-            report(self._context, evaluation(judged(contract, waiting)))
+            log_event(self._context, evaluation(waiting_check(contract, waiting)))
 
 
 def _not_ready(task: Task, refused: Collection[str]) -> NotReady:

@@ -16,9 +16,9 @@ from lake.lake import DatasetMissing, Lake
 from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
 from orchestration.completeness import complete_results, complete_specs
-from orchestration.computation import Context, access_of, evaluation, failed, failure, report
+from orchestration.computation import Context, access_of, evaluation, failed, failure, log_event
 from orchestration.dataset import deps, described
-from orchestration.names import key_of, op_of
+from orchestration.names import asset_key, op_of
 from orchestration.pools import pool_of
 from orchestration.refresh import Request, op_failing_after_output
 from orchestration.step import InputChanged, LakeAccess
@@ -48,7 +48,7 @@ class Sink:
     @property
     def key(self) -> dg.AssetKey:
         """Asset key of the sink."""
-        return key_of(self.contract.dataset)
+        return asset_key(self.contract.dataset)
 
     @property
     def schema(self) -> str:
@@ -111,7 +111,7 @@ class Sink:
                 context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=_figures(receipt)))
             judged = self._judged(context, receipts) if receipts and not refused else []
             for check in [*self._refused_check(refused), *judged]:
-                report(context, evaluation(check))
+                log_event(context, evaluation(check))
             if refused:
                 raise failed(_all_of(refused, self.contract.dataset))
 
@@ -140,7 +140,7 @@ class Sink:
             with context.resources.postgres.connection() as connection:
                 # A process may have died after its delivery and before it logged the event.
                 self._note(context, connection)
-                return stale(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
+                return unserved(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
         except PlatformError as error:
             raise failure(context, error) from error
 
@@ -210,7 +210,7 @@ def published_by_all(events: EventLog, datasets: Sequence[str]) -> Mapping[str, 
     return {key: {dataset: published[dataset][key].version for dataset in datasets} for key in sorted(keys)}
 
 
-def stale(
+def unserved(
     lake: Lake, events: EventLog, datasets: Sequence[str], served: Mapping[tuple[str, str, str], int]
 ) -> list[str]:
     """Find the partitions whose newest publications the database lacks.

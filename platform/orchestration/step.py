@@ -227,7 +227,7 @@ class Step:
             rows = delivery.rows(self.spark.createDataFrame([], contract.ddl))
             return overwrite_table(rows, target, self._provenance_of(delivery))
         # Before the read: adds new contract columns to an older table, null in the existing rows.
-        constraints_enforcer.enforce(self.spark, self.lake, contract, engine=self.engine is Engine.TRANSACTION)
+        constraints_enforcer.enforce(self.spark, self.lake, contract, engine_loaded=self.engine is Engine.TRANSACTION)
         version = self.lake.version(contract.dataset)
         assert version is not None
         rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
@@ -259,7 +259,7 @@ class Step:
             target,
             self.events,
             period,
-            lambda before: merger.removed(delivery.rows(before), before, self.contract),
+            lambda before: merger.with_removals(delivery.rows(before), before, self.contract),
             self._provenance_of(delivery),
             lost=spark_probe.is_lost,
         )

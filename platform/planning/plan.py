@@ -198,7 +198,7 @@ class Planner:
                     below.setdefault(key, f"reads {edge.above} {cause}".rstrip())
         return {main: wanted[main] for main in mains if wanted[main]}
 
-    def replay(self, asked: Wanted, *, refused: Mapping[str, ReplayTooLong] = MappingProxyType({})) -> Plan:
+    def plan_of_replay(self, asked: Wanted, *, refused: Mapping[str, ReplayTooLong] = MappingProxyType({})) -> Plan:
         """Plan a replay: the requested partitions and everything they make stale.
 
         Args:
@@ -224,7 +224,7 @@ class Planner:
         Held hours do not run. Their errors are in `refused`, unless the arrival that holds them runs in this plan.
         """
         asked = {main: dict.fromkeys(keys, STALE) for main, keys in self.all_stale().items()}
-        plan = self.replay(asked, refused={error.where: error for error in self.refused()})
+        plan = self.plan_of_replay(asked, refused={error.where: error for error in self.refused()})
         held_ones = self.held(rerunning=plan.wanted())
         refused = [*plan.refused, *(fault for found in held_ones.values() for fault in found.values())]
         return Plan(runs=plan.runs, refused=tuple({str(fault): fault for fault in refused}.values()))

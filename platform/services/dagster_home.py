@@ -41,7 +41,7 @@ def render(settings: Settings) -> Path:
     return folder
 
 
-def opened(settings: Settings) -> DagsterInstance:
+def open_instance(settings: Settings) -> DagsterInstance:
     """Open Dagster's storage of a deployment.
 
     Args:

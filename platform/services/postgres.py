@@ -94,7 +94,7 @@ class _State:
         return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
 
 
-def configured(settings: Settings) -> bool:
+def is_configured(settings: Settings) -> bool:
     """Return whether the deployment has a PostgreSQL: an address is set, or its own was started and not stopped."""
     state = _read(settings)
     return settings.postgres.url is not None or (state is not None and state.wanted)
@@ -131,7 +131,7 @@ def running_address(settings: Settings) -> str:
         ConfigurationError: The deployment has no PostgreSQL.
         PlatformError: As :func:`up`.
     """
-    if not configured(settings):
+    if not is_configured(settings):
         raise ConfigurationError(
             what="this deployment has no PostgreSQL",
             where=str(settings.home),

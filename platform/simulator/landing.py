@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from errors import PlatformError
 from simulator.broken import VALID, break_lines, draw_faults
-from simulator.files import complete, compressed, is_complete, write_whole
+from simulator.files import compressed, flag_complete, is_complete, write_whole
 from simulator.population import DayCounts, Population, device_snapshot
 from simulator.rendering import clean_lines
 from simulator.spec import SimulationSpec
@@ -234,7 +234,7 @@ def _land(spec: SimulationSpec, landing: Path, hour: int, state: str, arrived: l
             write_whole(folder / f"{name}.gz", compressed(block))
         else:
             write_whole(folder / name, [block])
-    complete(folder)
+    flag_complete(folder)
 
 
 def _ordered(arrived: list[Lines]) -> Lines:
@@ -268,4 +268,4 @@ def _land_devices(spec: SimulationSpec, landing: Path, day: int) -> DayCounts:
 def _land_snapshot(folder: Path, name: str, content: object) -> None:
     if not is_complete(folder):
         write_whole(folder / name, [content])
-        complete(folder)
+        flag_complete(folder)

@@ -32,7 +32,7 @@ OPTIONAL = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class FieldChange:
     """Replaces the JSON value of a field in some rows.
 
     Args:
@@ -67,7 +67,7 @@ def clean_lines(hour: Hour) -> Texts:
 
 
 def changed_lines(
-    hour: Hour, rows: Ints, changes: Sequence[Change] = (), extra: str | None = None, inner: str | None = None
+    hour: Hour, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
 ) -> Texts:
     """Renders some events of the hour as JSON lines with changed fields, without line feed.
 
@@ -99,7 +99,7 @@ def _technical(of: Mapping[str, Texts]) -> Texts:
 @dataclass(frozen=True, kw_only=True)
 class _Composer:
     values: Mapping[str, Texts]
-    changes: Sequence[Change]
+    changes: Sequence[FieldChange]
     rows: int
 
     def line(self, extra: str | None, inner: str | None) -> Texts:

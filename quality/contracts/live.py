@@ -39,7 +39,7 @@ BRONZE = Contract(
     statistics=("source_offset", "event_hour", "batch"),
     patterns=("Checkpointer", "Dead-Letter", "Audit-Write-Audit-Publish"),
 )
-ASIDE = Contract(
+SET_ASIDE = Contract(
     dataset="silver.visits_live_aside",
     description="Visit events that the stream set aside: late ones, repeated ones, and repeated ones that differ",
     owner="team:analytics",

@@ -15,7 +15,7 @@ from lake.commit import Account, Commit
 from lake.lake import Lake
 from laws.writers import meanwhile
 from orchestration.step import FullDelivery
-from patterns.idempotency.merger import merge, removed
+from patterns.idempotency.merger import merge, with_removals
 from patterns.quality import constraints_enforcer
 from publish.contract import Contract
 from publish.schema import Column, RowRule
@@ -234,7 +234,7 @@ def test_a_full_delivery_removes_what_it_does_not_have_any_more(spark: Any, lake
     letters.merge(*new("ABC"))
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
     current = Lake(root=str(lake_root)).read(spark, LETTERS.dataset)
-    merge(removed(delivered, current, LETTERS), target(lake_root, "full", engine, LETTERS), Provenance())
+    merge(with_removals(delivered, current, LETTERS), target(lake_root, "full", engine, LETTERS), Provenance())
     assert letters.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]
 
 

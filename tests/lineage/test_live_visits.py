@@ -26,7 +26,7 @@ from assets.transforms.live_visits import DEAD_LETTERS, STREAM
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.live import ASIDE, BRONZE, HOURS, ONE_BY_ONE, VISITS, contents, in_order, problems, tick
+from lineage.live import BRONZE, HOURS, ONE_BY_ONE, SET_ASIDE, VISITS, contents, in_order, problems, tick
 from orchestration import stream as streams
 from orchestration.stream_faults import StreamFailed
 from parquet import codecs
@@ -100,7 +100,7 @@ def model(landing: Path, files: list[Path]) -> tuple[dict[Position, str], list[d
 def told(deployment: Deployment) -> dict[Position, str]:
     """What became of each event, by the tables."""
     found = dict.fromkeys(deployment.rows(VISITS, "source_file", "source_offset"), "first")
-    aside = deployment.rows(ASIDE, "source_file", "source_offset", "reason")
+    aside = deployment.rows(SET_ASIDE, "source_file", "source_offset", "reason")
     assert found.keys().isdisjoint({row[:2] for row in aside})
     return {**found, **{(row[0], row[1]): row[2] for row in aside}}
 
@@ -163,7 +163,7 @@ def test_another_stream_on_the_same_checkpoint_is_refused_before_spark_sees_it(s
     assert straight.lake.versions(STREAMED) == before
 
 
-CUTS = ((BRONZE, 0, "committed"), (ASIDE, 1, "committed"), (VISITS, 1, "written"), (BRONZE, 2, "committed"))
+CUTS = ((BRONZE, 0, "committed"), (SET_ASIDE, 1, "committed"), (VISITS, 1, "written"), (BRONZE, 2, "committed"))
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_cut_off_anywhere_and_run_again_it_ends_in_the_same_tables(
     tick(begun)
     assert len(begun.rows(BRONZE, "raw")) == len(expected[BRONZE]) + 1
     assert sorted(set(told(begun).values())) == ["conflict", "duplicate", "first", "late"]
-    assert len(told(begun)) == len(expected[VISITS]) + len(expected[ASIDE]) + 1
+    assert len(told(begun)) == len(expected[VISITS]) + len(expected[SET_ASIDE]) + 1
     assert problems(begun) == []
 
 
@@ -263,7 +263,7 @@ def test_the_command_takes_in_what_lands_until_it_is_told_to_end(deploy: Deploy)
         process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=600)
     assert process.returncode == 0
-    assert json.loads(said) == {BRONZE: 2, VISITS: 2, ASIDE: 0}
+    assert json.loads(said) == {BRONZE: 2, VISITS: 2, SET_ASIDE: 0}
     assert all(row[6] for row in stream_offset_rows(made.settings.home / "checkpoints"))
     assert problems(made) == []
 

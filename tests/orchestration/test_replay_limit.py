@@ -115,12 +115,12 @@ def test_a_replay_in_the_ui_runs_without_the_table_and_its_page_says_so(deployme
         context = dg.build_op_context(resources={"lake": lake}, instance=instance)
         plan_replay(context, ReplayConfig(dataset="bronze.users", partitions=LATE))
         assert WITHOUT in str(context.get_output_metadata("result"))
-        (asked,) = replays.pending(lake.events)
+        (asked,) = replays.unfinished(lake.events)
         assert [run.datasets for run in asked.runs] == [("bronze.users",), ("silver.users",)]
         replays.close(lake.events, asked)
         with pytest.raises(dg.Failure, match=WITHOUT):
             plan_replay(context, ReplayConfig(dataset=DATASET, partitions=LATE))
-        assert replays.pending(lake.events) == []
+        assert replays.unfinished(lake.events) == []
 
 
 def test_a_span_is_run_and_a_deployment_broken_whatever_is_late(deployment: Deployment) -> None:
@@ -159,6 +159,6 @@ def test_a_key_that_is_not_there_and_a_range_without_any_are_refused(
 
 
 def test_what_lies_within_the_limit_is_planned_as_ever(deployment: Deployment) -> None:
-    within = deployment.planner.replay({DATASET: {DAYS[-31]: ASKED}})
+    within = deployment.planner.plan_of_replay({DATASET: {DAYS[-31]: ASKED}})
     assert [key for run in within.runs for key in run.keys] == list(DAYS[-31:])
     assert within.refused == ()

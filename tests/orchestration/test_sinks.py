@@ -20,7 +20,7 @@ from kills import kill_postgres
 from lake.lake import Lake
 from orchestration import sinks
 from orchestration.calendar import calendar
-from orchestration.names import key_of
+from orchestration.names import asset_key
 from patterns.idempotency import transactional_sink
 from planning.reach import SAME
 from publish.contract import Contract, Read
@@ -110,7 +110,7 @@ class Shop:
     def stale(self) -> list[str]:
         with psycopg.connect(postgres.running_address(self.settings)) as connection:
             served = transactional_sink.served(connection, self.schema)
-            return sinks.stale(self.access.lake, self.access.events, BOTH, served)
+            return sinks.unserved(self.access.lake, self.access.events, BOTH, served)
 
 
 @pytest.fixture
@@ -262,6 +262,6 @@ def test_a_deployment_without_a_database_says_how_to_have_one(shop: Shop, tmp_pa
 
 
 def test_the_asset_stands_beside_what_it_serves(shop: Shop) -> None:
-    spec = shop.asset.specs_by_key[key_of(f"{shop.schema}.daily")]
-    assert {dep.asset_key for dep in spec.deps} == {key_of(name) for name in BOTH}
+    spec = shop.asset.specs_by_key[asset_key(f"{shop.schema}.daily")]
+    assert {dep.asset_key for dep in spec.deps} == {asset_key(name) for name in BOTH}
     assert "pattern/transactional-writer" in spec.tags

@@ -78,7 +78,7 @@ def test_a_table_without_the_constraints_takes_the_same_bad_row(spark: Any, lake
 
 @pytest.mark.parametrize("engine", [True, False], ids=["engine", "sql"])
 def test_a_generated_column_is_computed_and_a_wrong_value_refused(spark: Any, lake: Lake, engine: bool) -> None:
-    enforce(spark, lake, GENERATED, engine=engine)
+    enforce(spark, lake, GENERATED, engine_loaded=engine)
     path = lake.path(ORDERS.dataset)
     made = spark.sql("SELECT 1L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
     made.write.format("delta").mode("append").save(path)
@@ -86,7 +86,7 @@ def test_a_generated_column_is_computed_and_a_wrong_value_refused(spark: Any, la
     wrong = spark.sql("SELECT '2020-01-01' AS day, 2L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
     with pytest.raises(PySparkException, match="Generated Column"):
         wrong.write.format("delta").mode("append").save(path)
-    enforce(spark, lake, GENERATED, engine=engine)
+    enforce(spark, lake, GENERATED, engine_loaded=engine)
     assert lake.read(spark, ORDERS.dataset).count() == 1
 
 

@@ -23,7 +23,7 @@ from published import bronze, enriched, land, publish
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
 from sensors import stale
-from sensors.asked import UNDER_WAY
+from sensors.run_requests import UNDER_WAY
 
 HOUR = "2026-01-05T03"
 whatever_is_stale = stale.whatever_is_stale()
@@ -106,7 +106,7 @@ def test_what_fails_is_asked_for_again_after_pauses(
 ) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
     asked, waited, later = [], [], 0
-    monkeypatch.setattr("sensors.asking._now", lambda: time.time() + later)
+    monkeypatch.setattr("sensors.request_throttle._now", lambda: time.time() + later)
     data = tick(whatever_is_stale)
     for _ in range(3):
         asked += launched(data, dg.DagsterRunStatus.FAILURE)

@@ -87,7 +87,7 @@ class Taken:
     source_mtime_ns: int
 
 
-def pending(landing: Path) -> list[Path]:
+def unsplit_logs(landing: Path) -> list[Path]:
     """List landed logs that are new or have changed since they were split, by name; none behind a refused link."""
     logs = [log for log in _logs(landing) if not isinstance(log, StrayLink)]
     return [log for log in logs if log.is_file() and not _is_done(log, _taken(_progress_file(log)))]

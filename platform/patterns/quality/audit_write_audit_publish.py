@@ -77,7 +77,9 @@ def publish(
     marks = [f"`{change.deleted}`"] if isinstance(change, Upsert) and change.deleted else []
     with translated(contract.dataset, partitions):
         for each in (contract, *(companion.contract for companion in companions)):
-            constraints_enforcer.enforce(frame.sparkSession, lake, each, engine=target.engine is Engine.TRANSACTION)
+            constraints_enforcer.enforce(
+                frame.sparkSession, lake, each, engine_loaded=target.engine is Engine.TRANSACTION
+            )
         rows = frame.select(*[f"`{column.name}`" for column in contract.columns], *marks)
     return publication.write(rows, target, change, partitions, provenance, companions)
 
