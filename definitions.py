@@ -12,7 +12,7 @@ from evidence.events import EventLog
 from lake.lake import Lake
 from orchestration import dead_runs
 from orchestration.calendar import calendar
-from orchestration.dataset import Plant
+from orchestration.dataset import AssetBuilder
 from orchestration.refresh import Request
 from planning import history
 from quality.data_docs import data_docs
@@ -31,15 +31,15 @@ def build(settings: Settings) -> dg.Definitions:
     Returns:
         The definitions; partitions begin where the deployment's data begins.
     """
-    sinks = serving.SINKS if postgres.configured(settings) else ()
+    sinks = serving.SINKS if postgres.is_configured(settings) else ()
     events = EventLog(Lake(root=str(settings.lake)))
-    partitions = calendar(history.begins(settings.landing, events, earlier=settings.history))
-    sensors, schedules = instigators(automatic=settings.automatic)
+    partitions = calendar(history.first_day(settings.landing, events, configured=settings.first_day))
+    sensors, schedules = instigators(automatic=settings.run_automatically)
     return dg.Definitions(
         assets=[
             *sources.SOURCES,
             hourly_access_logs,
-            *Plant(code=code(), calendar=partitions).assets(),
+            *AssetBuilder(code=code(), calendar=partitions).assets(),
             live.visits_live(),
             *[sink.asset(partitions, code().version) for sink in sinks],
             frozen_years,

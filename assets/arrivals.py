@@ -19,10 +19,10 @@ from patterns.ingestion.readiness_marker import (
     Lack,
     LandedPartition,
     LandingZone,
-    begins,
     gaps,
     late_files,
     overdue,
+    start_of_key,
 )
 from planning.look import EARLIEST, is_possible
 from planning.reach import Landed
@@ -73,7 +73,7 @@ class Overdue:
         return sorted(key for keys in self.without.values() for key in keys)
 
     @property
-    def told(self) -> str | None:
+    def warning(self) -> str | None:
         """The warning with its remedy; None if nothing is overdue."""
         if not self.keys:
             return None
@@ -124,7 +124,7 @@ class Arrivals:
         ]
 
     @property
-    def misnamed(self) -> list[LandedPartition]:
+    def with_impossible_key(self) -> list[LandedPartition]:
         """Complete partitions whose key is no time, lies in the future, or lies before the blog's history."""
         # By convention `next_exists` a future partition has no successor and is never complete: files are enough.
         return [
@@ -139,7 +139,7 @@ class Arrivals:
         """Partitions that are not read because of links that lead out of the landing zone."""
         return [partition for partition in self.partitions if partition.links]
 
-    def told_changed(self, look: Look) -> Iterator[tuple[str, str]]:
+    def changed_warnings(self, look: Look) -> Iterator[tuple[str, str]]:
         """Find complete partitions that changed after completion or hold no data, with a warning for each.
 
         Args:
@@ -157,9 +157,9 @@ class Arrivals:
             if partition.empty:
                 yield partition.key, f"{partition.key} is complete and has no data"
 
-    def told_misnamed(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
+    def impossible_key_warning(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
         """Return the warning that misnamed partitions are not ingested, with the remedy."""
-        named = [f"{partition.key} ({self._why_misnamed(partition.key, now)})" for partition in partitions]
+        named = [f"{partition.key} ({self._why_impossible(partition.key, now)})" for partition in partitions]
         return (
             f"{self.table}: {_counted(named, 'folder')} complete and not taken in: {_first(named)}; "
             f"give each the name of the {self.grain.value} in which its data arrived"
@@ -179,7 +179,7 @@ class Arrivals:
         for partition in overdue(self.partitions, self.grain, now=now, deadline=deadline):
             assert partition.lacks is not None
             without.setdefault(partition.lacks.value, []).append(partition.key)
-        if wide := [partition.key for partition in self.refused if begins(partition.key, self.grain) is None]:
+        if wide := [partition.key for partition in self.refused if start_of_key(partition.key, self.grain) is None]:
             without.setdefault(Lack.LINK.value, []).extend(wide)
         # A table that is written whole is delivered only when something is new: a missing day is not overdue.
         if contract.partitioning is not None:
@@ -190,8 +190,8 @@ class Arrivals:
         found = {why: keys for why, keys in without.items() if keys}
         return Overdue(table=self.table, grain=self.grain, deadline=deadline, without=found)
 
-    def _why_misnamed(self, key: str, now: datetime) -> str:
-        start = begins(key, self.grain)
+    def _why_impossible(self, key: str, now: datetime) -> str:
+        start = start_of_key(key, self.grain)
         if start is None:
             return f"no {self.grain.value}"
         return "in the future, and taken in when its time has come" if start > now else f"before {EARLIEST}"
@@ -205,14 +205,14 @@ def warnings(landing: Path | LandingZone, events: EventLog, now: datetime) -> li
         events: The event log.
         now: Current time, timezone-aware.
     """
-    told = []
+    found = []
     for dataset in WATCHED:
         arrivals = Arrivals.of(dataset, landing)
-        if misnamed := arrivals.misnamed:
-            told.append(arrivals.told_misnamed(misnamed, now))
-        if overdue_now := arrivals.overdue(events, now).told:
-            told.append(overdue_now)
-    return told
+        if misnamed := arrivals.with_impossible_key:
+            found.append(arrivals.impossible_key_warning(misnamed, now))
+        if overdue_now := arrivals.overdue(events, now).warning:
+            found.append(overdue_now)
+    return found
 
 
 def refusals(landing: Path | LandingZone) -> list[LinkRefused]:
@@ -229,7 +229,7 @@ def refusals(landing: Path | LandingZone) -> list[LinkRefused]:
     return [link.refusal() for link in links]
 
 
-def told_links(links: Iterable[StrayLink]) -> list[str]:
+def link_warnings(links: Iterable[StrayLink]) -> list[str]:
     """Return a warning with the remedy for each link that is not followed."""
     return [f"{error.where}: {error.what}; {error.next_step}" for error in (link.refusal() for link in links)]
 

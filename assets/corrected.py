@@ -20,7 +20,9 @@ from quality.contracts import GRAPH
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::\d\d(?:[.,]\d+)?)?(?:Z|([+-]\d\d)(?::?(\d\d))?)")
 
 
-def stale(corrections: Sequence[Correction], landing: Path | LandingZone, events: EventLog) -> dict[str, list[str]]:
+def stale_after(
+    corrections: Sequence[Correction], landing: Path | LandingZone, events: EventLog
+) -> dict[str, list[str]]:
     """Find the partitions that landed corrections make stale, from bronze to gold.
 
     Args:
@@ -39,7 +41,7 @@ def stale(corrections: Sequence[Correction], landing: Path | LandingZone, events
     touched = {hour for correction in waiting if (hour := event_hour(correction)) is not None}
     asked = {"bronze.visits": dict.fromkeys(hours, STALE), "silver.visits": dict.fromkeys(touched, STALE)}
     found: dict[str, set[str]] = {}
-    for run in planner.replay(asked).runs:
+    for run in planner.plan_of_replay(asked).runs:
         for dataset in run.datasets:
             found.setdefault(dataset, set()).update(run.keys)
     return {dataset: sorted(keys) for dataset, keys in found.items()}

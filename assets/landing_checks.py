@@ -17,31 +17,31 @@ from quality.contracts import CONTRACTS
 OVERDUE = "overdue"
 
 
-def key_of(dataset: str) -> dg.AssetCheckKey:
+def check_key(dataset: str) -> dg.AssetCheckKey:
     """Return the key of the check on a dataset's landed table."""
     return dg.AssetCheckKey(dg.AssetKey(["landing", LANDED[dataset][0]]), OVERDUE)
 
 
-def evaluation(dataset: str, found: Overdue) -> dg.AssetCheckEvaluation:
+def overdue_evaluation(dataset: str, found: Overdue) -> dg.AssetCheckEvaluation:
     """Build the evaluation of the check from the overdue partitions.
 
     Args:
         dataset: The dataset computed from the landed table.
         found: The overdue partitions of that table.
     """
-    key = key_of(dataset)
+    key = check_key(dataset)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,
         check_name=key.name,
-        passed=found.told is None,
+        passed=found.warning is None,
         severity=dg.AssetCheckSeverity.WARN,
-        description=found.told,
+        description=found.warning,
         metadata={OVERDUE: len(found.keys), **{why: list(keys) for why, keys in found.without.items()}},
     )
 
 
 def _check(dataset: str, contract: Contract) -> dg.AssetChecksDefinition:
-    key = key_of(dataset)
+    key = check_key(dataset)
 
     @dg.asset_check(
         asset=key.asset_key,
@@ -52,7 +52,7 @@ def _check(dataset: str, contract: Contract) -> dg.AssetChecksDefinition:
     def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         access: LakeAccess = context.resources.lake
         found = Arrivals.of(dataset, access.landing_zone).overdue(access.events, datetime.now(timezone.utc))
-        made = evaluation(dataset, found)
+        made = overdue_evaluation(dataset, found)
         return dg.AssetCheckResult(
             passed=made.passed, severity=made.severity, description=made.description, metadata=made.metadata
         )

@@ -8,7 +8,7 @@ from errors import PlatformError
 from lake import retired
 from lake.retired import Removed
 from orchestration.computation import failure
-from orchestration.names import key_of
+from orchestration.names import asset_key
 from orchestration.step import LakeAccess
 from patterns.data_value import lake_views
 from patterns.observability import dataset_tracker
@@ -83,7 +83,7 @@ KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if cont
     owners=["team:platform"],
     kinds={"deltalake"},
     tags={"pattern/metadata-decorator": ""},
-    deps=[dg.AssetDep(key_of(name)) for name in KEPT],
+    deps=[dg.AssetDep(asset_key(name)) for name in KEPT],
     required_resource_keys={"lake"},
 )
 def retired_copies(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:

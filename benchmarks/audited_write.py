@@ -15,7 +15,7 @@ from patterns.idempotency.data_overwrite import overwrite_partitions
 from publish.contract import Contract
 from publish.partitions import Grain, between
 from publish.run import RunContext
-from publish.schema import Audit, Column, Partitioning, Rule
+from publish.schema import Audit, Column, Partitioning, RowRule
 from publish.target import Provenance
 from publish.target import Target as WriteTarget
 
@@ -44,9 +44,9 @@ CONTRACT = Contract(
     key=("event_id",),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
     rules=(
-        Rule(name="identified", expression="length(user_id) > 0", description="The user is known"),
-        Rule(name="counted", expression="occurrences >= 1", description="A row stands for itself"),
-        Rule(name="in_its_day", expression="day = date_format(event_time, 'yyyy-MM-dd')", description="Its own day"),
+        RowRule(name="identified", expression="length(user_id) > 0", description="The user is known"),
+        RowRule(name="counted", expression="occurrences >= 1", description="A row stands for itself"),
+        RowRule(name="in_its_day", expression="day = date_format(event_time, 'yyyy-MM-dd')", description="Its own day"),
     ),
     audits=(Audit(name="few_repeats", expression="sum(occurrences) <= 2 * count(1)", description="No flood"),),
     stands_for="sum(occurrences)",

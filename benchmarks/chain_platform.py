@@ -24,13 +24,13 @@ from blogdata.pipeline import QUIET
 from lake.commit import Account, Commit
 from lake.lake import Lake
 from orchestration import accounts, dead_runs
-from orchestration.dataset import dataset, key_of, range_tags
+from orchestration.dataset import asset_key, dataset, range_tags
 from orchestration.step import Step
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
-from publish.schema import Column, Partitioning, Rule
+from publish.schema import Column, Partitioning, RowRule
 from publish.target import Provenance, Target
 from resources import connections
 from services import config, dagster_home
@@ -53,7 +53,7 @@ SOURCE = Contract(
     ),
     key=("id",),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
-    rules=(Rule(name="not_negative", expression="value >= 0", description="Values are not negative"),),
+    rules=(RowRule(name="not_negative", expression="value >= 0", description="Values are not negative"),),
     statistics=("id",),
 )
 
@@ -82,7 +82,7 @@ def definitions(settings: Settings) -> dg.Definitions:
         declare = dataset(
             contract,
             sources=[Path(__file__).parent],
-            deps=[dg.AssetDep(key_of(above.dataset))],
+            deps=[dg.AssetDep(asset_key(above.dataset))],
             partitions_def=days,
         )
         assets.append(declare(_adding(name, above.dataset)))
@@ -104,8 +104,8 @@ def run(settings: Settings, repository: dg.RepositoryDefinition) -> None:
     Raises:
         RunFailed: A step failed.
     """
-    keys = [key_of(f"bench.{name}") for name in STEPS]
-    with dagster_home.opened(settings) as instance:
+    keys = [asset_key(f"bench.{name}") for name in STEPS]
+    with dagster_home.open_instance(settings) as instance:
         dead_runs.settle(instance)
         job = repository.get_implicit_job_def_for_assets(keys)
         assert job is not None

@@ -75,7 +75,7 @@ class Bench:
     def url(self) -> str:
         """Address of the server, started when it is first needed."""
         if self._url is None:
-            self._url = spark_connect.ensure(self.settings).url
+            self._url = spark_connect.running_server(self.settings).url
         return self._url
 
     @property

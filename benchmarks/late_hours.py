@@ -14,7 +14,7 @@ from evidence.events import EventLog
 from lake.lake import Lake
 from publish.partitions import Grain, between, key_of, start_of
 from simulator import landing as simulator
-from simulator.files import complete, write_whole
+from simulator.files import flag_complete, write_whole
 from simulator.spec import SimulationSpec
 
 DAYS = 42
@@ -86,7 +86,7 @@ class World:
         folder = self._deployment.settings.landing / "visits" / f"date={key[:10]}" / f"hour={key[11:]}"
         lines = [json.dumps(_event(hour, f"late-{key}-{number}")).encode() + b"\n" for hour in hours]
         write_whole(folder / "visits-00000.json", [b"".join(lines)])
-        complete(folder)
+        flag_complete(folder)
 
     def _run(self, touched: int) -> None:
         before = self._versions()

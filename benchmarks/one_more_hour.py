@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
 from simulator import landing as simulator
-from simulator.files import complete, write_whole
+from simulator.files import flag_complete, write_whole
 from simulator.spec import SimulationSpec
 
 STANDARD_ROWS = 10_000
@@ -87,7 +87,7 @@ def write_hour(folder: Path, hour: int, rows: int) -> None:
     """Land an hour of events that all happened in it."""
     lines = [json.dumps(_event(hour, number, rows)).encode() + b"\n" for number in range(rows)]
     write_whole(folder / "visits-00000.json", [b"".join(lines)])
-    complete(folder)
+    flag_complete(folder)
 
 
 def _event(hour: int, number: int, rows: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from patterns.idempotency.fast_metadata_cleaner import replace_periods
 from publish.contract import Contract
 from publish.partitions import Grain, between
 from publish.run import RunContext
-from publish.schema import Column, Partitioning, Rule
+from publish.schema import Column, Partitioning, RowRule
 from publish.target import Provenance
 from publish.target import Target as WriteTarget
 
@@ -47,7 +47,7 @@ CONTRACT = Contract(
     ),
     key=("event_id",),
     partitioning=Partitioning(column="week", grain=Grain.WEEK),
-    rules=(Rule(name="has_a_page", expression="length(page) > 0", description="The page is known"),),
+    rules=(RowRule(name="has_a_page", expression="length(page) > 0", description="The page is known"),),
 )
 
 

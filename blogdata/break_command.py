@@ -89,7 +89,7 @@ def play(settings: Settings, scene: Scene, *, seed: int, quiet: bool) -> dict[st
         if not quiet:
             console.print(f"{scene.title}: in {copied.settings.home}", markup=False)
         if copied.simulated:
-            story.tell("nothing has landed here: a small simulated blog is broken instead")
+            story.narrate("nothing has landed here: a small simulated blog is broken instead")
         story.run("first the copy is brought up to date")
         before = break_figures.take(copied.settings)
         with warnings.catch_warnings():
@@ -103,7 +103,7 @@ def play(settings: Settings, scene: Scene, *, seed: int, quiet: bool) -> dict[st
         "name": scene.name,
         "seed": seed,
         "home": str(copied.settings.home),
-        "happened": story.told,
+        "happened": story.messages,
         "runs": story.runs,
         "before": asdict(before),
         "after": asdict(after),

@@ -23,7 +23,7 @@ _OWN = ("visits", "users", "devices", "access_logs")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Copy:
+class BrokenCopy:
     """A copied deployment.
 
     Args:
@@ -44,7 +44,7 @@ class Copy:
             spark_connect.stop(self.settings)
 
 
-def copy(original: Settings, name: str, *, seed: int) -> Copy:
+def copy(original: Settings, name: str, *, seed: int) -> BrokenCopy:
     """Copy a deployment below its own home; an earlier copy of the same name is replaced.
 
     Files that never change (data files and landed files) are hard-linked, so that a copy needs little space. Table logs
@@ -89,7 +89,7 @@ def copy(original: Settings, name: str, *, seed: int) -> Copy:
     if not there:
         faults = FaultRates.none(duplicate=0.02, conflict=0.005, not_json=0.01, late=0.05)
         simulator.simulate(SimulationSpec(days=1, visits_per_day=600, seed=seed, faults=faults), settings.landing)
-    return Copy(settings=settings, simulated=not there)
+    return BrokenCopy(settings=settings, simulated=not there)
 
 
 def _settings(home: Path) -> Settings:

@@ -52,7 +52,7 @@ class Story:
         settings: Settings of the broken copy.
         draw: Generator of everything random.
         say: Called with each message as it happens.
-        told: All messages so far.
+        messages: All messages so far.
         runs: Report of each run: its plan, retries, problems and publications.
         seen: Ids of the runs whose retries were reported.
     """
@@ -60,7 +60,7 @@ class Story:
     settings: Settings
     draw: random.Random
     say: Callable[[str], None]
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     runs: list[dict[str, Any]] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
 
@@ -69,9 +69,9 @@ class Story:
         """The event log of the copy."""
         return EventLog(Lake(root=str(self.settings.lake)))
 
-    def tell(self, text: str) -> None:
+    def narrate(self, text: str) -> None:
         """Record and print a message."""
-        self.told.append(text)
+        self.messages.append(text)
         self.say(text)
 
     @property
@@ -89,21 +89,21 @@ class Story:
         from blogdata.pipeline import Pipeline
 
         planned = (plan or self.planner.outstanding()).runs
-        self.tell(why)
+        self.narrate(why)
         for run in planned:
-            self.tell(f"  planned: {', '.join(run.datasets)} {_span(run.keys)}")
+            self.narrate(f"  planned: {', '.join(run.datasets)} {_span(run.keys)}")
         before = self._published()
         pipeline = Pipeline(self.settings, quiet=True, command="blogdata break")
-        outcome = pipeline.run() if plan is None else pipeline.replay(plan)
+        outcome = pipeline.run() if plan is None else pipeline.run_plan(plan)
         retried = _retries(self.settings, self.seen)
         for text in retried:
-            self.tell(f"a step met a fault that may pass, and was run again: {text}")
+            self.narrate(f"a step met a fault that may pass, and was run again: {text}")
         for problem in outcome.problems:
-            self.tell(f"the run stopped, and says: {problem}")
+            self.narrate(f"the run stopped, and says: {problem}")
         again = _again(before, self._published())
         for dataset, keys in again.items():
-            self.tell(f"  published again: {dataset} {_span(keys)}")
-        self.tell(f"the run {'ended well' if outcome.ok else 'FAILED'}: {outcome.rows:,} rows published")
+            self.narrate(f"  published again: {dataset} {_span(keys)}")
+        self.narrate(f"the run {'ended well' if outcome.ok else 'FAILED'}: {outcome.rows:,} rows published")
         self.runs.append(
             {
                 "why": why,
@@ -162,14 +162,14 @@ def kill_writer(story: Story) -> None:
     key = story.draw.choice(sorted(story.events.publications(dataset)))
     table = Path(Lake(root=str(story.settings.lake)).path(dataset))
     before = _newest(table)
-    plan = story.planner.replay({dataset: {key: ASKED}})
-    spark_connect.ensure(story.settings)
+    plan = story.planner.plan_of_replay({dataset: {key: ASKED}})
+    spark_connect.running_server(story.settings)
     with _killer(story, table) as killed:
         story.run(f"{dataset} {key} is run again, with all that has read it", plan)
     if not killed:
-        story.tell("the publication was over before the server could be killed; another --seed tries elsewhere")
+        story.narrate("the publication was over before the server could be killed; another --seed tries elsewhere")
     published = _newest(table) - before
-    story.tell(f"{dataset} has {published} new version{'' if published == 1 else 's'}")
+    story.narrate(f"{dataset} has {published} new version{'' if published == 1 else 's'}")
 
 
 def bad_rows(story: Story) -> None:
@@ -192,7 +192,7 @@ def bad_rows(story: Story) -> None:
             ][number % 8]
         )
     _land(folder, f"visits-broken-{story.draw.randrange(10**6)}.json", broken)
-    story.tell(f"{len(broken)} lines that are no events arrive in {hour}")
+    story.narrate(f"{len(broken)} lines that are no events arrive in {hour}")
     story.run("the next run takes them in")
 
 
@@ -207,7 +207,7 @@ def late_rows(story: Story) -> None:
         time_ = start + timedelta(seconds=story.draw.randrange(3600))
         late.append({**event, "event_time": time_.strftime(_TIME)})
     _land(folder, f"visits-late-{story.draw.randrange(10**6)}.json", [json.dumps(event).encode() for event in late])
-    story.tell(f"{len(late)} events of {', '.join(sorted(hours))} arrive in {hour}, which is complete and published")
+    story.narrate(f"{len(late)} events of {', '.join(sorted(hours))} arrive in {hour}, which is complete and published")
     story.run("the next run takes them in")
 
 
@@ -219,7 +219,7 @@ def dropped_column(story: Story) -> None:
         event.pop("user_id")
     _land(folder, "visits.json", [json.dumps(event).encode() for event in events])
     readiness_marker.mark(folder)
-    story.tell(f"{len(events)} events of {hour} come without user_id")
+    story.narrate(f"{len(events)} events of {hour} come without user_id")
     if not story.run("the next run takes them in").ok:
         story.run("somebody has looked, and runs it again")
 
@@ -233,13 +233,13 @@ def stopped_clock(story: Story) -> None:
     file = _land(folder, "visits.json", [json.dumps(event).encode() for event in events])
     then = time.time() - 3 * 3600
     os.utime(file, (then, then))
-    story.tell(f"{len(events)} events of {hour} arrive, all of {stopped.strftime(_TIME)}, and their flag does not")
+    story.narrate(f"{len(events)} events of {hour} arrive, all of {stopped.strftime(_TIME)}, and their flag does not")
     arrivals = Arrivals.of("bronze.visits", story.settings.landing)
     overdue = arrivals.overdue(story.events, datetime.now(timezone.utc))
-    story.tell(overdue.told or "nothing is overdue")
+    story.narrate(overdue.warning or "nothing is overdue")
     story.run("a run now reads nothing of it: the hour is not complete")
     readiness_marker.mark(folder)
-    story.tell("the partner delivers its flag at last; its clock still stands")
+    story.narrate("the partner delivers its flag at last; its clock still stands")
     story.run("the next run takes the hour in; its events belong to an older one")
 
 
@@ -274,7 +274,7 @@ def _killer(story: Story, table: Path) -> Iterator[list[int]]:
                     os.kill(pid, signal.SIGKILL)
                     killed.append(pid)
                     entry = "its log entry not" if _newest(table) == before else "so was its log entry"
-                    story.tell(f"the Spark server (process {pid}) is killed: {len(new)} files are written, {entry}")
+                    story.narrate(f"the Spark server (process {pid}) is killed: {len(new)} files are written, {entry}")
             ended.wait(0.002)
 
     watcher = threading.Thread(target=watch)
@@ -373,7 +373,7 @@ def _retries(settings: Settings, seen: set[str]) -> list[str]:
     from services import dagster_home
 
     found = []
-    with dagster_home.opened(settings) as instance:
+    with dagster_home.open_instance(settings) as instance:
         for record in reversed(instance.get_run_records()):
             run = record.dagster_run.run_id
             if run in seen:

@@ -29,8 +29,8 @@ def ledger(contracts: Iterable[Contract]) -> str:
     """Write a table of each dataset's rows in, and its reasons to leave rows out."""
     lines = ["| dataset | rows in | left out |", "|---|---|---|"]
     for contract in contracts:
-        told = {**dict.fromkeys(contract.reasons, ""), **contract.left_out}
-        reasons = [f"`{reason}`" + (f" ({said})" if said else "") for reason, said in told.items()]
+        left_out = {**dict.fromkeys(contract.reasons, ""), **contract.left_out}
+        reasons = [f"`{reason}`" + (f" ({why})" if why else "") for reason, why in left_out.items()]
         rows_in = contract.rows_in or f"rows of `{contract.reads[0].dataset}`"
         lines.append(f"| `{contract.dataset}` | {_cell(rows_in)} | {_cell(', '.join(reasons)) or 'nothing'} |")
     return "\n".join(lines)

@@ -101,8 +101,8 @@ def logs(
         say_json(results)
 
 
-@app.command()
-def replay(
+@app.command("replay")
+def replay_corrections(
     file: Annotated[Path, typer.Argument(help="JSON Lines: source_file, source_offset (of the dead letter), payload.")],
     as_json: Json = False,
 ) -> None:
@@ -118,7 +118,7 @@ def replay(
         raise ConfigurationError(what="there is no such file", where=str(file), next_step="name a file of corrections")
     settings = load()
     with file.open("rb") as lines:
-        corrections = dead_letter_replay.read(lines, str(file))
+        corrections = dead_letter_replay.read_corrections(lines, str(file))
     hours = sorted({correction.arrival_hour for correction in corrections})
     lake = Lake(root=str(settings.lake))
     table = lake.caught_up("bronze.dead_letters")
@@ -128,14 +128,14 @@ def replay(
         if table is None
         else table.to_pyarrow_table(columns=columns, filters=[("arrival_hour", "in", hours)]).to_pylist()
     )
-    result = dead_letter_replay.land(
+    result = dead_letter_replay.land_corrections(
         corrections,
         [(row["source_file"], row["source_offset"]) for row in dead],
         settings.landing,
         awaited=lambda: _awaited(settings.home),
         convention=settings.ready,
     )
-    stale = corrected.stale(corrections, zone_of(settings), EventLog(lake))
+    stale = corrected.stale_after(corrections, zone_of(settings), EventLog(lake))
     if as_json:
         say_json({"files": result.files, "landed": result.landed, "stale": stale})
         return

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from blogdata import passed_over
+from blogdata import landing_findings
 from blogdata.outcome import Outcome
 from errors import ConfigurationError, refuse_unknown
 from evidence.events import EventLog
 from lake.lake import Lake
-from patterns.ingestion.full_loader import SIZE
-from patterns.ingestion.log_splitter import pending
+from patterns.ingestion.full_loader import ACCEPT_SIZE
+from patterns.ingestion.log_splitter import unsplit_logs
 from planning.held import DEAD_LETTERS
 from planning.look import Snapshot
 from planning.plan import Plan, Planner, spanned
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
 FROZEN = "frozen"
-GUARDS = (SIZE, FROZEN, DEAD_LETTERS)
+GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
 """Guards that a person can lift for a run."""
 
 
@@ -59,7 +59,7 @@ class Pipeline:
         self._accepted = frozenset([accept] if accept else [])
         self._command = command
         self._events = EventLog(Lake(root=str(settings.lake)))
-        self._served = tuple(SERVED) if postgres.configured(settings) else ()
+        self._served = tuple(SERVED) if postgres.is_configured(settings) else ()
 
     def run(self, *, window: Window | None = None, select: Sequence[str] = ()) -> Outcome:
         """Run what is stale, or what is requested; a fault of one partition does not block the others.
@@ -93,10 +93,10 @@ class Pipeline:
                     pass
         outcome = self._with_held(outcome, window, select)
         if window is None and not select:
-            passed_over.report(outcome, self._zone, self._events)
+            landing_findings.add_findings(outcome, self._zone, self._events)
         return outcome
 
-    def replay(self, plan: Plan) -> Outcome:
+    def run_plan(self, plan: Plan) -> Outcome:
         """Run a plan.
 
         The rest of an interrupted plan is not stored, and staleness may not find it: to get it, request the whole plan
@@ -120,7 +120,7 @@ class Pipeline:
 
     def _is_something_to_do(self) -> bool:
         return bool(
-            pending(self._settings.landing)
+            unsplit_logs(self._settings.landing)
             or any(self._planner.stale(task) for task in GRAPH.tasks)
             or self._unserved()
         )
@@ -140,7 +140,7 @@ class Pipeline:
     def _with_held(self, outcome: Outcome, window: Window | None, select: Sequence[str]) -> Outcome:
         """Add to the problems the hours that wait for a person, once per reason; everything else has run."""
         planner = Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
-        told = [] if select or window else [str(error) for error in planner.refused()]
+        refused = [] if select or window else [str(error) for error in planner.refused()]
         failed = set[str]()
         for dataset, found in planner.held().items():
             task = GRAPH.task_of(dataset)
@@ -150,10 +150,10 @@ class Pipeline:
                 if chosen and (window is None or window.holds(key, task.grain)):
                     waiting.setdefault(str(fault), []).append(key)
             for why, keys in waiting.items():
-                told.append(f"{dataset} {spanned(keys, task.grain)} waits for a person: {why}")
+                refused.append(f"{dataset} {spanned(keys, task.grain)} waits for a person: {why}")
                 # The failed step reports the same reason: do not list it twice.
                 failed.add(f"{task.main}: {why}")
-        outcome.problems = [problem for problem in outcome.problems if problem not in failed] + told
+        outcome.problems = [problem for problem in outcome.problems if problem not in failed] + refused
         return outcome
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
@@ -199,13 +199,13 @@ class Pipeline:
 
         started = time.monotonic()
         with (
-            storage_faults.named(self._settings.home / "dagster"),
-            dagster_home.opened(self._settings) as instance,
+            storage_faults.translated(self._settings.home / "dagster"),
+            dagster_home.open_instance(self._settings) as instance,
         ):
             left_behind = dagster_home.left_behind(self._settings)
             dead_runs.settle(instance)
             for file in left_behind:
                 file.unlink(missing_ok=True)
-            with dagster_home.noted(self._settings):
+            with dagster_home.execution_marker(self._settings):
                 yield instance
         outcome.seconds = time.monotonic() - started

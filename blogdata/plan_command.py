@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from blogdata.landing_findings import say_warnings
 from blogdata.output import NOTHING_LANDED, agreed, console, is_new, say_error, say_json
-from blogdata.passed_over import say_warnings
 from blogdata.run_command import EVERYTHING, say
 from errors import ConfigurationError, refuse_unknown
 from evidence.events import EventLog
@@ -42,7 +42,7 @@ def plan(
     Without --replay it is what `blogdata run` would do now, as far as can be told before it begins.
     """
     from assets import arrivals
-    from patterns.ingestion.log_splitter import pending
+    from patterns.ingestion.log_splitter import unsplit_logs
     from planning.look import Snapshot
     from planning.plan import ASKED, Planner
     from quality.contracts import GRAPH
@@ -62,22 +62,22 @@ def plan(
         planned = replace(planned, refused=(*planned.refused, *arrivals.refusals(look.zone)))
         warnings = arrivals.warnings(look.zone, look.events, datetime.now(timezone.utc))
     else:
-        keys = planner.named(replay, partitions)
-        planned = planner.replay({replay: dict.fromkeys(keys, ASKED)})
+        keys = planner.resolve_keys(replay, partitions)
+        planned = planner.plan_of_replay({replay: dict.fromkeys(keys, ASKED)})
     runs, outcome = planned.runs, None
-    unsplit = pending(settings.landing) if replay is None else []
+    unsplit = unsplit_logs(settings.landing) if replay is None else []
     if not as_json:
         say_warnings(warnings)
     if as_json:
-        told: dict[str, Any] = {"runs": [_as_json(run, look) for run in runs]}
+        answer: dict[str, Any] = {"runs": [_as_json(run, look) for run in runs]}
         if unsplit:
-            told["unsplit"] = [str(log) for log in unsplit]
+            answer["unsplit"] = [str(log) for log in unsplit]
         if planned.refused:
-            told["refused"] = [str(error) for error in planned.refused]
+            answer["refused"] = [str(error) for error in planned.refused]
         if warnings:
-            told["warnings"] = warnings
+            answer["warnings"] = warnings
         outcome = _run(settings, planned, quiet=True) if runs and yes else None
-        say_json(told if outcome is None else {**told, "result": outcome.as_json()})
+        say_json(answer if outcome is None else {**answer, "result": outcome.as_json()})
     elif runs or not planned.refused:
         _show(runs, look, unsplit, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
         wanted = runs and (yes or agreed("run it?", otherwise="nothing was run; to run it: --yes"))
@@ -95,7 +95,7 @@ def plan(
 def _run(settings: Settings, planned: Plan, *, quiet: bool) -> Outcome:
     from blogdata.pipeline import Pipeline
 
-    return Pipeline(settings, quiet=quiet, command="blogdata plan").replay(planned)
+    return Pipeline(settings, quiet=quiet, command="blogdata plan").run_plan(planned)
 
 
 def _show(runs: Sequence[Planned], look: Snapshot, unsplit: Sequence[Path], *, nothing: str) -> None:
@@ -129,8 +129,8 @@ _REASONS = 4
 
 
 def _reasons(run: Planned) -> list[str]:
-    told = [f"{reason}" if count == 1 else f"{reason} ({count})" for reason, count in run.reasons.items()]
-    return told if len(told) <= _REASONS else [*told[: _REASONS - 1], f"… {len(told) - _REASONS + 1} more"]
+    counted = [f"{reason}" if count == 1 else f"{reason} ({count})" for reason, count in run.reasons.items()]
+    return counted if len(counted) <= _REASONS else [*counted[: _REASONS - 1], f"… {len(counted) - _REASONS + 1} more"]
 
 
 def _as_json(run: Planned, look: Snapshot) -> dict[str, Any]:

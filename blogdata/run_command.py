@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blogdata.landing_findings import say_warnings
 from blogdata.output import NOTHING_LANDED, console, for_the_rest, is_new, say_json
-from blogdata.passed_over import say_warnings
 from errors import ConfigurationError
 from services.config import load
 

@@ -89,7 +89,7 @@ def _report(rows: list[dict[str, Any]], as_json: bool) -> None:
 
 def _spark_up(settings: Settings) -> dict[str, Any]:
     began = time.monotonic()
-    server = spark_connect.ensure(settings)
+    server = spark_connect.running_server(settings)
     row = _spark_status(settings)
     detail = f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"
     return {**row, "detail": detail, "notices": list(server.notices)}

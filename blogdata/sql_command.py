@@ -164,7 +164,7 @@ def _explained(query: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        typed = store_faults.explained(str(error), f"'{query.strip()[:200]}'")
+        typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
         if typed is not None:
             raise typed from error
         lines = str(error).split("JVM stacktrace:")[0].strip().splitlines()
@@ -188,7 +188,7 @@ def _table(
         version = version_at(lake, EVENTS, moment) if moment else None
         return metadata_decorator.context_table(spark, lake, version)
     if name == STREAM_OFFSETS:
-        return spark.createDataFrame(checkpointer.kept_rows(_checkpoints()), OFFSETS_DDL)
+        return spark.createDataFrame(checkpointer.stream_offset_rows(_checkpoints()), OFFSETS_DDL)
     if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in EVERY:
         dataset = name.removesuffix(CONSUMERS)
         return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment, versions), EVERY[dataset])

@@ -43,7 +43,7 @@ def stream(
     from orchestration.stream import Place
     from patterns.error_management.checkpointer import appended, checkpoints
     from patterns.error_management.late_data_detector import LateShare
-    from patterns.error_management.streamed_files import left_out_in, told_left_out
+    from patterns.error_management.streamed_files import left_out_in, left_out_warnings
     from resources.spark import SparkResource
 
     if dataset not in (STREAM.name, *STREAM.datasets):
@@ -106,7 +106,7 @@ def stream(
         say_json(published)
     else:
         console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()), markup=False)
-        for line in told_left_out(left_out_in(commits)):
+        for line in left_out_warnings(left_out_in(commits)):
             console.print(line, markup=False)
         for name in STREAM.without_late:
             if warning := LateShare.of(appended(lake, name)).warning:

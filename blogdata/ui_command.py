@@ -34,11 +34,11 @@ def ui(
     settings = load()
     home = dagster_home.render(settings)
     if settings.spark.mode == "local":
-        server = spark_connect.ensure(settings)
+        server = spark_connect.running_server(settings)
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}", markup=False)
     with _alone(home, f"{host}:{port}"):
         _settle(settings)
-        raise typer.Exit(_serve(settings, home, host, port, automatic=automatic or settings.automatic))
+        raise typer.Exit(_serve(settings, home, host, port, automatic=automatic or settings.run_automatically))
 
 
 def _serve(settings: Settings, home: Path, host: str, port: int, *, automatic: bool) -> int:
@@ -83,7 +83,7 @@ def _settle(settings: Settings) -> None:
     # Dagster takes seconds to import, and the other commands answer at once.
     from orchestration import dead_runs
 
-    with dagster_home.opened(settings) as instance:
+    with dagster_home.open_instance(settings) as instance:
         dead_runs.settle(instance)
 
 

@@ -21,9 +21,9 @@ def is_behind(settings: Settings, events: EventLog) -> bool:
     from patterns.idempotency import transactional_sink
 
     try:
-        with postgres.connected(postgres.ensure(settings)) as connection:
+        with postgres.connected(postgres.running_address(settings)) as connection:
             return any(
-                sinks.stale(
+                sinks.unserved(
                     Lake(root=str(settings.lake)),
                     events,
                     [contract.dataset for contract in sink.served],

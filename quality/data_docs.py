@@ -98,7 +98,7 @@ def published(spark: SparkSession, access: LakeAccess, contract: Contract, newes
     if contract.partitioning is None or newest == 0:
         return frame
     column = contract.partitioning.column
-    keys = sorted(access.lake.rows(contract.dataset, column, version))[-newest:]
+    keys = sorted(access.lake.row_counts(contract.dataset, column, version))[-newest:]
     return frame.where(frame[column].isin(keys))
 
 
@@ -111,8 +111,8 @@ def summary(validation: Validation) -> str:
     for item in validation.errors:
         reasons.setdefault(str(item.error), []).append(item.rule)
     if reasons:
-        told = [f"{', '.join(rules)}: {reason}" for reason, rules in reasons.items()]
-        line += f"; could not be evaluated: {'; '.join(told)}"
+        reasons_of_rules = [f"{', '.join(rules)}: {reason}" for reason, rules in reasons.items()]
+        line += f"; could not be evaluated: {'; '.join(reasons_of_rules)}"
     return line
 
 

@@ -31,7 +31,7 @@ class PostgresResource(dg.ConfigurableResource["PostgresResource"]):
             ConfigurationError: The deployment has no PostgreSQL.
             PostgresUnreachable: The server does not answer, or was lost inside the context; transient.
         """
-        url = postgres.ensure(config.load(overrides={"BLOGDATA_HOME": self.home}))
+        url = postgres.running_address(config.load(overrides={"BLOGDATA_HOME": self.home}))
         with postgres.connected(url) as connection:
             connection.autocommit = True
             yield connection

@@ -6,11 +6,11 @@ from sensors import jobs
 from sensors.dead_runs import end_dead_runs
 from sensors.live import visits_landed
 from sensors.overdue import overdue_arrivals
-from sensors.replays import replay, replay_runs
+from sensors.replays import replay_job, replay_runs
 from sensors.schedules import schedules
 from sensors.stale import whatever_is_stale
 
-JOBS = (*jobs.JOBS, replay)
+JOBS = (*jobs.JOBS, replay_job)
 
 
 def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:

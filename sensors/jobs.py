@@ -10,7 +10,7 @@ from assets import ops
 from assets.bronze.access_logs import split_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
-from orchestration.names import key_of
+from orchestration.names import asset_key
 from orchestration.pools import ARRIVING
 from orchestration.refresh import JOB, refresh_job
 from orchestration.sinks import Sink
@@ -29,7 +29,7 @@ def refresh(sinks: Sequence[Sink]) -> dg.JobDefinition:
 
 live = dg.define_asset_job(
     "live",
-    selection=dg.AssetSelection.assets(*[key_of(dataset) for dataset in STREAMED]),
+    selection=dg.AssetSelection.assets(*[asset_key(dataset) for dataset in STREAMED]),
     description="A tick of the stream of visits: what has landed since the last one",
     tags=ARRIVING,
 )

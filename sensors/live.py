@@ -10,9 +10,9 @@ import dagster as dg
 from assets.transforms.live_visits import STREAM
 from orchestration import stream as streams
 from patterns.error_management.checkpointer import checkpoints
-from patterns.error_management.streamed_files import told_left_out
+from patterns.error_management.streamed_files import left_out_warnings
 from resources.lake import LakeResource
-from sensors import asking, jobs
+from sensors import jobs, request_throttle
 
 
 @dg.sensor(
@@ -27,9 +27,11 @@ def visits_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg
     if streams.is_running(lake.lake, STREAM.name):
         return dg.SensorResult(skip_reason="the stream is being run", cursor=cursor)
     there = checkpoints(lake.checkpoints_path, STREAM.name)
-    waiting = STREAM.source.waiting(there[-1] if there and there[-1].identity else None, lake.landing_path)
+    waiting = STREAM.source.pending_input(there[-1] if there and there[-1].identity else None, lake.landing_path)
     requests = [dg.RunRequest(run_key=f"{len(waiting)} files {_digest(waiting)}")] if waiting else []
-    return asking.ask(context.instance, requests, quiet="everything that has landed is taken in", cursor=cursor)
+    return request_throttle.request_runs(
+        context.instance, requests, quiet="everything that has landed is taken in", cursor=cursor
+    )
 
 
 def _report_left_out(context: dg.SensorEvaluationContext, lake: LakeResource) -> str:
@@ -37,7 +39,7 @@ def _report_left_out(context: dg.SensorEvaluationContext, lake: LakeResource) ->
     found = STREAM.source.left_out(lake.landing_path)
     cursor = _digest([name for names in found.values() for name in names])
     if cursor != context.cursor:
-        for line in told_left_out(found):
+        for line in left_out_warnings(found):
             context.log.warning(line)
     return cursor
 

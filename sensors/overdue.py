@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from assets.arrivals import WATCHED, Arrivals
-from assets.landing_checks import evaluation
+from assets.landing_checks import overdue_evaluation
 from resources.lake import LakeResource
-from sensors.asked import EVERYTHING
+from sensors.run_requests import EVERYTHING
 
 
 def overdue_arrivals(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
@@ -35,19 +35,19 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
     now, cursor, events, standing = _now(), {}, list[dg.AssetCheckEvaluation](), list[str]()
     for dataset in WATCHED:
         found = Arrivals.of(dataset, lake.landing_zone).overdue(lake.events, now)
-        cursor[dataset] = _digest(found.told) if found.told else ""
+        cursor[dataset] = _digest(found.warning) if found.warning else ""
         changed = before.get(dataset, "") != cursor[dataset]
-        if found.told:
+        if found.warning:
             standing.append(f"{len(found.keys)} of {found.table}")
             if changed:
-                context.log.warning(found.told)
+                context.log.warning(found.warning)
         elif changed:
             context.log.info(f"{found.table}: nothing is overdue any more")
-        result = evaluation(dataset, found)
+        result = overdue_evaluation(dataset, found)
         if changed or _shows_another(context.instance, result):
             events.append(result)
-    told = f"overdue: {', '.join(standing)}" if standing else "nothing is overdue"
-    return dg.SensorResult(asset_events=events, skip_reason=told, cursor=json.dumps(cursor))
+    reason = f"overdue: {', '.join(standing)}" if standing else "nothing is overdue"
+    return dg.SensorResult(asset_events=events, skip_reason=reason, cursor=json.dumps(cursor))
 
 
 def _shows_another(instance: dg.DagsterInstance, result: dg.AssetCheckEvaluation) -> bool:

@@ -17,8 +17,8 @@ from planning.look import Snapshot
 from planning.plan import ASKED, Planned, Planner
 from quality.contracts import CONTRACTS, GRAPH
 from resources.lake import LakeResource
-from sensors import asked
-from sensors.asked import EVERYTHING
+from sensors import run_requests
+from sensors.run_requests import EVERYTHING
 
 
 class ReplayConfig(dg.Config):
@@ -43,26 +43,26 @@ def plan_replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
     try:
         refuse_unknown([config.dataset], CONTRACTS, where="dataset")
         planner = Planner(graph=GRAPH, look=Snapshot(access.landing_zone, access.events))
-        keys = planner.named(config.dataset, config.partitions or None)
-        planned = planner.replay({config.dataset: dict.fromkeys(keys, ASKED)})
+        keys = planner.resolve_keys(config.dataset, config.partitions or None)
+        planned = planner.plan_of_replay({config.dataset: dict.fromkeys(keys, ASKED)})
         if planned.refused and not planned.runs:
             raise planned.refused[0]
     except PlatformError as error:
         raise failure(context, error) from error
     if not config.only_plan:
-        replays.ask(access.lake, access.events, config.dataset, planned.runs, context.run_id)
-    told: dict[str, Any] = {"datasets": len(planned.runs), "plan": _table(planned.runs, planner.look)}
+        replays.request_replay(access.lake, access.events, config.dataset, planned.runs, context.run_id)
+    metadata: dict[str, Any] = {"datasets": len(planned.runs), "plan": _table(planned.runs, planner.look)}
     if planned.refused:
-        told["left out"] = "\n".join(str(error) for error in planned.refused)
-        context.log.error(told["left out"])
-    context.add_output_metadata(told)
+        metadata["left out"] = "\n".join(str(error) for error in planned.refused)
+        context.log.error(metadata["left out"])
+    context.add_output_metadata(metadata)
 
 
 @dg.job(
     name="replay",
     description="Run partitions again with everything that has read them: plan it, and have the sensor carry it out",
 )
-def replay() -> None:
+def replay_job() -> None:
     """Plan a replay."""
     plan_replay()
 
@@ -85,15 +85,15 @@ def replay_runs(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED)
 
 def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     """Request a run for the rest of each unfinished replay; close the finished ones."""
-    requests, told = [], []
-    for replay_ in replays.pending(lake.events):
+    requests, lines = [], []
+    for replay_ in replays.unfinished(lake.events):
         left = replay_.left(lake.events)
         if not left:
             replays.close(lake.events, replay_)
-            told.append(f"the replay of {replay_.dataset} is done")
+            lines.append(f"the replay of {replay_.dataset} is done")
             continue
         requests.append(
-            asked.refresh(
+            run_requests.refresh_request(
                 replay_.identity,
                 Request(again={run.datasets[0]: list(run.keys or (WHOLE_TABLE,)) for run in left}, only_again=True),
                 about=f"replay of {replay_.dataset}",
@@ -101,12 +101,12 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
             )
         )
         if ended := _ended_badly(context.instance, replay_):
-            told.append(f"the replay of {replay_.dataset} waits: its run {ended}")
-    for line in told:
+            lines.append(f"the replay of {replay_.dataset} waits: its run {ended}")
+    for line in lines:
         context.log.info(line)
     # Dagster does not start a requested run again: it knows the key.
     return dg.SensorResult(
-        run_requests=requests, skip_reason=None if requests else "; ".join(told) or "no replay was asked for"
+        run_requests=requests, skip_reason=None if requests else "; ".join(lines) or "no replay was asked for"
     )
 
 

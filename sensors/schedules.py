@@ -13,8 +13,8 @@ from planning.plan import Scope
 from publish.contract import Clock
 from publish.partitions import Grain, between, key_of
 from quality.contracts import CONTRACTS
-from sensors import asked, jobs
-from sensors.asked import EVERYTHING
+from sensors import jobs, run_requests
+from sensors.run_requests import EVERYTHING
 
 _PERIODS = {Clock.NIGHTLY: Grain.DAY, Clock.WEEKLY: Grain.WEEK}
 
@@ -35,7 +35,7 @@ def _clock(clock: Clock, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinit
         if all(_is_covered(name, current, newest) for name in datasets):
             return dg.SkipReason(f"the tick of {newest} asks for all that is behind")
         request = Request(datasets=datasets, scope=Scope.ENDED.value)
-        return asked.refresh(current, request, about=f"{clock.name.lower()}, {current} and before")
+        return run_requests.refresh_request(current, request, about=f"{clock.name.lower()}, {current} and before")
 
     return tick
 

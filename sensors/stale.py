@@ -13,15 +13,15 @@ from assets import arrivals
 from errors import PlatformError
 from orchestration.computation import evaluation
 from orchestration.refresh import JOB, Request
-from orchestration.waiting import judged
-from patterns.ingestion.log_splitter import pending, refused_logs
+from orchestration.waiting import waiting_check
+from patterns.ingestion.log_splitter import refused_logs, unsplit_logs
 from planning import look as clock
 from planning.look import Snapshot
 from planning.plan import Planner, Scope
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
-from sensors import asked, asking
-from sensors.asked import EVERYTHING
+from sensors import request_throttle, run_requests
+from sensors.run_requests import EVERYTHING
 
 _PAUSE_SECONDS = 60.0
 
@@ -52,8 +52,8 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
     fresh = {main: keys for main, keys in fresh.items() if keys}
     seen = json.loads(context.cursor) if context.cursor else {}
     events, judged_now = _judged(waiting, seen.get("waiting", {}))
-    told = _tell(context, planner.look, stale, seen.get("told", []))
-    cursor = json.dumps({"waiting": judged_now, "told": told}, sort_keys=True)
+    warned = _warn(context, planner.look, stale, seen.get("told", []))
+    cursor = json.dumps({"waiting": judged_now, "told": warned}, sort_keys=True)
     result = _asked(context, lake, fresh, stale, {main: keys for main, keys in waiting.items() if keys})
     return dg.SensorResult(
         run_requests=result.run_requests, skip_reason=result.skip_reason, cursor=cursor, asset_events=events
@@ -67,44 +67,48 @@ def _asked(
     stale: Mapping[str, Mapping[str, str]],
     waiting: Mapping[str, Mapping[str, PlatformError]],
 ) -> dg.SensorResult:
-    logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in pending(lake.landing_path)]
+    logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in unsplit_logs(lake.landing_path)]
     if not stale and not logs:
         done = "everything that has landed is published, and all that follows from it"
         return dg.SensorResult(
             skip_reason=f"{done}, but for what waits for a person: {_about(waiting)}" if waiting else done
         )
-    if asked.is_under_way(context.instance):
+    if run_requests.is_under_way(context.instance):
         return dg.SensorResult(
             skip_reason="a run over the lineage is under way; what is stale after it is asked for then"
         )
     if fresh or logs:
-        request = asked.refresh(
+        request = run_requests.refresh_request(
             _digest([fresh, logs]), Request(scope=Scope.READY.value, retry_waiting=False), about=_about(fresh)
         )
-        return asking.ask(context.instance, [request], quiet="")
+        return request_throttle.request_runs(context.instance, [request], quiet="")
     left = _since_last_run(context.instance)
     if left < _PAUSE_SECONDS:
         return dg.SensorResult(skip_reason=f"what is stale waits for a person: {_about(waiting)}")
-    request = asked.refresh(_digest([stale]), Request(scope=Scope.READY.value), about=f"again: {_about(stale)}")
-    return asking.ask(context.instance, [request], quiet="")
+    request = run_requests.refresh_request(
+        _digest([stale]), Request(scope=Scope.READY.value), about=f"again: {_about(stale)}"
+    )
+    return request_throttle.request_runs(context.instance, [request], quiet="")
 
 
-def _tell(
-    context: dg.SensorEvaluationContext, look: Snapshot, stale: Mapping[str, Mapping[str, str]], told: Sequence[str]
+def _warn(
+    context: dg.SensorEvaluationContext, look: Snapshot, stale: Mapping[str, Mapping[str, str]], warned: Sequence[str]
 ) -> list[str]:
     """Warn once per anomaly in the landing zone: partitions changed after completion, empty, misnamed or refused."""
     lines = []
     for dataset in arrivals.WATCHED:
         found = arrivals.Arrivals.of(dataset, look.zone)
         lines += [
-            f"{line} ({stale[dataset][key]})" for key, line in found.told_changed(look) if key in stale.get(dataset, {})
+            f"{line} ({stale[dataset][key]})"
+            for key, line in found.changed_warnings(look)
+            if key in stale.get(dataset, {})
         ]
-        lines += [found.told_misnamed([partition], clock.now()) for partition in found.misnamed]
-        lines += arrivals.told_links(link for partition in found.refused for link in partition.links)
-    lines += arrivals.told_links(refused_logs(look.zone.folder))
+        lines += [found.impossible_key_warning([partition], clock.now()) for partition in found.with_impossible_key]
+        lines += arrivals.link_warnings(link for partition in found.refused for link in partition.links)
+    lines += arrivals.link_warnings(refused_logs(look.zone.folder))
     digests = {_digest(line): line for line in lines}
     for digest, line in digests.items():
-        if digest not in told:
+        if digest not in warned:
             context.log.warning(line)
     return sorted(digests)
 
@@ -115,7 +119,7 @@ def _judged(
     """Evaluate the checks `waiting` of the datasets whose waiting partitions have changed since the last tick."""
     now = {main: _digest(sorted(found)) for main, found in waiting.items() if found}
     events = [
-        evaluation(judged(contract, waiting[task.main]))
+        evaluation(waiting_check(contract, waiting[task.main]))
         for task in GRAPH.tasks
         if seen.get(task.main) != now.get(task.main)
         for contract in task.contracts

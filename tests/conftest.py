@@ -103,7 +103,7 @@ def spark_server(settings: Settings) -> SparkServer:
     """The Spark Connect server of all tests that only use one; tests that break servers start their own."""
     workers = int(os.environ.get(WORKERS, "0"))
     chosen = spark_cluster.start(settings, workers=workers).settings(settings) if workers else settings
-    return spark_connect.ensure(chosen)
+    return spark_connect.running_server(chosen)
 
 
 @pytest.fixture(scope="session")

@@ -67,7 +67,7 @@ def bronze(
 
 
 def silver(
-    lake: Lake, hours: Mapping[str, int], *, read: int, outdates: Mapping[str, Sequence[str]] | None = None
+    lake: Lake, hours: Mapping[str, int], *, read: int, makes_stale: Mapping[str, Sequence[str]] | None = None
 ) -> int:
     """Publish hours of silver.visits, and what appears with them, that saw one version of bronze.
 
@@ -75,13 +75,13 @@ def silver(
         lake: The tables' root.
         hours: Hour to its rows.
         read: The version of bronze.
-        outdates: Hour to others that it outdates.
+        makes_stale: Hour to others that it makes stale.
 
     Returns:
         The table's version.
     """
     accounts = {
-        hour: Account(rows_in=hours[hour], outdates=others).as_json() for hour, others in (outdates or {}).items()
+        hour: Account(rows_in=hours[hour], makes_stale=others).as_json() for hour, others in (makes_stale or {}).items()
     }
     version = publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read}, accounts=accounts)
     nothing = dict.fromkeys(hours, 0)

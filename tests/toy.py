@@ -12,7 +12,7 @@ from lake.lake import Lake
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
-from publish.schema import Audit, Column, Partitioning, Rule
+from publish.schema import Audit, Column, Partitioning, RowRule
 from publish.target import Engine, Target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
@@ -28,7 +28,7 @@ CONTRACT = Contract(
     ),
     key=("click",),
     partitioning=Partitioning(column="hour", grain=Grain.HOUR),
-    rules=(Rule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
+    rules=(RowRule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
     audits=(Audit(name="few", expression="count(1) <= 1000", description="Not too many"),),
     stands_for="sum(stands_for)",
     reasons={"duplicates": "sum(stands_for - 1)"},

@@ -11,7 +11,7 @@ from errors import PlatformError
 from orchestration.computation import Context, access_of, failure
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.landed_links import LinkRefused
-from patterns.ingestion.log_splitter import pending, split_by_hour
+from patterns.ingestion.log_splitter import split_by_hour, unsplit_logs
 
 KEY = dg.AssetKey(["landing", "hourly_access_logs"])
 
@@ -35,7 +35,7 @@ def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResul
 def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
     """Split the pending logs, unless the run is restricted to some datasets."""
     fault: Exception | None = None
-    if not context.resources.request.datasets and pending(access_of(context).landing_path):
+    if not context.resources.request.datasets and unsplit_logs(access_of(context).landing_path):
         try:
             context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))
         except dg.Failure as error:
@@ -51,7 +51,7 @@ def _split(context: Context) -> dict[str, Any]:
     now = datetime.now(timezone.utc)
     reports = []
     try:
-        for log in pending(landing):
+        for log in unsplit_logs(landing):
             try:
                 reports.append(split_by_hour(log, landing, hour_of_combined, now=now))
             except LinkRefused as error:

@@ -30,7 +30,7 @@ def _require_believable(step: Step, landed: Landed) -> None:
 
     A delivery is compared with the previous one. A delivery published from the same files was accepted then.
     """
-    if full_loader.SIZE in step.accepted:
+    if full_loader.ACCEPT_SIZE in step.accepted:
         return
     published, fingerprints = step.events.publications("bronze.users"), landed.fingerprints()
     before = None
@@ -54,7 +54,7 @@ def devices(step: Step) -> Mapping[str, Commit]:
     day = newest_day(landed_in(step.landing_zone, "devices", Grain.DAY), step.landing / "devices")
     landed = Landed.of(step, "devices", Grain.DAY, [day])
     last = step.events.publications("bronze.devices").get(WHOLE_TABLE)
-    if full_loader.SIZE not in step.accepted:
+    if full_loader.ACCEPT_SIZE not in step.accepted:
         full_loader.guard(last.rows_out if last else None, landed.sizes[day].lines, where="bronze.devices")
     rows = device_rules.judge(landed.lines().withColumn("load_date", F.col("partition")))
     fingerprint = landed.fingerprints()[day]

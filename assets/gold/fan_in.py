@@ -23,8 +23,8 @@ from publish.schema import Partitioning
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-HOURLY = "silver.visits_enriched"
-DELIVERED = "bronze.visits"
+ENRICHED_VISITS = "silver.visits_enriched"
+DELIVERED_VISITS = "bronze.visits"
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ def gather(step: Step) -> Period:
     assert partitioning is not None
     hours = {key: finer(key, partitioning.grain, Grain.HOUR) for key in step.partitions}
     within = [hour for period in hours.values() for hour in period]
-    published = accounts.entries(step, HOURLY, within)
+    published = accounts.entries(step, ENRICHED_VISITS, within)
     # Not an input: none of its rows are read, and a new delivery arrives through the enriched visits.
-    delivered = step.events.publications(DELIVERED, within)
+    delivered = step.events.publications(DELIVERED_VISITS, within)
     there = published.keys() & delivered.keys()
     whole = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, there)
-    rows = step.read(HOURLY).where(F.col("event_hour").isin(*sorted(published)))
+    rows = step.read(ENRICHED_VISITS).where(F.col("event_hour").isin(*sorted(published)))
     return Period(
         visits=keyed(rows, partitioning).where(F.col(partitioning.column).isin(*step.partitions)),
-        accounts=accounts.gathered(step, HOURLY, lambda period: hours[period]),
+        accounts=accounts.gathered(step, ENRICHED_VISITS, lambda period: hours[period]),
         column=partitioning.column,
         hours={period: found.present for period, found in whole.items()},
     )

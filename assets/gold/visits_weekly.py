@@ -6,16 +6,16 @@ from typing import Any
 import dagster as dg
 
 from assets.code_version import version
-from assets.gold.fan_in import HOURLY, gather
+from assets.gold.fan_in import ENRICHED_VISITS, gather
 from assets.transforms import weekly_visits
 from errors import PlatformError
 from lake.commit import Commit
 from orchestration.computation import computes, failure, run_context
-from orchestration.names import key_of
+from orchestration.names import asset_key
 from orchestration.pools import pool_of
 from orchestration.step import LakeAccess, Source, Step
 from patterns.idempotency import fast_metadata_cleaner
-from planning.finality import deciding, lookback_of
+from planning.finality import lookback_of, newest_ended
 from publish.partitions import Grain, coarser, start_of
 from publish.partitions import key_of as partition_of
 from publish.target import Target
@@ -29,7 +29,7 @@ FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
 def visits_weekly(step: Step) -> Mapping[str, Commit]:
     """Write each week's page views to a table of their own, and make the view show it."""
     period = gather(step)
-    return step.publish(period.with_hours(weekly_visits.shared(period.visits)), Source(accounts=period.accounts))
+    return step.publish(period.with_hours(weekly_visits.for_analysts(period.visits)), Source(accounts=period.accounts))
 
 
 @dg.asset(
@@ -39,7 +39,7 @@ def visits_weekly(step: Step) -> Mapping[str, Commit]:
     owners=["team:platform"],
     kinds={"spark", "deltalake"},
     tags={"pattern/fast-metadata-cleaner": ""},
-    deps=[dg.AssetDep(key_of(DATASET))],
+    deps=[dg.AssetDep(asset_key(DATASET))],
     pool=pool_of(DATASET),
     required_resource_keys={"spark", "lake"},
 )
@@ -81,8 +81,8 @@ def first_open_week(access: LakeAccess) -> str:
     """Return the oldest week that late rows still change; an empty string if nothing is published."""
     lookback = lookback_of(CONTRACTS[DATASET])
     assert lookback is not None
-    newest = max(access.events.publications(HOURLY), default=None)
+    newest = max(access.events.publications(ENRICHED_VISITS), default=None)
     if newest is None:
         return ""
-    week = deciding(coarser(newest, Grain.HOUR, Grain.WEEK), Grain.WEEK)
+    week = newest_ended(coarser(newest, Grain.HOUR, Grain.WEEK), Grain.WEEK)
     return partition_of(start_of(week, Grain.WEEK) - lookback.length * Grain.WEEK.length, Grain.WEEK)

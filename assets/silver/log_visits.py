@@ -29,12 +29,12 @@ class Events:
 
     Args:
         rows: The columns of :data:`assets.transforms.visit_events.PARSED`.
-        outdates: Hour of the step to the other hours its publication outdates: page views of these belong to another
-            visit than published, or another run may publish them from less data than this step has read.
+        makes_stale: Hour of the step to the other hours its publication makes stale: page views of these belong to
+            another visit than published, or another run may publish them from less data than this step has read.
     """
 
     rows: DataFrame
-    outdates: Mapping[str, list[str]]
+    makes_stale: Mapping[str, list[str]]
 
 
 def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
@@ -70,10 +70,10 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     if others:
         published = step.lake.read(step.spark, step.contract.dataset).where(F.col("event_hour").isin(*others))
         changed.update(access_logs.rejoined(published, target, around, key, *edges))
-    outdates: dict[str, list[str]] = {}
+    makes_stale: dict[str, list[str]] = {}
     for hour in sorted(changed):
-        outdates.setdefault(_nearest(step, hour), []).append(hour)
-    return Events(rows=access_logs.with_visit_ids(target, around, key), outdates=outdates)
+        makes_stale.setdefault(_nearest(step, hour), []).append(hour)
+    return Events(rows=access_logs.with_visit_ids(target, around, key), makes_stale=makes_stale)
 
 
 COMBINED = frozenset({visit_events.COMBINED})

@@ -11,7 +11,7 @@ from assets.transforms import users as user_rules
 from lake.commit import WHOLE_TABLE, Account, Commit, Entry
 from orchestration import accounts
 from orchestration.computation import computes
-from orchestration.step import Delivery, Source, Step
+from orchestration.step import FullDelivery, Source, Step
 from patterns.error_management import dead_letter
 from patterns.idempotency import proxy
 from patterns.ingestion import full_loader
@@ -23,7 +23,7 @@ def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> Non
     """Refuse a full load if most of its rows are dead letters: users or devices absent from it would be removed."""
     usable = usable_rows(delivery)
     dead = delivery.rows_out - usable
-    if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.SIZE in step.accepted:
+    if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.ACCEPT_SIZE in step.accepted:
         return
     dataset, partitioning = step.contract.dataset, CONTRACTS[above].partitioning
     own = f"{partitioning.column} = '{delivery.partition}' AND " if partitioning else ""
@@ -32,7 +32,7 @@ def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> Non
         what=f"{dead} of {delivery.rows_out} rows are dead letters; {usable} can be used, there were {before}",
         where=f"{above} {delivery.partition}".strip(),
         next_step=f"nobody was removed; why they are dead: {query}; have it delivered again, or if it is right: "
-        f"blogdata run --select {dataset} --accept {full_loader.SIZE}",
+        f"blogdata run --select {dataset} --accept {full_loader.ACCEPT_SIZE}",
     )
 
 
@@ -65,13 +65,13 @@ def users_current(step: Step) -> Mapping[str, Commit]:
     deliveries = accounts.entries(step, "bronze.users")
     usable = [day for day, entry in sorted(deliveries.items()) if usable_rows(entry)]
 
-    def delivery(day: str) -> Delivery:
+    def delivery(day: str) -> FullDelivery:
         # As for silver.users, a day without a usable row is not a delivery: the one before it still holds.
         newest = max((one for one in usable if one <= day), default=None)
         entry = deliveries.get(newest or day)
         dead = int(entry.measures["dead"]) if entry else 0
         rows = step.read("bronze.users").where(F.col("load_date") == (newest or day))
-        return Delivery(
+        return FullDelivery(
             rows=lambda before: user_rules.newest(rows, before, newest or day),
             account=Account(rows_in=entry.rows_out if entry else 0, reasons={"dead_lettered": dead}),
         )
@@ -102,7 +102,7 @@ def devices(step: Step) -> Mapping[str, Commit]:
             before = before.fillna(delivered_on(taken_in[-1]), subset=["changed_on"])
         return device_rules.versions(delivered, before, delivered_on(delivery))
 
-    return step.publish(Delivery(rows=rows, account=account))
+    return step.publish(FullDelivery(rows=rows, account=account))
 
 
 def _taken_in(step: Step) -> Sequence[Entry]:

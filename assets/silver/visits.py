@@ -43,12 +43,12 @@ def visits(step: Step) -> Mapping[str, Commit]:
     conflicts = Companion(
         contract=CONTRACTS["silver.visit_conflicts"],
         frame=windowed_deduplicator.conflicting(events, payload=payload, **identity),
-        above="reason.duplicates",
-        kept="conflicts",
-        otherwise="identical",
+        counted_measure="reason.duplicates",
+        kept_measure="conflicts",
+        dropped_reason="identical",
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
-    return step.publish(unique, Source(accounts=arrived(step, above, read.outdates)), companions=[conflicts])
+    return step.publish(unique, Source(accounts=arrived(step, above, read.makes_stale)), companions=[conflicts])
 
 
 def _require_usable(step: Step) -> None:
@@ -98,12 +98,12 @@ def read_events(step: Step, formats: frozenset[str]) -> Events:
         frozenset({visit_events.JSON}),
     )
     if visit_events.COMBINED not in formats:
-        return Events(rows=json_events, outdates={})
+        return Events(rows=json_events, makes_stale={})
     logs = log_events(step, accounts.entries(step, "bronze.visits"))
     return replace(logs, rows=json_events.unionByName(logs.rows)) if visit_events.JSON in formats else logs
 
 
-def arrived(step: Step, above: Mapping[str, Entry], outdates: Mapping[str, Sequence[str]]) -> dict[str, Account]:
+def arrived(step: Step, above: Mapping[str, Entry], makes_stale: Mapping[str, Sequence[str]]) -> dict[str, Account]:
     """Build the account of each of the step's hours: rows that arrived, and rows that bronze's filters removed."""
     rows = dict.fromkeys(step.partitions, 0)
     filtered: dict[str, dict[str, int]] = {key: {} for key in step.partitions}
@@ -116,6 +116,6 @@ def arrived(step: Step, above: Mapping[str, Entry], outdates: Mapping[str, Seque
                 reason = f"{filter_interceptor.REASON}{filter_name}"
                 filtered[hour][reason] = filtered[hour].get(reason, 0) + count
     return {
-        hour: Account(rows_in=rows[hour], reasons=filtered[hour], outdates=outdates.get(hour, ()))
+        hour: Account(rows_in=rows[hour], reasons=filtered[hour], makes_stale=makes_stale.get(hour, ()))
         for hour in step.partitions
     }

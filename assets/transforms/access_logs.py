@@ -27,7 +27,7 @@ from assets.transforms.visit_lines import MAX_BYTES
 from assets.transforms.visit_times import impossible
 from patterns.data_value import wrapper
 from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import Rule
+from patterns.error_management.dead_letter import RejectRule
 from patterns.error_management.filter_interceptor import Filter, first_match
 from patterns.idempotency import keyed_idempotency
 from patterns.ingestion.landed_lines import is_replay
@@ -110,8 +110,8 @@ def parsed(rows: DataFrame, key: str) -> DataFrame:
         "connected_since": F.lit(None).cast("timestamp"),
         "network_type": nothing,
     }
-    told = read.drop("visit_id").join(F.broadcast(agents), on="agent", how="left")
-    wrapped = wrapper.wrap(told, computed, wrapper.Layout.FLAT)
+    with_agents = read.drop("visit_id").join(F.broadcast(agents), on="agent", how="left")
+    wrapped = wrapper.wrap(with_agents, computed, wrapper.Layout.FLAT)
     return wrapped.rows.select(*kept, *computed, *agents.columns[1:])
 
 
@@ -277,7 +277,7 @@ def _with_request(read: DataFrame) -> DataFrame:
     )
 
 
-def _rules() -> list[Rule]:
+def _rules() -> list[RejectRule]:
     raw, text = F.col("raw"), F.col("raw").cast("string")
     large = F.octet_length(raw) > MAX_BYTES
     small = ~large
@@ -285,11 +285,11 @@ def _rules() -> list[Rule]:
     utf8 = F.is_valid_utf8(text)
     time = F.col("event_time")
     return [
-        Rule(name="too_large", condition=large),
-        Rule(name="empty_line", condition=empty),
-        Rule(name="not_utf8", condition=small & ~utf8),
-        Rule(name="not_combined_log", condition=small & utf8 & ~empty & time.isNull()),
-        Rule(name="impossible_time", condition=impossible(time, F.col("arrival_hour"))),
+        RejectRule(name="too_large", condition=large),
+        RejectRule(name="empty_line", condition=empty),
+        RejectRule(name="not_utf8", condition=small & ~utf8),
+        RejectRule(name="not_combined_log", condition=small & utf8 & ~empty & time.isNull()),
+        RejectRule(name="impossible_time", condition=impossible(time, F.col("arrival_hour"))),
     ]
 
 

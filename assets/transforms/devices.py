@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from assets.transforms import delivered_lines
 from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import Rule
+from patterns.error_management.dead_letter import RejectRule
 from quality.contracts.columns import filled
 
 KEY = ("type", "version")
@@ -40,10 +40,10 @@ def judge(lines: DataFrame) -> DataFrame:
     wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
     rules = [
         *(
-            Rule(name=f"missing_field:{field}", condition=F.col(field).isNull() | ~F.expr(filled(field)))
+            RejectRule(name=f"missing_field:{field}", condition=F.col(field).isNull() | ~F.expr(filled(field)))
             for field in KEY
         ),
-        *(Rule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
+        *(RejectRule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
     ]
     line = F.col(delivered_lines.LINE_REASON)
     return read.select(

@@ -32,7 +32,7 @@ def enrich(events: DataFrame, *, users: DataFrame | None, devices: DataFrame | N
         at="event_time",
         valid_from="valid_from",
         valid_to="valid_to",
-        known="user_known",
+        matched_column="user_known",
         disjoint=True,
     )
     with_device = static_joiner.join_as_of(
@@ -42,7 +42,7 @@ def enrich(events: DataFrame, *, users: DataFrame | None, devices: DataFrame | N
         at="event_time",
         valid_from="device_from",
         valid_to="device_to",
-        known="device_known",
+        matched_column="device_known",
         disjoint=True,
     )
     host = F.regexp_extract(F.col("referral"), r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1)

@@ -21,15 +21,15 @@ from assets.transforms import visit_events
 from lake.commit import Account, Commit
 from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import late_data_detector, windowed_deduplicator
-from patterns.error_management.checkpointer import appended, turn_of
+from patterns.error_management.checkpointer import appended, next_turn
 from patterns.error_management.late_data_detector import Strategy, StreamProgress
 from patterns.error_management.streamed_files import SCHEMA, StreamedFiles, by_hour, left_out_notes, without
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import is_replay
-from publish.changes import READ, Append
+from publish.changes import READ, AppendBatch
 from publish.partitions import Grain, key_of
 from quality.contracts import STREAMED
-from quality.contracts.live import ASIDE, BRONZE, LATE, TOLERANCE, VISITS
+from quality.contracts.live import BRONZE, LATE, SET_ASIDE, TOLERANCE, VISITS
 from quality.contracts.silver import WATERMARK
 
 IDENTITY = ("visit_id", "event_time", "page")
@@ -55,8 +55,8 @@ class _Batch:
     def label(self) -> str:
         return f"{self.writer}/{self.number}"
 
-    def once(self, *, turn: int | None = None, **notes: object) -> Append:
-        return Append(stream=self.writer, batch=self.number, turn=turn, notes=notes)
+    def once(self, *, turn: int | None = None, **notes: object) -> AppendBatch:
+        return AppendBatch(stream=self.writer, batch=self.number, turn=turn, notes=notes)
 
     @classmethod
     def of(cls, commit: Commit) -> _Batch:
@@ -73,13 +73,13 @@ def take_in(batch: MicroBatch) -> None:
     """
     this = _Batch(writer=batch.writer, number=batch.number)
     # Read first: lines are committed only if none were committed since, so each batch finds the previous one done.
-    turn = turn_of(batch.place.lake, BRONZE.dataset)
+    turn = next_turn(batch.place.lake, BRONZE.dataset)
     _finish_what_was_cut_off(batch, this)
     _refine(batch, this, _land(batch, this, turn))
     if DEAD_LETTERS in batch.place.accepted:
         return
     measured = (_figures(commit) for commit in appended(batch.place.lake, BRONZE.dataset))
-    fault = TOLERANCE.exceeded(
+    fault = TOLERANCE.error_for_stream(
         measured,
         dataset=BRONZE.dataset,
         part=f"(the newest {TOLERANCE.over_rows} lines)",
@@ -146,30 +146,32 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
     held = windowed_deduplicator.first_come(
         events.where(~late), published, key=IDENTITY, order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
     )
-    told = held.unionByName(events.where(late).withColumn("verdict", F.lit(LATE)))
+    judged = held.unionByName(events.where(late).withColumn("verdict", F.lit(LATE)))
     first = F.col("verdict") == Verdict.FIRST.value
     inputs = {BRONZE.dataset: landed.version}
     # Four actions read this small batch: compute it once.
-    with _kept(told):
-        counted = {row["event_hour"]: int(row["count"]) for row in _by_hour(told.where(first))}
+    with _kept(judged):
+        counted = {row["event_hour"]: int(row["count"]) for row in _by_hour(judged.where(first))}
         # The account uses the rows that stay, counted independently, so that it does not prove itself.
-        apart = batch.append(
-            told.where(~first).withColumns({"reason": F.col("verdict"), "watermark": _literal(progress.watermark)}),
-            ASIDE,
+        aside_commit = batch.append(
+            judged.where(~first).withColumns({"reason": F.col("verdict"), "watermark": _literal(progress.watermark)}),
+            SET_ASIDE,
             this.once(),
             accounts={
                 hour: Account(rows_in=rows, reasons={"first": counted.get(hour, 0)}) for hour, rows in arrived.items()
             },
             inputs=inputs,
         )
-        readings = late_data_detector.readings_of(told, source=F.lit(_SOURCE), taken_in=_taken_in(landed))
+        readings = late_data_detector.readings_of(judged, source=F.lit(_SOURCE), taken_in=_taken_in(landed))
         after = progress.advance(readings, WATERMARK.allowed, STRATEGY)
         batch.append(
-            told.where(first),
+            judged.where(first),
             VISITS,
             this.once(progress=after.as_json(), state_rows=held_rows),
-            accounts={hour: Account(rows_in=rows, reasons=_reasons(apart, hour)) for hour, rows in arrived.items()},
-            inputs={**inputs, ASIDE.dataset: apart.version},
+            accounts={
+                hour: Account(rows_in=rows, reasons=_reasons(aside_commit, hour)) for hour, rows in arrived.items()
+            },
+            inputs={**inputs, SET_ASIDE.dataset: aside_commit.version},
         )
 
 
@@ -244,8 +246,8 @@ def _usable(landed: Commit) -> dict[str, int]:
     return rows
 
 
-def _reasons(apart: Commit, hour: str) -> Mapping[str, int]:
-    return {str(reason): rows for (reason,), rows in apart.entries[hour].breakdowns["reasons"].items()}
+def _reasons(aside_commit: Commit, hour: str) -> Mapping[str, int]:
+    return {str(reason): rows for (reason,), rows in aside_commit.entries[hour].breakdowns["reasons"].items()}
 
 
 def _taken_in(landed: Commit) -> datetime:

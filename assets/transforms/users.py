@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from assets.transforms import delivered_lines
 from assets.transforms.visit_times import iso_time
 from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import Rule
+from patterns.error_management.dead_letter import RejectRule
 from quality.contracts.columns import filled
 
 REGISTERED = "registered_datetime"
@@ -44,10 +44,10 @@ def judge(lines: DataFrame) -> DataFrame:
     wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
     missing = (F.col("id").isNull() | ~_filled_id()) & ~wrong["id"]
     rules = [
-        Rule(name="missing_field:id", condition=missing),
-        *(Rule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
+        RejectRule(name="missing_field:id", condition=missing),
+        *(RejectRule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
         *(
-            Rule(
+            RejectRule(
                 name=f"invalid_time:{name}",
                 condition=F.col(name).isNotNull() & F.col(f"_{name}").isNull() & ~wrong[name],
             )
@@ -80,7 +80,7 @@ def history(delivered: DataFrame) -> DataFrame:
     """
     day = Window.partitionBy("id", "load_date")
     days = Window.partitionBy("id").orderBy("load_date")
-    usable, told, before = F.col("_usable"), F.col("_told"), F.col("_before")
+    usable, tracked, before = F.col("_usable"), F.col("_tracked"), F.col("_before")
     of_the_first = usable & (F.col("_number") == 0)
     one_a_day = (
         delivered.where(_names_its_user())
@@ -96,13 +96,15 @@ def history(delivered: DataFrame) -> DataFrame:
         .where(F.col("_place") == 1)
     )
     numbered = one_a_day.join(F.broadcast(_deliveries(delivered)), "load_date")
-    last_told = F.last(F.when(usable, told), ignorenulls=True).over(days.rowsBetween(Window.unboundedPreceding, -1))
+    last_tracked = F.last(F.when(usable, tracked), ignorenulls=True).over(
+        days.rowsBetween(Window.unboundedPreceding, -1)
+    )
     versions = (
         # Gaps and islands: a constant difference means continuous presence.
         numbered.withColumn("_run", F.col("_number") - F.row_number().over(days))
-        .withColumn("_told", F.struct("_run", *TRACKED))
-        .withColumn("_before", last_told)
-        .withColumn("_starts", usable & ~told.eqNullSafe(before))
+        .withColumn("_tracked", F.struct("_run", *TRACKED))
+        .withColumn("_before", last_tracked)
+        .withColumn("_starts", usable & ~tracked.eqNullSafe(before))
         .withColumn("_version", F.count_if("_starts").over(days))
         .groupBy("id", "_run", "_version")
         .agg(
@@ -145,9 +147,9 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
     )
     known = before.select("user_id", "changed_on", F.struct(*first).alias("_before"))
     row = F.when(F.col("occurrences") > 0, F.struct(*first)).otherwise(F.col("_before"))
-    told = one_each.join(known, "user_id", "left").withColumn("_row", row).where(F.col("_row").isNotNull())
+    current = one_each.join(known, "user_id", "left").withColumn("_row", row).where(F.col("_row").isNotNull())
     changed = F.when(F.col("_row").eqNullSafe(F.col("_before")), F.col("changed_on")).otherwise(F.lit(day))
-    return told.select("user_id", "_row.*", changed.alias("changed_on"), "occurrences")
+    return current.select("user_id", "_row.*", changed.alias("changed_on"), "occurrences")
 
 
 def _filled_id() -> Column:

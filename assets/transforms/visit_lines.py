@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from assets.transforms.visit_times import impossible, iso_time
 from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import Rule
+from patterns.error_management.dead_letter import RejectRule
 from quality.contracts.columns import IDENTIFIERS, VISIT, filled
 
 MAX_BYTES = 1_048_576
@@ -174,7 +174,7 @@ def _shape(text: Column) -> Column:
     )
 
 
-def _field_rules(text: Column) -> list[Rule]:
+def _field_rules(text: Column) -> list[RejectRule]:
     event, second, third, time = (
         _event(),
         F.col("_again")["plain"],
@@ -187,8 +187,8 @@ def _field_rules(text: Column) -> list[Rule]:
         plain = event[name] if name == "event_time" else second[name]
         nothing = F.is_variant_null(typed) | (typed.isNull() & plain.isNull())
         blank = ~F.expr(filled(f"_again.plain.{name}")) if name in IDENTIFIERS else F.lit(False)
-        rules.append(Rule(name=f"missing_field:{name}", condition=nothing | blank))
-        rules.append(Rule(name=f"wrong_type:{name}", condition=~nothing & ~_is_text(typed)))
+        rules.append(RejectRule(name=f"missing_field:{name}", condition=nothing | blank))
+        rules.append(RejectRule(name=f"wrong_type:{name}", condition=~nothing & ~_is_text(typed)))
     since = event["context"]["user"]["connected_since"]
     return [
         *rules,
@@ -196,12 +196,12 @@ def _field_rules(text: Column) -> list[Rule]:
         _present("context", read=event["context"], plain=second["context"]),
         _present("context.user", read=event["context"]["user"], plain=third["user"]),
         _present("context.technical", read=event["context"]["technical"], plain=third["technical"]),
-        Rule(name="invalid_time:event_time", condition=_is_text(second["event_time"]) & time.isNull()),
+        RejectRule(name="invalid_time:event_time", condition=_is_text(second["event_time"]) & time.isNull()),
         dead_letter.unreadable("invalid_time:context.user.connected_since", source=since, result=iso_time(since)),
-        Rule(name="impossible_time", condition=impossible(time, F.col("arrival_hour"))),
+        RejectRule(name="impossible_time", condition=impossible(time, F.col("arrival_hour"))),
     ]
 
 
-def _present(field: str, *, read: Column, plain: Column) -> Rule:
+def _present(field: str, *, read: Column, plain: Column) -> RejectRule:
     """Build the rule that a field has a value, but not of the expected type."""
     return dead_letter.unreadable(f"wrong_type:{field}", source=plain, result=read)

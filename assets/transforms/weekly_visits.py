@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 
-def shared(visits: DataFrame) -> DataFrame:
+def for_analysts(visits: DataFrame) -> DataFrame:
     """Select the columns of enriched visits that an analyst needs.
 
     Args:

@@ -152,7 +152,7 @@ class EventLog:
 
     def record(self, commit: Commit) -> None:
         """Record a publication, and any earlier one of the dataset whose process died before recording it."""
-        self._complete(commit.dataset)
+        self._catch_up(commit.dataset)
 
     def publications(
         self,
@@ -173,7 +173,7 @@ class EventLog:
         Returns:
             Partition key to its line.
         """
-        log = self._complete(dataset)
+        log = self._catch_up(dataset)
         keys = None if partitions is None else sorted(set(partitions))
         if log is None or (keys is not None and not keys):
             return {}
@@ -227,7 +227,7 @@ class EventLog:
         return self._versions(dataset, PUBLICATION, RESTORATION)
 
     def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
-        log = self._complete(dataset)
+        log = self._catch_up(dataset)
         if log is None:
             return []
         rows = _rows(log, dataset, (LOST, *kinds))
@@ -273,7 +273,7 @@ class EventLog:
                 oldest[dataset] = min(key, oldest.get(dataset, key))
         return list(oldest.values())
 
-    def _complete(self, dataset: str) -> DeltaTable | None:
+    def _catch_up(self, dataset: str) -> DeltaTable | None:
         """Add the missing events of a dataset's commits, and return the log."""
         for _ in range(_TRIES):
             table, log = self._lake.caught_up(dataset), self._lake.table(EVENTS)
@@ -386,7 +386,7 @@ def _publication_events(dataset: str, version: int, committed_at: int, info: dic
                 "landed": entry.landed,
                 **({} if entry.restored is None else {"restored": entry.restored}),
                 **({"appended": True} if entry.appended else {}),
-                **({"outdates": list(entry.outdates)} if entry.outdates else {}),
+                **({"outdates": list(entry.makes_stale)} if entry.makes_stale else {}),
                 "run": info["run"],
             },
         )
@@ -409,7 +409,7 @@ def _entry(row: dict[str, Any]) -> Entry:
         run_id=row["run_id"] or "",
         landed=payload["landed"],
         appended=payload.get("appended", False),
-        outdates=tuple(payload.get("outdates", ())),
+        makes_stale=tuple(payload.get("outdates", ())),
         seconds=row["seconds"] or 0.0,
         restored=payload.get("restored"),
     )

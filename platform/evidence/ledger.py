@@ -76,7 +76,7 @@ def _at_one_version(
     column = contract.partition_column
     for _ in range(_LOOKS):
         version = lake.version(contract.dataset)
-        there = lake.rows(contract.dataset, column, version, partitions=partitions)
+        there = lake.row_counts(contract.dataset, column, version, partitions=partitions)
         if contract.executed is not None:
             newest = {entry.partition: entry for entry in applied(events.executions(contract.dataset))[-1:]}
             there = {key: there.get(WHOLE_TABLE, 0) for key in newest} or there

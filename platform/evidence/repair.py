@@ -31,7 +31,7 @@ from lake.members import Member, Members
 from lake.store_faults import LogDamaged
 from publish.contract import Contract
 
-ASIDE = ".damaged"
+DAMAGED_SUFFIX = ".damaged"
 """Suffix of damaged files that were put aside; they are not deleted."""
 GONE = "it is gone"
 _REPAIR = '"operation": "REPAIR"'
@@ -128,8 +128,8 @@ def mend(lake: Lake, events: EventLog, contract: Contract, damages: Sequence[Dam
         if damage.kind is Kind.CHECKPOINT:
             _without_checkpoint(contract.dataset, log, damage)
             done.append(f"{damage.file.name} was put aside: the commits tell the same")
-        elif damage.kind is Kind.COMMIT and (told := _told_by_checkpoint(log, damage.version)):
-            _put_aside(damage.file, placeholder=damage.version in told)
+        elif damage.kind is Kind.COMMIT and (versions := _versions_in_checkpoints(log, damage.version)):
+            _put_aside(damage.file, placeholder=damage.version in versions)
             done.append(f"{damage.file.name} was put aside: a checkpoint tells the newest version")
         elif damage.kind is Kind.POINTER and damage.version == 0:
             done.append(_emptied(lake, events, contract))
@@ -299,8 +299,8 @@ def _without_checkpoint(dataset: str, log: Path, damage: Damage) -> None:
     (log / "_last_checkpoint").unlink(missing_ok=True)
 
 
-def _told_by_checkpoint(log: Path, version: int) -> list[int]:
-    return [told for _, told in _versions(log, _CHECKPOINT) if told >= version]
+def _versions_in_checkpoints(log: Path, version: int) -> list[int]:
+    return [covered for _, covered in _versions(log, _CHECKPOINT) if covered >= version]
 
 
 def _without_commit(dataset: str, log: Path, damage: Damage) -> None:
@@ -324,7 +324,7 @@ def _must_have_commits(dataset: str, log: Path, first: int, last: int) -> None:
 
 def _put_aside(file: Path, *, placeholder: bool = False) -> None:
     if file.exists():
-        file.rename(file.with_name(file.name + ASIDE))
+        file.rename(file.with_name(file.name + DAMAGED_SUFFIX))
     # Hadoop's checksum of the original file, and Delta's checksum of the version.
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
     file.with_suffix(".crc").unlink(missing_ok=True)

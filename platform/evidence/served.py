@@ -39,16 +39,18 @@ class Served:
     job: str | None = None
 
 
-def note(events: EventLog, dataset: str, deliveries: Iterable[Served], *, job_of: Callable[[str], str | None]) -> None:
+def record_deliveries(
+    events: EventLog, dataset: str, served: Iterable[Served], *, job_of: Callable[[str], str | None]
+) -> None:
     """Add the events of deliveries that have none.
 
     Args:
         events: The event log.
         dataset: What is served, as `layer.name`.
-        deliveries: The deliveries that the database has recorded.
+        served: The deliveries that the database has recorded.
         job_of: Finds the job of a run.
     """
-    known = {each.batch_id for each in noted(events, dataset)}
+    known = {each.batch_id for each in deliveries(events, dataset)}
     events.append(
         [
             Event(
@@ -66,13 +68,13 @@ def note(events: EventLog, dataset: str, deliveries: Iterable[Served], *, job_of
                     "job": job_of(each.run_id),
                 },
             )
-            for each in deliveries
+            for each in served
             if each.batch_id not in known
         ]
     )
 
 
-def noted(events: EventLog, dataset: str) -> list[Served]:
+def deliveries(events: EventLog, dataset: str) -> list[Served]:
     """List the deliveries that have an event, in the order in which they were served.
 
     Args:
@@ -81,15 +83,15 @@ def noted(events: EventLog, dataset: str) -> list[Served]:
     """
     found: dict[str, Served] = {}
     for event in events.notes(SERVED, dataset=dataset):
-        told = event.payload or {}
+        payload = event.payload or {}
         # Two processes that read the database at once may both have added it.
-        found[told["batch"]] = Served(
-            batch_id=told["batch"],
+        found[payload["batch"]] = Served(
+            batch_id=payload["batch"],
             partition=event.partition or "",
-            inputs=told["inputs"],
-            rows=told["rows"],
+            inputs=payload["inputs"],
+            rows=payload["rows"],
             run_id=event.run_id or "",
-            served_at=datetime.fromisoformat(told["served_at"]),
-            job=told["job"],
+            served_at=datetime.fromisoformat(payload["served_at"]),
+            job=payload["job"],
         )
     return sorted(found.values(), key=lambda each: each.served_at)

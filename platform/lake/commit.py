@@ -18,17 +18,17 @@ class Account:
     Args:
         rows_in: Number of rows in the layer above, as that layer recorded it.
         reasons: Number of these rows that this dataset leaves out on purpose, by reason.
-        outdates: Partitions of the dataset that become stale when this one is published: their rows would differ.
+        makes_stale: Partitions of the dataset that become stale when this one is published: their rows would differ.
     """
 
     rows_in: int
     reasons: Mapping[str, int] = field(default_factory=dict)
-    outdates: Sequence[str] = ()
+    makes_stale: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the account as plain values."""
-        outdates = {"outdates": list(self.outdates)} if self.outdates else {}
-        return {"rows_in": self.rows_in, "reasons": dict(self.reasons), **outdates}
+        makes_stale = {"outdates": list(self.makes_stale)} if self.makes_stale else {}
+        return {"rows_in": self.rows_in, "reasons": dict(self.reasons), **makes_stale}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,8 @@ class Entry:
 
     `seconds` is the duration of the whole commit. For a table that is executed by period, the partition is the period,
     and `restored` is the version to which a restoration took the table back. An `appended` line counts only the rows
-    that the commit added, not all rows of the partition. `outdates` lists the partitions of the dataset that the commit
-    made stale.
+    that the commit added, not all rows of the partition. `makes_stale` lists the partitions of the dataset that became
+    stale by the commit.
     """
 
     dataset: str
@@ -70,7 +70,7 @@ class Entry:
     seconds: float = 0.0
     restored: int | None = None
     appended: bool = False
-    outdates: Sequence[str] = ()
+    makes_stale: Sequence[str] = ()
 
     def after(self, earlier: Entry) -> Entry:
         """Return this line with the counts of an earlier one added; the measures stay this line's own.
@@ -167,7 +167,7 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
             landed=info.get("landed", {}).get(measured),
             restored=execution["restores"] if execution else None,
             appended="appended" in info,
-            outdates=tuple(account.get("outdates", ())),
+            makes_stale=tuple(account.get("outdates", ())),
         )
     return entries
 

@@ -25,7 +25,7 @@ class DatasetMissing(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class TableSlice:
     """A table with rows of a dataset, opened at the version that is read.
 
     Args:
@@ -61,7 +61,7 @@ class Lake(Store):
         table = self.caught_up(dataset)
         return None if table is None else table.version()
 
-    def rows(
+    def row_counts(
         self,
         dataset: str,
         column: str | None,
@@ -91,7 +91,7 @@ class Lake(Store):
 
     def parts(
         self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
-    ) -> list[Part]:
+    ) -> list[TableSlice]:
         """Open the tables that hold a dataset's rows, without a JVM: its own table, or its visible members.
 
         Args:
@@ -118,9 +118,9 @@ class Lake(Store):
         if version is not None:
             with store_faults(dataset):
                 table.load_as_version(version)
-        return [Part(table=table, partitions=None)]
+        return [TableSlice(table=table, partitions=None)]
 
-    def part(self, dataset: str, member: Member) -> Part:
+    def part(self, dataset: str, member: Member) -> TableSlice:
         """Open a member's table at its audited version, without a JVM.
 
         Args:
@@ -130,7 +130,9 @@ class Lake(Store):
         Raises:
             LogDamaged: A file of the member's log is gone, cut off or garbled.
         """
-        return Part(table=self.at(members.table_of(dataset, member.location), member.version), partitions=_only(member))
+        return TableSlice(
+            table=self.at(members.table_of(dataset, member.location), member.version), partitions=_only(member)
+        )
 
     def columns(self, dataset: str, names: Sequence[str]) -> pa.Table:
         """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published."""

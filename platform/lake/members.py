@@ -289,7 +289,7 @@ def commit(
     rows: Sequence[Member],
     info: Mapping[str, Any],
     *,
-    once: str | None = None,
+    transaction_id: str | None = None,
 ) -> int | None:
     """Change a pointer, unless another writer has changed it since its state was read.
 
@@ -299,13 +299,13 @@ def commit(
         base: The state from which the rows were computed.
         rows: The pointer's new rows.
         info: User metadata of the commit.
-        once: Transaction identifier by which a repeated commit is recognized; None: the commit has none.
+        transaction_id: Transaction identifier by which a repeated commit is recognized; None: the commit has none.
 
     Returns:
         The new version; None if another writer committed first and nothing was changed.
     """
     data = pa.Table.from_pylist([_row(member) for member in rows], schema=SCHEMA)
-    transactions = None if once is None else [Transaction(once, 1, int(time.time() * 1000))]
+    transactions = None if transaction_id is None else [Transaction(transaction_id, 1, int(time.time() * 1000))]
     properties = CommitProperties(
         custom_metadata={"userMetadata": json.dumps(info, default=str)},
         max_commit_retries=0,

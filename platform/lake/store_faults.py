@@ -75,13 +75,13 @@ def store_faults(where: str) -> Iterator[None]:
     except PlatformError:
         raise
     except Exception as error:
-        typed = explained(str(error), where)
+        typed = classify(str(error), where)
         if typed is None:
             raise
         raise typed from error
 
 
-def explained(text: str, where: str) -> PlatformError | None:
+def classify(text: str, where: str) -> PlatformError | None:
     """Classify an error message of Spark, Delta or the operating system as a fault of the store.
 
     Args:
@@ -106,7 +106,7 @@ def explained(text: str, where: str) -> PlatformError | None:
         )
     if any(sign in text for sign in _DATA) and "_delta_log" not in text.split("JVM stacktrace")[0]:
         return DataFileDamaged(
-            what="a data file is gone or cut off" + _named(file_in(text)),
+            what="a data file is gone or cut off" + _file_suffix(file_in(text)),
             where=where,
             next_step="blogdata repair says what is concerned and has the next run compute it again; other partitions, "
             "and earlier versions that do not need the file, can be read",
@@ -125,7 +125,7 @@ def log_damaged(where: str, file: str) -> LogDamaged:
         file: Path of the file; empty if it is not known.
     """
     return LogDamaged(
-        what="a file of the table's log is gone, cut off or garbled" + _named(file),
+        what="a file of the table's log is gone, cut off or garbled" + _file_suffix(file),
         where=where,
         next_step="blogdata repair finds it, and goes back to what the rest of the log tells; earlier versions can "
         'be read meanwhile, as in: blogdata sql "SELECT ..." --as-of TIME',
@@ -176,5 +176,5 @@ def file_in(text: str) -> str:
     return found[1] if found else ""
 
 
-def _named(file: str) -> str:
+def _file_suffix(file: str) -> str:
     return f": {file}" if file else ""

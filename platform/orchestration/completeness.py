@@ -14,14 +14,14 @@ import dagster as dg
 
 from evidence.events import EventLog
 from lake.commit import Entry
-from planning.finality import deciding, lookback_of
+from planning.finality import lookback_of, newest_ended
 from publish.contract import Contract
 from publish.partitions import Grain, finer
 
 COMPLETE = "complete"
 PARTS = "parts"
 """Name of the measure that counts the hours a period was computed from; null for a period without rows."""
-_TOLD = 3
+_SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +74,8 @@ def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: Ev
         partial(events, contract, {period: entries[period] for period in sorted(common)})
         for contract, entries in zip(gathered, published, strict=True)
     ]
-    ended = {period: told for one in found for period, told in one.ended.items()}
-    running = {period: told for one in found for period, told in one.running.items()}
+    ended = {period: hours for one in found for period, hours in one.ended.items()}
+    running = {period: hours for one in found for period, hours in one.running.items()}
     uncounted = max(one.uncounted for one in found)
     return [
         dg.AssetCheckResult(
@@ -108,16 +108,16 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
     empty = {period: entry for period, entry in counted.items() if entry.measures[PARTS] is None}
     present = {period: int(entry.measures[PARTS]) for period, entry in counted.items() if period not in empty}
     present.update(_without_rows(events, empty, grain))
-    told = {period: f"{hours} of {contract.parts}" for period, hours in present.items() if hours < contract.parts}
-    last, lookback = deciding(max(published, default=""), grain), lookback_of(contract)
+    short = {period: f"{hours} of {contract.parts}" for period, hours in present.items() if hours < contract.parts}
+    last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
     first = min((period for period, hours in present.items() if hours), default="")
     return Partial(
         ended={
             period: hours
-            for period, hours in told.items()
+            for period, hours in short.items()
             if first <= period <= last and not (lookback and lookback.is_final(period, last))
         },
-        running={period: hours for period, hours in told.items() if period > last},
+        running={period: hours for period, hours in short.items() if period > last},
         uncounted=len(published) - len(counted),
     )
 
@@ -140,8 +140,8 @@ def _without_rows(events: EventLog, empty: Mapping[str, Entry], grain: Grain) ->
 
 def _lacking(ended: Mapping[str, str]) -> list[str]:
     newest = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
-    more = len(newest) - _TOLD
-    return [*newest[:_TOLD], *([f"{more} more lack hours"] if more > 0 else [])]
+    more = len(newest) - _SHOWN
+    return [*newest[:_SHOWN], *([f"{more} more lack hours"] if more > 0 else [])]
 
 
 def _so_far(running: Mapping[str, str]) -> list[str]:

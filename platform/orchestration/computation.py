@@ -19,7 +19,7 @@ from lake.commit import Commit
 from lake.store_faults import store_faults
 from orchestration.checks import failed_checks, passed_checks
 from orchestration.lineage import as_table, column_lineage
-from orchestration.names import ACCEPT, key_of
+from orchestration.names import ACCEPT, asset_key
 from orchestration.step import LakeAccess, Step
 from planning.graph import Graph, Task
 from publish.contract import Contract
@@ -90,7 +90,7 @@ class Publication:
     @property
     def key(self) -> dg.AssetKey:
         """Asset key of the dataset."""
-        return key_of(self.contract.dataset)
+        return asset_key(self.contract.dataset)
 
     @cached_property
     def _lineage(self) -> dg.TableColumnLineage:
@@ -210,7 +210,7 @@ def refused_checks(task: Task, error: PlatformError) -> Iterator[dg.AssetCheckRe
     """Report the failed checks of a refused publication; nothing for other kinds of error."""
     for contract in task.contracts:
         if isinstance(error, AuditFailed) and members.dataset_of(error.dataset) == contract.dataset:
-            yield from failed_checks(key_of(contract.dataset), contract, error)
+            yield from failed_checks(asset_key(contract.dataset), contract, error)
 
 
 def evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
@@ -227,7 +227,7 @@ def evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
     )
 
 
-def report(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEvaluation) -> None:
+def log_event(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEvaluation) -> None:
     """Log an event of an asset that the current step does not execute as that asset."""
     # Dagster accepts, stores and shows check evaluations here; only its signature lacks them.
     context.log_event(event)  # type: ignore[arg-type]

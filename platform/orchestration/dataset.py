@@ -20,12 +20,12 @@ from orchestration.computation import (
     compute,
     evaluation,
     failure,
+    log_event,
     refused_checks,
-    report,
 )
 from orchestration.freshness import freshness_of
 from orchestration.lineage import column_schema
-from orchestration.names import key_of, slug, step_of
+from orchestration.names import asset_key, slug, step_of
 from orchestration.pools import pool_of
 from orchestration.waiting import note_faults, waiting_result, waiting_spec
 from planning.graph import Task
@@ -34,7 +34,7 @@ from publish.contract import Contract, Read
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plant:
+class AssetBuilder:
     """Builds the assets of a deployment.
 
     Args:
@@ -63,7 +63,7 @@ class Plant:
             check_specs=[
                 spec
                 for contract in task.contracts
-                for key in [key_of(contract.dataset)]
+                for key in [asset_key(contract.dataset)]
                 for spec in [*check_specs(key, contract), waiting_spec(key)]
             ],
             backfill_policy=dg.BackfillPolicy.single_run() if task.grain else None,
@@ -89,7 +89,7 @@ class Plant:
 def described(contract: Contract, version: str) -> dict[str, Any]:
     """Return the asset attributes that Dagster shows; the same for batch, streamed and served datasets."""
     return {
-        "key": key_of(contract.dataset),
+        "key": asset_key(contract.dataset),
         "description": contract.description,
         "group_name": contract.layer,
         "owners": [contract.owner],
@@ -107,7 +107,7 @@ def described(contract: Contract, version: str) -> dict[str, Any]:
 def deps(contract: Contract) -> list[dg.AssetDep]:
     """Return a dataset's inputs with their partition mappings; only the planner handles a dataset that reads itself."""
     return [
-        dg.AssetDep(key_of(read.dataset), partition_mapping=_mapping(read))
+        dg.AssetDep(asset_key(read.dataset), partition_mapping=_mapping(read))
         for read in contract.reads
         if read.dataset != contract.dataset
     ]
@@ -146,7 +146,7 @@ def _wholly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Don
         for event in publication.materializations():
             # Later executions that ran again after the requested ones.
             if event.partition is not None and event.partition not in publication.step.partitions:
-                report(context, event)
+                log_event(context, event)
         yield dg.MaterializeResult(asset_key=publication.key, metadata=metadata, check_results=results)
 
 
@@ -157,7 +157,7 @@ def _partly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Don
     for publication in done.publications:
         _log(context, publication, publication.checks())
     for contract in task.contracts:
-        report(context, evaluation(waiting_result(access, code.graph, contract)))
+        log_event(context, evaluation(waiting_result(access, code.graph, contract)))
     for error in dict.fromkeys(done.faults.values()):
         yield from (check for check in refused_checks(task, error) if check.asset_key in context.selected_asset_keys)
     error = next(iter(done.faults.values()))
@@ -166,6 +166,6 @@ def _partly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Don
 
 def _log(context: dg.AssetExecutionContext, publication: Publication, results: list[dg.AssetCheckResult]) -> None:
     for event in publication.materializations():
-        report(context, event)
+        log_event(context, event)
     for result in results:
-        report(context, evaluation(result))
+        log_event(context, evaluation(result))

@@ -31,7 +31,7 @@ UNDER_WAY = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED, dg.Da
 """States that only the run's own process ends; Dagster's daemon monitors the states in between."""
 
 
-class _Noting(InProcessExecutor):
+class _HostTagging(InProcessExecutor):
     """Runs all steps in one process, like Dagster's own executor, and tags the run with its host."""
 
     def execute(
@@ -44,13 +44,13 @@ class _Noting(InProcessExecutor):
 @dg.executor(name="in_process")
 def in_process(context: dg.InitExecutorContext) -> InProcessExecutor:
     """Return the default executor: one process, one Spark session, and the host in a tag."""
-    return _Noting(retries=RetryMode.ENABLED)
+    return _HostTagging(retries=RetryMode.ENABLED)
 
 
-@dg.executor(name="past_faults")
-def past_faults(context: dg.InitExecutorContext) -> InProcessExecutor:
+@dg.executor(name="continue_past_failures")
+def continue_past_failures(context: dg.InitExecutorContext) -> InProcessExecutor:
     """Return the executor of `refresh`: a step runs even if an upstream step failed after yielding its output."""
-    return _Noting(
+    return _HostTagging(
         retries=RetryMode.ENABLED,
         step_dependency_config=StepDependencyConfig(require_upstream_step_success=False),
     )
@@ -76,8 +76,8 @@ def settle(instance: dg.DagsterInstance) -> Sequence[str]:
         run = record.dagster_run
         if run.tags.get(HOST, here) != here:
             continue
-        processes = [*_created_by(record), *_noted(instance, run)]
-        if not processes or any(_lives(pid, noted) for pid, noted in processes):
+        processes = [*_created_by(record), *_logged_processes(instance, run)]
+        if not processes or any(_lives(pid, logged_at) for pid, logged_at in processes):
             continue
         # Read the run again: its process may have finished it just before exiting.
         now = instance.get_run_by_id(run.run_id)
@@ -96,17 +96,17 @@ def _created_by(record: dg.RunRecord) -> Iterator[tuple[int, float]]:
         yield int(run.tags[CREATOR]), record.create_timestamp.timestamp()
 
 
-def _noted(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterator[tuple[int, float]]:
+def _logged_processes(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterator[tuple[int, float]]:
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
         pid = entry.get_dagster_event().engine_event_data.metadata.get("pid")
         if pid is not None:
             yield int(str(pid.value)), entry.timestamp
 
 
-def _lives(pid: int, noted: float) -> bool:
+def _lives(pid: int, logged_at: float) -> bool:
     # Process ids are reused: one that started well after the run logged its own is another process.
     try:
         process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= noted + CLOCK_SECONDS
+        return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= logged_at + CLOCK_SECONDS
     except psutil.NoSuchProcess:
         return False

@@ -9,7 +9,7 @@ import dagster as dg
 from lake.commit import Commit
 from orchestration.step import Step
 from patterns.error_management import static_late_data_integrator
-from planning.finality import deciding, lookback_of
+from planning.finality import lookback_of, newest_ended
 from publish.contract import Contract
 from publish.partitions import Grain, coarser
 
@@ -39,7 +39,7 @@ def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: C
         for hour, entry in step.events.publications(above).items():
             arrived[coarser(hour, Grain.HOUR, lookback.grain)] += entry.rows_out
     integrated = {period: entry.rows_in for period, entry in step.events.publications(contract.dataset).items()}
-    newest = deciding(max([*arrived, *commit.entries]), lookback.grain)
+    newest = newest_ended(max([*arrived, *commit.entries]), lookback.grain)
     missed = static_late_data_integrator.too_late(arrived, integrated, newest, lookback)
     return [
         dg.AssetCheckResult(

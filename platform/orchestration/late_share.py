@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import dagster as dg
 
 from lake.commit import Commit
-from patterns.error_management.late_data_detector import JUDGED_ROWS, MOST, LateShare
+from patterns.error_management.late_data_detector import JUDGED_ROWS, MAX_LATE_SHARE, LateShare
 
 LATE = "late"
 
@@ -17,7 +17,8 @@ def late_share_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec(
         LATE,
         asset=key,
-        description=f"At most {MOST:.0%} of the newest {JUDGED_ROWS} rows came behind the watermark (warning)",
+        description=f"At most {MAX_LATE_SHARE:.0%} of the newest {JUDGED_ROWS} rows came behind the watermark "
+        "(warning)",
     )
 
 

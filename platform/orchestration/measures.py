@@ -14,7 +14,7 @@ from patterns.quality.online_observer import DISTINCT, observed_measures, series
 from publish.contract import Contract
 
 MEASURES = "measures"
-ALIKE = 2.0
+MAX_ROW_RATIO = 2.0
 """Distinct counts grow slower than rows: compare only partitions whose row counts differ at most by this factor."""
 
 
@@ -45,7 +45,7 @@ def measure_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Co
             series(published, name),
             commit.entries,
             grain=grain_of(contract),
-            alike=ALIKE if name.startswith(f"{DISTINCT}.") else math.inf,
+            max_row_ratio=MAX_ROW_RATIO if name.startswith(f"{DISTINCT}.") else math.inf,
         )
     ]
     return [

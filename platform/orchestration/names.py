@@ -8,7 +8,7 @@ ACCEPT = "blogdata/accept"
 """Tag of a run: comma-separated guards that a person has lifted for it."""
 
 
-def key_of(dataset: str) -> dg.AssetKey:
+def asset_key(dataset: str) -> dg.AssetKey:
     """Return the asset key of a dataset: `silver.visits` becomes `silver/visits`."""
     return dg.AssetKey(dataset.split(".", 1))
 

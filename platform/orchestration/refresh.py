@@ -30,12 +30,12 @@ from orchestration.computation import (
     evaluation,
     failed,
     failure,
+    log_event,
     refused_checks,
-    report,
 )
 from orchestration.names import op_of, step_of
 from orchestration.pools import ARRIVING
-from orchestration.waiting import judged, note_faults
+from orchestration.waiting import note_faults, waiting_check
 from planning.graph import Task
 from planning.look import Snapshot
 from planning.plan import Planner, Scope
@@ -72,17 +72,17 @@ class Request(dg.ConfigurableResource["Request"]):
     span: str = ""
     only_again: bool = False
     retry_waiting: bool = True
-    _refused: set[str] = PrivateAttr(default_factory=set)
+    _blocked: set[str] = PrivateAttr(default_factory=set)
     _held_before: Held | None = PrivateAttr(default=None)
 
-    def refuse(self, datasets: Sequence[str]) -> None:
+    def block_downstream(self, datasets: Sequence[str]) -> None:
         """Block everything downstream of the datasets for the rest of this run."""
-        self._refused.update(datasets)
+        self._blocked.update(datasets)
 
     @property
-    def refused(self) -> frozenset[str]:
+    def blocked(self) -> frozenset[str]:
         """Datasets whose downstream is blocked in this run."""
-        return frozenset(self._refused)
+        return frozenset(self._blocked)
 
     def held_before(self, look: Callable[[], Held]) -> Held:
         """Return the partitions that were held when this run started; computed by its first step, then cached."""
@@ -126,12 +126,12 @@ def refresh_job(
     return refresh.to_job(
         name=JOB,
         description="Compute whatever is stale, from the landing zone to what is served: every dataset, any partitions",
-        executor_def=dead_runs.past_faults,
+        executor_def=dead_runs.continue_past_failures,
         tags=ARRIVING,
     )
 
 
-def handing_on(name: str, description: str, resources: Collection[str], work: Work) -> dg.OpDefinition:
+def op_failing_after_output(name: str, description: str, resources: Collection[str], work: Work) -> dg.OpDefinition:
     """Build an op that yields its output before it fails, so that downstream steps run anyway.
 
     Args:
@@ -164,7 +164,7 @@ def handing_on(name: str, description: str, resources: Collection[str], work: Wo
 
 
 def _step(code: Code, task: Task) -> dg.OpDefinition:
-    return handing_on(
+    return op_failing_after_output(
         op_of(task.main),
         f"Publish what is stale of {', '.join(task.datasets)}",
         {*RESOURCES, "request"},
@@ -194,8 +194,8 @@ class Refresh:
         request = self._request
         if request.datasets and not set(task.datasets) & set(request.datasets):
             return
-        if set(task.datasets) & self._code.graph.downstream(request.refused):
-            raise failed(_not_ready(task, request.refused))
+        if set(task.datasets) & self._code.graph.downstream(request.blocked):
+            raise failed(_not_ready(task, request.blocked))
         faults: dict[str, PlatformError] = {}
         asked = self._again(task)
         seen: set[str] = set()
@@ -286,14 +286,14 @@ class Refresh:
         done = self._computed(task, [] if task.grain is None else keys)
         for publication in done.publications:
             for event in publication.materializations():
-                report(self._context, event)
+                log_event(self._context, event)
             for result in publication.checks():
-                report(self._context, evaluation(result))
+                log_event(self._context, evaluation(result))
                 if result.check_name == LEDGER and not result.passed:
-                    self._request.refuse([publication.contract.dataset])
+                    self._request.block_downstream([publication.contract.dataset])
         for error in dict.fromkeys(done.faults.values()):
             for result in refused_checks(task, error):
-                report(self._context, evaluation(result))
+                log_event(self._context, evaluation(result))
         return done.faults
 
     def _computed(self, task: Task, keys: Sequence[str]) -> Done:
@@ -312,7 +312,7 @@ class Refresh:
             planner = self._planner()
         waiting = planner.waiting(task)
         for contract in task.contracts:
-            report(self._context, evaluation(judged(contract, waiting)))
+            log_event(self._context, evaluation(waiting_check(contract, waiting)))
 
 
 def _not_ready(task: Task, refused: Collection[str]) -> NotReady:

@@ -85,7 +85,7 @@ def _has_read(
     return all(version >= first(above).get(key, _NEVER) for above, version in read for key in earlier.get(above, ()))
 
 
-def ask(lake: Lake, events: EventLog, dataset: str, runs: Sequence[Planned], run_id: str) -> None:
+def request_replay(lake: Lake, events: EventLog, dataset: str, runs: Sequence[Planned], run_id: str) -> None:
     """Request a replay: store it in the event log for the daemon.
 
     Args:
@@ -111,7 +111,7 @@ def ask(lake: Lake, events: EventLog, dataset: str, runs: Sequence[Planned], run
     )
 
 
-def pending(events: EventLog) -> list[Replay]:
+def unfinished(events: EventLog) -> list[Replay]:
     """List the replays that are not closed, oldest first."""
     notes = events.notes(REPLAY, DONE)
     closed = {note.identity for note in notes if note.kind == DONE}

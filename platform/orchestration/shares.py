@@ -11,13 +11,13 @@ from orchestration.step import Step
 from patterns.error_management import filter_interceptor
 from patterns.quality import jumps, online_observer
 from patterns.quality.jumps import Jump
-from planning.held import DEAD_LETTERS, too_many
+from planning.held import DEAD_LETTERS, dead_letter_error
 from publish.contract import Contract
 from publish.partitions import Grain, key_of, start_of
 
 SHARE = "share"
 FILTERS = "filters"
-_TOLD = 3
+_SHOWN = 3
 _LISTED = 100
 _LOOK_BACK = 4 * jumps.PAST
 """How many partitions back to read: more than are compared, since some are missing or have too few rows."""
@@ -63,7 +63,7 @@ def _is_filtered(contract: Contract) -> bool:
 def _share(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckResult:
     published = {**step.events.publications(commit.dataset), **commit.entries}
     letters = {part: (entry.rows_out, entry.rows_in) for part, entry in published.items()}
-    faults = [too_many(contract, part, letters) for part in sorted(commit.entries)]
+    faults = [dead_letter_error(contract, part, letters) for part in sorted(commit.entries)]
     found = [fault for fault in faults if fault is not None]
     return dg.AssetCheckResult(
         check_name=SHARE,
@@ -148,7 +148,7 @@ def jump_result(
         metadata: Additional metadata.
     """
     ordered = sorted(found, key=lambda jump: (jump.partition, jump.name))
-    told = [f"{jump.partition}: {describe(jump)}" for jump in ordered[:_TOLD]]
+    shown = [f"{jump.partition}: {describe(jump)}" for jump in ordered[:_SHOWN]]
     rows = [
         dg.TableRecord(
             {
@@ -165,7 +165,7 @@ def jump_result(
         asset_key=key,
         passed=not ordered,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(told + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _TOLD)) or None,
+        description="; ".join(shown + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _SHOWN)) or None,
         metadata={
             **(metadata or {}),
             "partitions": len({jump.partition for jump in ordered}),

@@ -11,19 +11,19 @@ from dagster_shared.utils.warnings import BetaWarning
 
 from errors import ConfigurationError, PlatformError
 from evidence.events import EventLog
-from evidence.served import note
+from evidence.served import record_deliveries
 from lake.lake import DatasetMissing, Lake
 from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
 from orchestration.completeness import complete_results, complete_specs
-from orchestration.computation import Context, access_of, evaluation, failed, failure, report
+from orchestration.computation import Context, access_of, evaluation, failed, failure, log_event
 from orchestration.dataset import deps, described
-from orchestration.names import key_of, op_of
+from orchestration.names import asset_key, op_of
 from orchestration.pools import pool_of
-from orchestration.refresh import Request, handing_on
+from orchestration.refresh import Request, op_failing_after_output
 from orchestration.step import InputChanged, LakeAccess
 from patterns.idempotency import transactional_sink
-from patterns.idempotency.transactional_sink import Delivery, Part, Receipt, RowsRefused
+from patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
 from planning.window import Window
 from publish.contract import Contract
 from publish.writes import Serve
@@ -48,7 +48,7 @@ class Sink:
     @property
     def key(self) -> dg.AssetKey:
         """Asset key of the sink."""
-        return key_of(self.contract.dataset)
+        return asset_key(self.contract.dataset)
 
     @property
     def schema(self) -> str:
@@ -111,11 +111,11 @@ class Sink:
                 context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=_figures(receipt)))
             judged = self._judged(context, receipts) if receipts and not refused else []
             for check in [*self._refused_check(refused), *judged]:
-                report(context, evaluation(check))
+                log_event(context, evaluation(check))
             if refused:
                 raise failed(_all_of(refused, self.contract.dataset))
 
-        return handing_on(
+        return op_failing_after_output(
             op_of(self.contract.dataset), self.contract.description, {"lake", "postgres", "request"}, serve
         )
 
@@ -129,7 +129,7 @@ class Sink:
         access = access_of(context)
         request: Request = context.resources.request
         names = [contract.dataset for contract in self.served]
-        there = complete(access.events, names)
+        there = published_by_all(access.events, names)
         try:
             if request.span:
                 window = Window.parsed(request.span)
@@ -140,7 +140,7 @@ class Sink:
             with context.resources.postgres.connection() as connection:
                 # A process may have died after its delivery and before it logged the event.
                 self._note(context, connection)
-                return stale(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
+                return unserved(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
         except PlatformError as error:
             raise failure(context, error) from error
 
@@ -167,8 +167,8 @@ class Sink:
         return receipts, refused
 
     def _deliver(self, context: Context, partition: str) -> Receipt:
-        parts = [_part(context.resources.lake, contract, partition) for contract in self.served]
-        delivery = Delivery(partition=partition, parts=parts, run_id=context.run.run_id)
+        parts = [_served_table(context.resources.lake, contract, partition) for contract in self.served]
+        delivery = SinkDelivery(partition=partition, parts=parts, run_id=context.run.run_id)
         with context.resources.postgres.connection() as connection:
             return transactional_sink.deliver(connection, self.schema, delivery)
 
@@ -181,7 +181,7 @@ class Sink:
 
         names = [contract.dataset for contract in self.served]
         deliveries = transactional_sink.deliveries(connection, self.schema, names)
-        note(access_of(context).events, self.contract.dataset, deliveries, job_of=job_of)
+        record_deliveries(access_of(context).events, self.contract.dataset, deliveries, job_of=job_of)
 
     def _judged(self, context: Context, receipts: Mapping[str, Receipt]) -> list[dg.AssetCheckResult]:
         rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())
@@ -203,14 +203,14 @@ def _figures(receipt: Receipt) -> dict[str, Any]:
     return {"dagster/row_count": total, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
 
 
-def complete(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+def published_by_all(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
     """Find the partitions that all datasets have published: partition to dataset to its newest version."""
     published = {dataset: events.publications(dataset) for dataset in datasets}
     keys = set.intersection(*(set(entries) for entries in published.values()))
     return {key: {dataset: published[dataset][key].version for dataset in datasets} for key in sorted(keys)}
 
 
-def stale(
+def unserved(
     lake: Lake, events: EventLog, datasets: Sequence[str], served: Mapping[tuple[str, str, str], int]
 ) -> list[str]:
     """Find the partitions whose newest publications the database lacks.
@@ -225,7 +225,7 @@ def stale(
     ids = {dataset: str(table.metadata().id) for dataset, table in opened.items() if table is not None}
     return [
         key
-        for key, versions in complete(events, datasets).items()
+        for key, versions in published_by_all(events, datasets).items()
         if any(served.get((dataset, ids.get(dataset, ""), key), -1) < version for dataset, version in versions.items())
     ]
 
@@ -245,7 +245,7 @@ def _all_of(refused: Mapping[str, PlatformError], name: str) -> PlatformError:
     )
 
 
-def _part(access: LakeAccess, contract: Contract, partition: str) -> Part:
+def _served_table(access: LakeAccess, contract: Contract, partition: str) -> ServedTable:
     dataset = contract.dataset
     table = access.lake.caught_up(dataset)
     entry = access.events.publications(dataset, [partition]).get(partition)
@@ -263,7 +263,7 @@ def _part(access: LakeAccess, contract: Contract, partition: str) -> Part:
             next_step="the step is retried and reads the newer version",
         )
     batches = access.batches(dataset, version, contract.partition_column or "", partition)
-    return Part(
+    return ServedTable(
         contract=contract,
         table_id=str(table.metadata().id),
         version=entry.version,

@@ -73,7 +73,7 @@ class Secrets(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery:
+class FullDelivery:
     """A full delivery to be merged into a dataset.
 
     Args:
@@ -170,7 +170,7 @@ class Step:
 
     def publish(
         self,
-        rows: DataFrame | Delivery | Callable[[str], Delivery],
+        rows: DataFrame | FullDelivery | Callable[[str], FullDelivery],
         source: Source | None = None,
         *,
         companions: Sequence[Companion] = (),
@@ -192,7 +192,7 @@ class Step:
             FrozenPeriod: A partition is frozen, and no person has lifted that guard.
             PlatformError: As `publish` of Audit-Write-Audit-Publish, and of the pattern that writes.
         """
-        if isinstance(rows, Delivery):
+        if isinstance(rows, FullDelivery):
             return self._of_one(self._merge_delivery(rows))
         given = source or Source()
         provenance = Provenance(
@@ -218,7 +218,7 @@ class Step:
     def _of_one(self, commit: Commit) -> Mapping[str, Commit]:
         return {self.contract.dataset: commit}
 
-    def _merge_delivery(self, delivery: Delivery) -> Commit:
+    def _merge_delivery(self, delivery: FullDelivery) -> Commit:
         contract, target = self.contract, self._target()
         version = self.lake.version(contract.dataset)
         if version is None or WHOLE_TABLE not in self.events.publications(contract.dataset):
@@ -227,16 +227,16 @@ class Step:
             rows = delivery.rows(self.spark.createDataFrame([], contract.ddl))
             return overwrite_table(rows, target, self._provenance_of(delivery))
         # Before the read: adds new contract columns to an older table, null in the existing rows.
-        constraints_enforcer.enforce(self.spark, self.lake, contract, engine=self.engine is Engine.TRANSACTION)
+        constraints_enforcer.enforce(self.spark, self.lake, contract, engine_loaded=self.engine is Engine.TRANSACTION)
         version = self.lake.version(contract.dataset)
         assert version is not None
         rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
         return merger.merge_all(rows, target, self._provenance_of(delivery), at=version)
 
-    def _provenance_of(self, delivery: Delivery) -> Provenance:
+    def _provenance_of(self, delivery: FullDelivery) -> Provenance:
         return Provenance(inputs=self.inputs, accounts={WHOLE_TABLE: delivery.account})
 
-    def _merge_in_order(self, delivery: Callable[[str], Delivery]) -> Commit:
+    def _merge_in_order(self, delivery: Callable[[str], FullDelivery]) -> Commit:
         """Merge the step's periods in order, with undone executions before them and later ones after them."""
         target, left, commits = self._target(), set(self.partitions), list[Commit]()
         while todo := self._due(left):
@@ -253,13 +253,13 @@ class Step:
         wanted = {*asked, *(executed - self.events.publications(self.contract.dataset).keys())}
         return executions.due(self.contract, marks, wanted)
 
-    def _execute(self, target: Target, period: str, delivery: Delivery) -> Commit:
+    def _execute(self, target: Target, period: str, delivery: FullDelivery) -> Commit:
         return stateful_merger.execute(
             self.spark,
             target,
             self.events,
             period,
-            lambda before: merger.removed(delivery.rows(before), before, self.contract),
+            lambda before: merger.with_removals(delivery.rows(before), before, self.contract),
             self._provenance_of(delivery),
             lost=spark_probe.is_lost,
         )

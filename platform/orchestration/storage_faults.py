@@ -16,7 +16,7 @@ class StorageFailed(PlatformError):
 
 
 @contextmanager
-def named(home: Path) -> Iterator[None]:
+def translated(home: Path) -> Iterator[None]:
     """Translate storage errors inside the block to :class:`StorageFailed`.
 
     Args:

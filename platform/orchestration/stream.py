@@ -22,10 +22,10 @@ from lake.commit import Account, Commit
 from lake.lake import Lake
 from orchestration import owners, stream_faults
 from patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
-from patterns.error_management.streamed_files import LandedFile, StreamedFiles
+from patterns.error_management.streamed_files import BatchFile, StreamedFiles
 from patterns.quality.audit_write_audit_publish import publish
 from publish import kept_rows
-from publish.changes import Append
+from publish.changes import AppendBatch
 from publish.contract import Contract
 from publish.run import RunContext
 from publish.target import Engine, Provenance, Target
@@ -95,15 +95,15 @@ class MicroBatch:
         return self.checkpoint.writer
 
     @cached_property
-    def files(self) -> Sequence[LandedFile]:
+    def files(self) -> Sequence[BatchFile]:
         """The files of the batch, as the checkpoint records them."""
-        return self.source.taken(self.checkpoint, self.number, self.place.landing)
+        return self.source.batch_files(self.checkpoint, self.number, self.place.landing)
 
     def append(
         self,
         frame: DataFrame,
         contract: Contract,
-        once: Append,
+        once: AppendBatch,
         *,
         accounts: Mapping[str, Account],
         expected: Mapping[str, Mapping[str, int]] | None = None,
@@ -165,7 +165,7 @@ class Stream:
         """Return the facts that a checkpoint must match to be resumed."""
         return StreamSpec(
             name=self.name,
-            source=self.source.facts(landing),
+            source=self.source.checkpoint_properties(landing),
             schema=self.schema,
             key=self.key,
             watermark=self.watermark,

@@ -16,12 +16,12 @@ from orchestration.checks import LEDGER, check_specs, failed_checks, ledger_resu
 from orchestration.computation import RESOURCES, accepted, failure, run_context
 from orchestration.dataset import deps, described
 from orchestration.late_share import late_share_result, late_share_spec
-from orchestration.names import key_of
+from orchestration.names import asset_key
 from orchestration.pools import pool_of
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
 from patterns.error_management.checkpointer import appended
-from patterns.error_management.streamed_files import left_out_in, told_left_out
+from patterns.error_management.streamed_files import left_out_in, left_out_warnings
 from publish.contract import Contract
 
 
@@ -48,8 +48,8 @@ def streamed(
             for name in stream.datasets
         ],
         check_specs=[
-            *(spec for name in stream.datasets for spec in check_specs(key_of(name), contracts[name])),
-            *(late_share_spec(key_of(name)) for name in stream.without_late),
+            *(spec for name in stream.datasets for spec in check_specs(asset_key(name), contracts[name])),
+            *(late_share_spec(asset_key(name)) for name in stream.without_late),
         ],
         required_resource_keys=set(RESOURCES),
         pool=pool_of(f"stream.{stream.name}"),
@@ -100,7 +100,7 @@ def _report(
     fault: Exception | None,
 ) -> Iterator[Any]:
     for name, step in steps.items():
-        key, contract = key_of(name), step.contract
+        key, contract = asset_key(name), step.contract
         late = [late_share_result(key, appended(step.lake, name))] if name in stream.without_late else []
         refused = fault if isinstance(fault, PlatformError) and fault.where == name else None
         failed = {check.check_name: check for check in (failed_checks(key, contract, refused) if refused else ())}
@@ -109,7 +109,7 @@ def _report(
             commit = reduce(_together, commits)
             left_out = left_out_in(commits)
             metadata: dict[str, Any] = {**commit.metadata(), "stream": stream.name, **left_out}
-            for line in told_left_out(left_out):
+            for line in left_out_warnings(left_out):
                 context.log.warning(line)
             _, passed = passed_checks(key, contract, step, commit)
             results = [*(failed.get(check.check_name, check) for check in passed), *late]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from errors import PlatformError
-from orchestration.names import key_of
+from orchestration.names import asset_key
 from orchestration.step import LakeAccess
 from planning import faults
 from planning.graph import Graph, Task
@@ -31,10 +31,10 @@ def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
 def waiting_result(access: LakeAccess, graph: Graph, contract: Contract) -> dg.AssetCheckResult:
     """Run the check of a dataset on its current state."""
     planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
-    return judged(contract, planner.waiting(graph.task_of(contract.dataset)))
+    return waiting_check(contract, planner.waiting(graph.task_of(contract.dataset)))
 
 
-def judged(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckResult:
+def waiting_check(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckResult:
     """Return the check result for known waiting partitions.
 
     Args:
@@ -46,7 +46,7 @@ def judged(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.Asset
     reasons = dict.fromkeys(str(error) for error in waiting.values())
     return dg.AssetCheckResult(
         check_name=WAITING,
-        asset_key=key_of(contract.dataset),
+        asset_key=asset_key(contract.dataset),
         passed=not waiting,
         severity=dg.AssetCheckSeverity.ERROR,
         description=f"waiting for a person: {named}{more}" if waiting else None,
@@ -60,4 +60,4 @@ def judged(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.Asset
 def note_faults(access: LakeAccess, graph: Graph, task: Task, failed: Mapping[str, PlatformError]) -> None:
     """Record the permanently failed partitions of a task in the event log; they wait until their inputs change."""
     planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
-    faults.note(access.events, task.main, failed, planner.stale(task))
+    faults.record(access.events, task.main, failed, planner.stale(task))

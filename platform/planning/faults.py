@@ -27,7 +27,7 @@ class Fault:
     error: PlatformError
 
 
-def note(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], states: Mapping[str, str]) -> None:
+def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], states: Mapping[str, str]) -> None:
     """Record the failed partitions in the event log, each with the state of its inputs.
 
     Args:
@@ -57,7 +57,7 @@ def note(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], st
     )
 
 
-def noted(events: EventLog, dataset: str) -> dict[str, Fault]:
+def newest_by_partition(events: EventLog, dataset: str) -> dict[str, Fault]:
     """Find the newest fault of each partition that ever failed."""
     return {
         event.partition: Fault(

@@ -18,7 +18,7 @@ def lookback_of(contract: Contract) -> Lookback | None:
     return Lookback(length=contract.runs.lookback, grain=contract.partitioning.grain)
 
 
-def deciding(newest: str, grain: Grain) -> str:
+def newest_ended(newest: str, grain: Grain) -> str:
     """Return the period whose lookback decides what is final: the newest one with rows, or the last one that ended.
 
     Args:
@@ -40,5 +40,5 @@ def open_periods(contract: Contract, keys: Iterable[str], published: Mapping[str
     lookback = lookback_of(contract)
     if lookback is None:
         return list(keys)
-    execution = deciding(newest, lookback.grain)
+    execution = newest_ended(newest, lookback.grain)
     return [key for key in keys if key not in published or not lookback.is_final(key, execution)]

@@ -24,7 +24,7 @@ GOES_ON = f"land the hour again; or go on without them: blogdata run --accept {D
 
 
 def held(
-    look: Look, graph: Graph, contract: Contract, *, anew: Mapping[str, Collection[str]] = MappingProxyType({})
+    look: Look, graph: Graph, contract: Contract, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
 ) -> dict[str, TooManyDeadLetters]:
     """Find the event hours of a dataset that are held until a person decides.
 
@@ -32,7 +32,7 @@ def held(
         look: Snapshot of what is published.
         graph: The lineage.
         contract: Contract of the dataset; without `runs.judged_by` nothing is held.
-        anew: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing back.
+        rerunning: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing back.
 
     Returns:
         Event hour to the error of an arrival that it has not read yet.
@@ -44,11 +44,13 @@ def held(
         hour: fault
         for read in contract.reads
         if isinstance(read.reach, EventsOf)
-        for hour, fault in _held(look, letters, read.dataset, contract.dataset, anew.get(read.dataset, ())).items()
+        for hour, fault in _held(look, letters, read.dataset, contract.dataset, rerunning.get(read.dataset, ())).items()
     }
 
 
-def too_many(letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]) -> TooManyDeadLetters | None:
+def dead_letter_error(
+    letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]
+) -> TooManyDeadLetters | None:
     """Return an error if a partition has too many dead letters to compute anything from it; else None.
 
     Args:
@@ -58,7 +60,7 @@ def too_many(letters: Contract, part: str, rejected: Mapping[str, tuple[int, int
     """
     assert letters.max_share is not None
     assert letters.partitioning is not None
-    return dead_letter.too_many(
+    return dead_letter.error_for_partition(
         part,
         rejected,
         max_share=letters.max_share,
@@ -69,14 +71,14 @@ def too_many(letters: Contract, part: str, rejected: Mapping[str, tuple[int, int
 
 
 def _held(
-    look: Look, letters: Contract, source: str, dataset: str, anew: Collection[str]
+    look: Look, letters: Contract, source: str, dataset: str, rerunning: Collection[str]
 ) -> dict[str, TooManyDeadLetters]:
     assert letters.max_share is not None
     integrated, arrivals = look.published(dataset), look.published(source)
     suspect = {
         hour: entry
         for hour, entry in sorted(arrivals.items())
-        if hour not in anew and int(entry.measures["dead"]) > letters.max_share * entry.rows_out
+        if hour not in rerunning and int(entry.measures["dead"]) > letters.max_share * entry.rows_out
     }
     unseen = {hour: found for hour, entry in suspect.items() if (found := _unseen(hour, entry, integrated, source))}
     if not unseen:
@@ -85,7 +87,7 @@ def _held(
     rejected = {hour: (int(entry.measures["dead"]), entry.rows_out) for hour, entry in arrivals.items()}
     waiting: dict[str, TooManyDeadLetters] = {}
     for hour, seen in unseen.items():
-        fault = too_many(letters, hour, rejected)
+        fault = dead_letter_error(letters, hour, rejected)
         if fault is None:
             continue
         for event_hour, version in seen.items():

@@ -11,15 +11,15 @@ from publish.partitions import Grain, key_of
 _FOLDER = "date="
 
 
-def begins(landing: Path, events: EventLog, *, earlier: str | None = None) -> str:
+def first_day(landing: Path, events: EventLog, *, configured: str | None = None) -> str:
     """Find the first day of a deployment: its oldest delivery or oldest published partition, or today without either.
 
     Args:
         landing: The landing zone.
         events: The event log.
-        earlier: A day that a person configured; used only if it is earlier.
+        configured: A day that a person configured; used only if it is earlier.
     """
     landed = (folder.name.removeprefix(_FOLDER) for folder in landing.glob(f"*/{_FOLDER}*"))
     published = (key[: len("2026-01-05")] for key in events.earliest())
     days = [day for day in (*landed, *published) if is_possible(day, Grain.DAY)]
-    return min([*days, *([earlier] if earlier else [])], default=key_of(now(), Grain.DAY))
+    return min([*days, *([configured] if configured else [])], default=key_of(now(), Grain.DAY))

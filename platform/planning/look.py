@@ -59,7 +59,7 @@ class Snapshot:
     def faults(self, dataset: str) -> Mapping[str, Fault]:
         """Map each partition that ever failed permanently to its newest fault."""
         if dataset not in self._faults:
-            self._faults[dataset] = faults.noted(self.events, dataset)
+            self._faults[dataset] = faults.newest_by_partition(self.events, dataset)
         return self._faults[dataset]
 
 

@@ -142,17 +142,18 @@ class Planner:
         return [error for error in found if error is not None]
 
     def held(
-        self, *, anew: Mapping[str, Collection[str]] = MappingProxyType({})
+        self, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
     ) -> dict[str, dict[str, PlatformError]]:
         """Find the held partitions, which do not run until a person decides: dataset to partition to reason.
 
         Args:
-            anew: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing back.
+            rerunning: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing
+                back.
         """
         return {
             name: dict(found)
             for name, contract in self.graph.contracts.items()
-            if not self._lifted(contract) and (found := held(self.look, self.graph, contract, anew=anew))
+            if not self._lifted(contract) and (found := held(self.look, self.graph, contract, rerunning=rerunning))
         }
 
     def waiting(self, task: Task) -> dict[str, PlatformError]:
@@ -183,7 +184,7 @@ class Planner:
         Raises:
             ReplayTooLong: More later executions would run again than a contract allows.
         """
-        begin = self._of_mains(asked)
+        begin = self._redirected_to_mains(asked)
         wanted: dict[str, dict[str, str]] = {main: dict(keys) for main, keys in begin.items()}
         mains = [task.main for task in self.graph.tasks if task.main not in without]
         for task in map(self.graph.task_of, mains):
@@ -197,7 +198,7 @@ class Planner:
                     below.setdefault(key, f"reads {edge.above} {cause}".rstrip())
         return {main: wanted[main] for main in mains if wanted[main]}
 
-    def replay(self, asked: Wanted, *, refused: Mapping[str, ReplayTooLong] = MappingProxyType({})) -> Plan:
+    def plan_of_replay(self, asked: Wanted, *, refused: Mapping[str, ReplayTooLong] = MappingProxyType({})) -> Plan:
         """Plan a replay: the requested partitions and everything they make stale.
 
         Args:
@@ -223,8 +224,8 @@ class Planner:
         Held hours do not run. Their errors are in `refused`, unless the arrival that holds them runs in this plan.
         """
         asked = {main: dict.fromkeys(keys, STALE) for main, keys in self.all_stale().items()}
-        plan = self.replay(asked, refused={error.where: error for error in self.refused()})
-        held_ones = self.held(anew=plan.wanted())
+        plan = self.plan_of_replay(asked, refused={error.where: error for error in self.refused()})
+        held_ones = self.held(rerunning=plan.wanted())
         refused = [*plan.refused, *(fault for found in held_ones.values() for fault in found.values())]
         return Plan(runs=plan.runs, refused=tuple({str(fault): fault for fault in refused}.values()))
 
@@ -238,7 +239,7 @@ class Planner:
                 found.update(keys if task.grain is not None else {WHOLE_TABLE} if keys else set())
         return found
 
-    def named(self, dataset: str, partitions: str | None) -> Sequence[str]:
+    def resolve_keys(self, dataset: str, partitions: str | None) -> Sequence[str]:
         """Resolve the partitions that a person typed to existing keys.
 
         Args:
@@ -258,7 +259,7 @@ class Planner:
         _require_as_partitioned(dataset, task.grain, partitions, there)
         if task.grain is None or partitions is None or partitions == "all":
             return there
-        return _chosen(dataset, task.grain, partitions, there)
+        return _keys_in(dataset, task.grain, partitions, there)
 
     def _lacking(self, task: Task) -> dict[str, list[str]]:
         lacking: dict[str, list[str]] = {}
@@ -303,7 +304,7 @@ class Planner:
             for part in read.reach.parts(key, contract.grain)
         )
 
-    def _of_mains(self, asked: Wanted) -> dict[str, dict[str, str]]:
+    def _redirected_to_mains(self, asked: Wanted) -> dict[str, dict[str, str]]:
         """Redirect requests for a companion to its main dataset."""
         mains: dict[str, dict[str, str]] = {}
         for dataset, keys in asked.items():
@@ -353,7 +354,7 @@ def _require_as_partitioned(dataset: str, grain: Grain | None, partitions: str |
         )
 
 
-def _chosen(dataset: str, grain: Grain, partitions: str, there: Sequence[str]) -> list[str]:
+def _keys_in(dataset: str, grain: Grain, partitions: str, there: Sequence[str]) -> list[str]:
     chosen, unknown = set[str](), set[str]()
     for part in partitions.split(","):
         if ".." in part:

@@ -7,6 +7,7 @@ the other direction: from input partitions to the partitions that read them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ _ALL = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Versioned:
+class _Versioned(ABC):
     """A reach that computes the version of the input that each partition must have read."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
@@ -37,8 +38,9 @@ class _Versioned:
             if key not in published or published[key].inputs.get(edge.above, -1) < version
         }
 
+    @abstractmethod
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        raise NotImplementedError
+        """Return the version of the input that each partition must have read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +154,7 @@ class Outdated:
         """
         published = look.published(edge.below.dataset)
         found = sorted(
-            (entry.version, key, entry.inputs[self.source]) for entry in published.values() for key in entry.outdates
+            (entry.version, key, entry.inputs[self.source]) for entry in published.values() for key in entry.makes_stale
         )
         return {
             key: f"outdated by version {version}"

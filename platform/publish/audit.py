@@ -144,7 +144,7 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
             detail = "rows of a partition this write did not declare"
             wrong.append(Violation(rule="partition_is_declared", partition=partition, detail=detail, found=None))
         measures[partition] = {
-            name: 0 if row[name] is None and sql.startswith(("count", "sum")) else _told(row[name])
+            name: 0 if row[name] is None and sql.startswith(("count", "sum")) else _as_plain(row[name])
             for name, sql in spec.measures.items()
         }
         for name, sql in violations.items():
@@ -168,6 +168,6 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
     return Judgement(measures=measures, breakdowns=breakdowns, violations=wrong)
 
 
-def _told(value: Any) -> Any:
+def _as_plain(value: Any) -> Any:
     # Spark returns a timestamp as naive local time; the engine writes it as UTC.
     return value.astimezone(timezone.utc).isoformat() if isinstance(value, datetime) else value

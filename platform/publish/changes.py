@@ -75,12 +75,12 @@ class Statement:
 
     def options(self) -> dict[str, str]:
         """Return the options for the writer."""
-        told = {"statement": self.sql.format(table=f"delta.`{self.path}`")}
-        return told if self.at is None else {**told, "at": str(self.at)}
+        options = {"statement": self.sql.format(table=f"delta.`{self.path}`")}
+        return options if self.at is None else {**options, "at": str(self.at)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Append:
+class AppendBatch:
     """Append one batch of a stream, exactly once, whichever run writes it.
 
     Args:
@@ -109,4 +109,4 @@ class Append:
         return f"{self.writer_id(dataset)}/{self.batch}"
 
 
-Change = Overwrite | Upsert | Statement | Append
+Change = Overwrite | Upsert | Statement | AppendBatch

@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
+class CompanionRows:
     """Rows of a companion, written together with those of the main table.
 
     Args:
         path: Address of the companion's table, which exists.
         rows: The rows, with the columns of the contract.
         spec: The audits of the rows.
-        above: Measure of the main table: number of rows that the companion accounts for.
-        kept: Measure of the main table: how many of these rows the companion keeps.
-        otherwise: Reason for the rows that it does not keep.
+        counted_measure: Measure of the main table: number of rows that the companion accounts for.
+        kept_measure: Measure of the main table: how many of these rows the companion keeps.
+        dropped_reason: Reason for the rows that it does not keep.
     """
 
     path: str
     rows: DataFrame
     spec: AuditSpec
-    above: str
-    kept: str
-    otherwise: str
+    counted_measure: str
+    kept_measure: str
+    dropped_reason: str
 
     @property
     def dataset(self) -> str:
@@ -47,43 +47,43 @@ class Beside:
 
 
 @contextmanager
-def offered(beside: Sequence[Beside], options: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def registered_views(companions: Sequence[CompanionRows], options: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """Register rows as views for the engine, which writes them within the open transaction of the main table.
 
     Args:
-        beside: The rows.
+        companions: The rows.
         options: Writer options by which their partitions are replaced.
 
     Yields:
         Options for the writer of the main table.
     """
-    views = {f"companion_{uuid.uuid4().hex}": each for each in beside}
+    views = {f"companion_{uuid.uuid4().hex}": each for each in companions}
     for view, each in views.items():
         each.rows.createOrReplaceTempView(view)
     try:
-        told = [
+        described = [
             {
                 "view": view,
                 "path": each.path,
-                "above": each.above,
-                "kept": each.kept,
-                "otherwise": each.otherwise,
+                "above": each.counted_measure,
+                "kept": each.kept_measure,
+                "otherwise": each.dropped_reason,
                 "audit": each.spec.as_json(),
                 "options": dict(options),
             }
             for view, each in views.items()
         ]
-        yield {"companions": json.dumps(told)} if told else {}
+        yield {"companions": json.dumps(described)} if described else {}
     finally:
         for view, each in views.items():
             each.rows.sparkSession.catalog.dropTempView(view)
 
 
-def held(each: Beside, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def write_unlogged(companion: CompanionRows, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Audit a checkpoint of rows and write it into a folder no log names, where Spark may not load the engine.
 
     Args:
-        each: The rows.
+        companion: The rows.
         measured: Measures of the main table's batch, by partition.
 
     Returns:
@@ -92,18 +92,18 @@ def held(each: Beside, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, A
     Raises:
         AuditFailed: The rows broke the contract, or their number differs from the main table's count.
     """
-    here = {partition: int(figures[each.kept]) for partition, figures in measured.items()}
-    spec = replace(each.spec, expected={partition: {"accounted": rows} for partition, rows in here.items()})
+    here = {partition: int(figures[companion.kept_measure]) for partition, figures in measured.items()}
+    spec = replace(companion.spec, expected={partition: {"accounted": rows} for partition, rows in here.items()})
     if any(here.values()):
-        with kept_rows.computed(each.rows) as rows:
-            judgement = _judged(rows, spec, each.dataset)
-            added = _written(rows, each.path, spec.partition_column)
+        with kept_rows.computed(companion.rows) as rows:
+            judgement = _judged(rows, spec, companion.dataset)
+            added = _written(rows, companion.path, spec.partition_column)
     else:
-        judgement, added = _judged(each.rows.limit(0), spec, each.dataset), []
+        judgement, added = _judged(companion.rows.limit(0), spec, companion.dataset), []
     accounts = {
         partition: {
-            "rows_in": int(measured[partition][each.above]),
-            "reasons": {each.otherwise: int(measured[partition][each.above]) - kept},
+            "rows_in": int(measured[partition][companion.counted_measure]),
+            "reasons": {companion.dropped_reason: int(measured[partition][companion.counted_measure]) - kept},
         }
         for partition, kept in here.items()
     }

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from publish.partitions import Grain
-from publish.schema import Audit, Column, Partitioning, Rule
+from publish.schema import Audit, Column, Partitioning, RowRule
 from publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Contract:
     reads: tuple[Read, ...] = ()
     runs: Runs = field(default_factory=Runs)
     write: Write = field(default_factory=Replace)
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RowRule, ...] = ()
     audits: tuple[Audit, ...] = ()
     rows_in: str = ""
     stands_for: str = "count(1)"

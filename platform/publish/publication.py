@@ -13,8 +13,8 @@ from lake.commit import Commit, Execution, entries_of, parse
 from lake.lake import Lake
 from publish import companion_files, kept_rows, unmoved
 from publish.audit import AuditSpec, judge, specify
-from publish.changes import Append, Change, Overwrite, Rewrite
-from publish.companion_files import Beside
+from publish.changes import AppendBatch, Change, Overwrite, Rewrite
+from publish.companion_files import CompanionRows
 from publish.target import Companion, Engine, Provenance, Target
 from publish.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
@@ -50,7 +50,7 @@ def write(
     contract, lake = target.contract, target.lake
     commit_id = (
         change.commit_id(contract.dataset)
-        if isinstance(change, Append)
+        if isinstance(change, AppendBatch)
         else commit_id_of(target, partitions, provenance.execution)
     )
     info = _info(target, commit_id, change, provenance, time.time())
@@ -58,27 +58,29 @@ def write(
     before = lake.version(contract.dataset)
     try:
         with translated(contract.dataset, partitions):
-            beside = [_beside(companion, target, partitions, info) for companion in companions]
-            _write(rows, target, spec, change, commit_id, beside)
+            companion_rows = [_companion_rows(companion, target, partitions, info) for companion in companions]
+            _write(rows, target, spec, change, commit_id, companion_rows)
     except ConstraintViolated as refused:
         # Delta names only the first bad row; the error should list all violations of the batch.
-        found = judge(rows, spec).violations if isinstance(change, Overwrite | Append) else ()
+        found = judge(rows, spec).violations if isinstance(change, Overwrite | AppendBatch) else ()
         if not found:
             raise
         raise AuditFailed(contract.dataset, found) from refused
     return receipt(lake, contract.dataset, commit_id, before)
 
 
-def _beside(companion: Companion, target: Target, partitions: Sequence[str], info: Mapping[str, Any]) -> Beside:
+def _companion_rows(
+    companion: Companion, target: Target, partitions: Sequence[str], info: Mapping[str, Any]
+) -> CompanionRows:
     contract = companion.contract
     own = {**info, "commit_id": commit_id_of(replace(target, contract=contract), partitions), "landed": {}}
-    return Beside(
+    return CompanionRows(
         path=target.lake.path(contract.dataset),
         rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
         spec=specify(contract, partitions, {}, own),
-        above=companion.above,
-        kept=companion.kept,
-        otherwise=companion.otherwise,
+        counted_measure=companion.counted_measure,
+        kept_measure=companion.kept_measure,
+        dropped_reason=companion.dropped_reason,
     )
 
 
@@ -99,7 +101,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
     return {
         "commit_id": commit_id,
         "change": change.options(),
-        **({"appended": asdict(change)} if isinstance(change, Append) else {}),
+        **({"appended": asdict(change)} if isinstance(change, AppendBatch) else {}),
         "started_at": started,
         "inputs": dict(provenance.inputs),
         "landed": dict(provenance.landed),
@@ -115,30 +117,35 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
 
 
 def _write(
-    rows: DataFrame, target: Target, spec: AuditSpec, change: Change, commit_id: str, beside: Sequence[Beside]
+    rows: DataFrame,
+    target: Target,
+    spec: AuditSpec,
+    change: Change,
+    commit_id: str,
+    companions: Sequence[CompanionRows],
 ) -> None:
     path = target.lake.path(target.contract.dataset)
     # All batches of a stream share one transaction identifier, so Delta keeps one per stream, not one per batch.
     mode, writer_id, number = "overwrite", commit_id, 1
-    if isinstance(change, Append):
+    if isinstance(change, AppendBatch):
         mode, writer_id, number = "append", change.writer_id(target.contract.dataset), change.batch
     options = {**change.options(), "txnAppId": writer_id, "txnVersion": str(number)}
     if target.engine is Engine.CHECKPOINT:
         with kept_rows.computed(rows) as kept:
-            _audited(kept, target, spec, change, beside).mode(mode).options(**options).save(path)
+            _audited(kept, target, spec, change, companions).mode(mode).options(**options).save(path)
         return
     writer = rows.write.format("audited-delta").mode(mode).option("audit", json.dumps(spec.as_json()))
     if target.probe:
         writer = writer.option("probe", target.probe)
-    with companion_files.offered(beside, change.options()) as offer:
-        writer.options(**options, **offer).save(path)
+    with companion_files.registered_views(companions, change.options()) as companion_options:
+        writer.options(**options, **companion_options).save(path)
 
 
 def _audited(
-    kept: DataFrame, target: Target, spec: AuditSpec, change: Change, beside: Sequence[Beside]
+    rows: DataFrame, target: Target, spec: AuditSpec, change: Change, companions: Sequence[CompanionRows]
 ) -> DataFrameWriter:
     """Audit rows before they are written, where Spark may not load the engine."""
-    judgement = judge(kept, spec)
+    judgement = judge(rows, spec)
     if judgement.violations:
         raise AuditFailed(target.contract.dataset, judgement.violations)
     info = {
@@ -148,10 +155,10 @@ def _audited(
         "column_lineage": {},
         "files": 0,
         "bytes": 0,
-        "companions": {each.dataset: companion_files.held(each, judgement.measures) for each in beside},
+        "companions": {each.dataset: companion_files.write_unlogged(each, judgement.measures) for each in companions},
     }
     path = target.lake.path(target.contract.dataset)
-    written = unmoved.onto(kept, path, change.at) if isinstance(change, Rewrite) else kept
+    written = unmoved.onto(rows, path, change.at) if isinstance(change, Rewrite) else rows
     return written.write.format("delta").option("userMetadata", json.dumps(info, default=str))
 
 

@@ -39,7 +39,7 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class RowRule:
     """A condition every row satisfies, as Spark SQL; enforced by a Delta CHECK constraint and counted by the audit."""
 
     name: str

@@ -49,16 +49,16 @@ class Companion:
     Args:
         contract: Contract of the companion; its `appears_with` names the fact.
         frame: All its rows for the partitions; evaluated only if there are any.
-        above: Measure of the fact: number of rows of the layer above that the companion accounts for.
-        kept: Measure of the fact: how many of these rows the companion keeps.
-        otherwise: Reason for the rows that it does not keep.
+        counted_measure: Measure of the fact: number of rows of the layer above that the companion accounts for.
+        kept_measure: Measure of the fact: how many of these rows the companion keeps.
+        dropped_reason: Reason for the rows that it does not keep.
     """
 
     contract: Contract
     frame: DataFrame
-    above: str
-    kept: str
-    otherwise: str
+    counted_measure: str
+    kept_measure: str
+    dropped_reason: str
 
 
 @dataclass(frozen=True, kw_only=True)

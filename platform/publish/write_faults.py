@@ -165,7 +165,7 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             where=where,
             next_step="nothing was written; make the step produce the columns its contract declares",
         )
-    return store_faults.explained(text, where)
+    return store_faults.classify(text, where)
 
 
 def _raised(what: str, text: str) -> bool:

@@ -117,8 +117,8 @@ class Settings:
         ca_file: Bundle of trusted certificates (PEM) for fetching jars; None if the machine has none.
         spark: How a Spark session is opened.
         postgres: Where PostgreSQL is.
-        automatic: Whether everything but the stream runs without a command while Dagster's daemon runs.
-        history: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
+        run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
+        first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
 
     home: Path
@@ -133,8 +133,8 @@ class Settings:
     ca_file: Path | None = None
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
-    history: str | None = None
-    automatic: bool = False
+    first_day: str | None = None
+    run_automatically: bool = False
 
     def service_folder(self, name: str) -> Path:
         """Return the folder of a service's state and logs; it is created if absent.
@@ -191,8 +191,8 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         ca_file=_ca_file(env),
         spark=_spark(spark),
         postgres=_postgres(values.get("postgres", {})),
-        history=_day(values.get("history", {})),
-        automatic=_switch(values.get("automation", {})),
+        first_day=_day(values.get("history", {})),
+        run_automatically=_switch(values.get("automation", {})),
     )
 
 

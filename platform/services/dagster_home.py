@@ -41,7 +41,7 @@ def render(settings: Settings) -> Path:
     return folder
 
 
-def opened(settings: Settings) -> DagsterInstance:
+def open_instance(settings: Settings) -> DagsterInstance:
     """Open Dagster's storage of a deployment.
 
     Args:
@@ -63,14 +63,14 @@ def opened(settings: Settings) -> DagsterInstance:
 
 
 @contextmanager
-def noted(settings: Settings) -> Iterator[None]:
+def execution_marker(settings: Settings) -> Iterator[None]:
     """Keep a marker file while this process executes a run; a killed process leaves it behind.
 
     Args:
         settings: Settings of the deployment.
     """
     own = processes.identify(os.getpid())
-    file = _noted(settings) / f"{own.pid} {own.created}"
+    file = _marker_folder(settings) / f"{own.pid} {own.created}"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     try:
@@ -85,7 +85,7 @@ def left_behind(settings: Settings) -> list[Path]:
     Args:
         settings: Settings of the deployment.
     """
-    folder = _noted(settings)
+    folder = _marker_folder(settings)
     return [file for file in folder.iterdir() if not processes.is_alive(_identity(file))] if folder.is_dir() else []
 
 
@@ -94,5 +94,5 @@ def _identity(file: Path) -> ProcessIdentity:
     return ProcessIdentity(pid=int(pid), created=created)
 
 
-def _noted(settings: Settings) -> Path:
+def _marker_folder(settings: Settings) -> Path:
     return settings.home / "dagster" / "executing"

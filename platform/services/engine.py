@@ -52,7 +52,7 @@ def locate(jars: Jars, sources: Path | None = None) -> Path:
     return jars.folder / f"blogdata-engine-{digest.hexdigest()[:16]}.jar"
 
 
-def ensure(jars: Jars, java: Java, sources: Path | None = None) -> Path:
+def compile_if_absent(jars: Jars, java: Java, sources: Path | None = None) -> Path:
     """Return the jar of the current sources; it is compiled if absent.
 
     Args:

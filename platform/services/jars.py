@@ -158,7 +158,7 @@ def corrupt(jars: Jars) -> list[Jar]:
     return [jar for jar in present if sha256_of(jars.folder / jar.file_name) != jar.sha256]
 
 
-def ensure(settings: Settings, java: javas.Java, lock: Path | None = None) -> Jars:
+def download_missing(settings: Settings, java: javas.Java, lock: Path | None = None) -> Jars:
     """Return the folder of jars; missing ones are fetched.
 
     Args:

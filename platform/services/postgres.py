@@ -94,7 +94,7 @@ class _State:
         return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
 
 
-def configured(settings: Settings) -> bool:
+def is_configured(settings: Settings) -> bool:
     """Return whether the deployment has a PostgreSQL: an address is set, or its own was started and not stopped."""
     state = _read(settings)
     return settings.postgres.url is not None or (state is not None and state.wanted)
@@ -124,14 +124,14 @@ def up(settings: Settings) -> str:
     return state.url
 
 
-def ensure(settings: Settings) -> str:
+def running_address(settings: Settings) -> str:
     """Return the address of the deployment's server; its own server is restarted if it ended.
 
     Raises:
         ConfigurationError: The deployment has no PostgreSQL.
         PlatformError: As :func:`up`.
     """
-    if not configured(settings):
+    if not is_configured(settings):
         raise ConfigurationError(
             what="this deployment has no PostgreSQL",
             where=str(settings.home),
@@ -150,7 +150,7 @@ def stop(settings: Settings) -> bool:
         state = _read(settings)
         if state is None:
             return False
-        stopped = processes.stop(state.identity, asked=signal.SIGINT)
+        stopped = processes.stop(state.identity, first_signal=signal.SIGINT)
         _write(settings, replace(state, wanted=False))
     return stopped
 
@@ -200,10 +200,10 @@ def connected(url: str) -> Iterator[psycopg.Connection]:
         with psycopg.connect(url, connect_timeout=int(_PROBE_SECONDS)) as connection:
             yield connection
     except psycopg.OperationalError as error:
-        raise _named(error, url) from error
+        raise _translated(error, url) from error
 
 
-def _named(error: psycopg.OperationalError, url: str) -> PlatformError:
+def _translated(error: psycopg.OperationalError, url: str) -> PlatformError:
     code, where, said = error.sqlstate or "", without_password(url), str(error).strip().partition("\n")[0]
     if not code or code.startswith(("08", "57P")):  # Errors that the client detects have no code.
         step = "see whether it runs: blogdata status postgres; what was not committed is not there"
@@ -309,7 +309,7 @@ def _wait(settings: Settings, state: _State) -> None:
             _log.debug("Not yet: %s", error)
             time.sleep(0.05)
     reason = "did not serve in time" if processes.is_alive(state.identity) else "ended while starting"
-    processes.stop(state.identity, asked=signal.SIGINT)
+    processes.stop(state.identity, first_signal=signal.SIGINT)
     raise PostgresFailed(
         what=f"PostgreSQL {reason}: {_last(log_file(settings).read_text(encoding='utf-8', errors='replace'))}",
         where=str(log_file(settings)),

@@ -110,12 +110,12 @@ def is_alive(identity: ProcessIdentity) -> bool:
         return False
 
 
-def stop(identity: ProcessIdentity, *, asked: signal.Signals = signal.SIGTERM) -> bool:
+def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIGTERM) -> bool:
     """Stop a process: send a signal first, then kill it after 15 seconds.
 
     Args:
         identity: The process; another process with the same id is left alone.
-        asked: The first signal.
+        first_signal: The first signal.
 
     Returns:
         True if it was running.
@@ -124,7 +124,7 @@ def stop(identity: ProcessIdentity, *, asked: signal.Signals = signal.SIGTERM) -
         return False
     process = psutil.Process(identity.pid)
     try:
-        process.send_signal(asked)
+        process.send_signal(first_signal)
         _wait(process, _STOP_SECONDS)
         if is_alive(identity):
             process.kill()

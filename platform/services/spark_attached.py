@@ -96,7 +96,7 @@ def _attach(settings: Settings) -> _Attached:
     if not _attached:
         atexit.unregister(_release_all)
         atexit.register(_release_all)
-    server = spark_connect.ensure(settings)
+    server = spark_connect.running_server(settings)
     attached = spark_session.attach(server.url)
     if settings.spark.mode == "remote":
         # An external server was not started with the platform's configuration.

@@ -44,8 +44,8 @@ def prepare(settings: Settings) -> SparkParts:
         EngineBuildFailed: The platform's Java sources do not compile.
     """
     runtime = java.find(settings)
-    pinned = jars.ensure(settings, runtime)
-    built = [engine.ensure(pinned, runtime)] if settings.spark.writes == "transaction" else []
+    pinned = jars.download_missing(settings, runtime)
+    built = [engine.compile_if_absent(pinned, runtime)] if settings.spark.writes == "transaction" else []
     return SparkParts(
         java=runtime,
         java_home=java.launcher_home(runtime, settings.service_folder("spark")),

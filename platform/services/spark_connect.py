@@ -93,7 +93,7 @@ class _State:
         return ProcessIdentity(pid=self.pid, created=self.created)
 
 
-def ensure(settings: Settings) -> SparkServer:
+def running_server(settings: Settings) -> SparkServer:
     """Return a server that answers: the running one, or a new one.
 
     Args:

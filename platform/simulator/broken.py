@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from simulator.faults import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
-from simulator.rendering import CONTEXT, OPTIONAL, REQUIRED, TECHNICAL, USER, Change, changed_lines
+from simulator.rendering import CONTEXT, OPTIONAL, REQUIRED, TECHNICAL, USER, FieldChange, changed_lines
 from simulator.text import DAY_MS, Ints, Texts, date_time, join, literal, pick, texts
 from simulator.visits import Hour
 
@@ -93,7 +93,7 @@ def _constant(reason: str, rows: Ints) -> Ints:
 def _field(hour: Hour, rows: Ints, draw: np.random.Generator, value: str | None) -> _Variant:
     fields = (*REQUIRED, *OPTIONAL)
     choice = draw.integers(0, len(fields), len(rows))
-    changes = [Change(path=path, where=choice == number, value=value) for number, path in enumerate(fields)]
+    changes = [FieldChange(path=path, mask=choice == number, value=value) for number, path in enumerate(fields)]
     codes = np.array([_CODE.get(f"missing_field:{path}", VALID) for path in fields])
     return changed_lines(hour, rows, changes), codes[choice]
 
@@ -108,7 +108,9 @@ def _missing_field(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Varian
 
 def _variants(hour: Hour, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str, str], ...]) -> _Variant:
     choice = draw.integers(0, len(table), len(rows))
-    changes = [Change(path=path, where=choice == number, value=value) for number, (path, value, _) in enumerate(table)]
+    changes = [
+        FieldChange(path=path, mask=choice == number, value=value) for number, (path, value, _) in enumerate(table)
+    ]
     return changed_lines(hour, rows, changes), np.array([_CODE[reason] for *_, reason in table])[choice]
 
 
@@ -138,7 +140,7 @@ def _number_as_string(hour: Hour, rows: Ints, draw: np.random.Generator) -> _Var
 
 
 def _time(hour: Hour, rows: Ints, value: str | Texts, reason: str, path: str = "event_time") -> _Variant:
-    change = Change(path=path, where=np.ones(len(rows), bool), value=value)
+    change = FieldChange(path=path, mask=np.ones(len(rows), bool), value=value)
     return changed_lines(hour, rows, [change]), _constant(reason, rows)
 
 

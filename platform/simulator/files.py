@@ -35,7 +35,7 @@ def compressed(block: Any) -> Iterable[bytes]:
     yield gzip.flush()
 
 
-def complete(folder: Path) -> None:
+def flag_complete(folder: Path) -> None:
     """Sets the flag of a folder; the folder is created if absent."""
     write_whole(folder / FLAG, ())
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from errors import PlatformError
 from simulator.broken import VALID, break_lines, draw_faults
-from simulator.files import complete, compressed, is_complete, write_whole
+from simulator.files import compressed, flag_complete, is_complete, write_whole
 from simulator.population import DayCounts, Population, device_snapshot
 from simulator.rendering import clean_lines
 from simulator.spec import SimulationSpec
@@ -50,7 +50,7 @@ class Lines:
     reason: Ints
     copy: Ints
 
-    def where(self, rows: Ints | Flags) -> Lines:
+    def select(self, rows: Ints | Flags) -> Lines:
         """Selects lines by a mask, or by positions and in their order."""
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Lines(
@@ -180,7 +180,7 @@ def _lines_of(spec: SimulationSpec, hour: int, events: Hour) -> list[Lines]:
             continue
         again = _again(draw, arrival_ms[rows], last_ms)
         if fault == "duplicate":
-            copies = clean.where(rows)
+            copies = clean.select(rows)
             text, reason, arrival, kind = copies.text, copies.reason, again, DUPLICATE
         else:
             broken = break_lines(fault, events, rows, draw)
@@ -198,7 +198,7 @@ def _lines_of(spec: SimulationSpec, hour: int, events: Hour) -> list[Lines]:
                 copy=np.full(len(rows), kind),
             )
         )
-    return [clean if kept.all() else clean.where(kept), *made]
+    return [clean if kept.all() else clean.select(kept), *made]
 
 
 def _again(draw: np.random.Generator, first_ms: Ints, last_ms: int) -> Ints:
@@ -214,7 +214,7 @@ def _dispatch(spec: SimulationSpec, made: list[Lines], lands_in: Ints, waiting: 
         due = lands_in[(lines.arrival_ms - spec.start_ms) // HOUR_MS]
         for landing_hour in np.unique(due):
             whole = bool((due == landing_hour).all())
-            part = lines if whole else lines.where(due == landing_hour)
+            part = lines if whole else lines.select(due == landing_hour)
             waiting.setdefault(int(landing_hour), []).append(part)
 
 
@@ -234,7 +234,7 @@ def _land(spec: SimulationSpec, landing: Path, hour: int, state: str, arrived: l
             write_whole(folder / f"{name}.gz", compressed(block))
         else:
             write_whole(folder / name, [block])
-    complete(folder)
+    flag_complete(folder)
 
 
 def _ordered(arrived: list[Lines]) -> Lines:
@@ -250,7 +250,7 @@ def _ordered(arrived: list[Lines]) -> Lines:
         reason=np.concatenate([lines.reason for lines in arrived]),
         copy=np.concatenate([lines.copy for lines in arrived]),
     )
-    return together.where(np.argsort(together.arrival_ms, kind="stable"))
+    return together.select(np.argsort(together.arrival_ms, kind="stable"))
 
 
 def _land_users(spec: SimulationSpec, landing: Path, population: Population) -> DayCounts:
@@ -268,4 +268,4 @@ def _land_devices(spec: SimulationSpec, landing: Path, day: int) -> DayCounts:
 def _land_snapshot(folder: Path, name: str, content: object) -> None:
     if not is_complete(folder):
         write_whole(folder / name, [content])
-        complete(folder)
+        flag_complete(folder)

@@ -32,17 +32,17 @@ OPTIONAL = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class FieldChange:
     """Replaces the JSON value of a field in some rows.
 
     Args:
         path: Dotted path of the field.
-        where: Mask of the rows to change.
+        mask: Which rows to change.
         value: The new JSON text, one for all rows or a column; None removes the field.
     """
 
     path: str
-    where: Flags
+    mask: Flags
     value: str | Texts | None
 
 
@@ -67,14 +67,14 @@ def clean_lines(hour: Hour) -> Texts:
 
 
 def changed_lines(
-    hour: Hour, rows: Ints, changes: Sequence[Change] = (), extra: str | None = None, inner: str | None = None
+    hour: Hour, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
 ) -> Texts:
     """Renders some events of the hour as JSON lines with changed fields, without line feed.
 
     Args:
         hour: The hour's events.
         rows: Positions of the events.
-        changes: Changes to apply; their `where` is a mask over `rows`.
+        changes: Changes to apply; their `mask` is over `rows`.
         extra: Another `"key":value`, added at the end of the object.
         inner: Another `"key":value`, added at the end of its context.
     """
@@ -99,7 +99,7 @@ def _technical(of: Mapping[str, Texts]) -> Texts:
 @dataclass(frozen=True, kw_only=True)
 class _Composer:
     values: Mapping[str, Texts]
-    changes: Sequence[Change]
+    changes: Sequence[FieldChange]
     rows: int
 
     def line(self, extra: str | None, inner: str | None) -> Texts:
@@ -122,7 +122,7 @@ class _Composer:
             if change.path == path:
                 new = literal(change.value) if isinstance(change.value, str) else change.value
                 new = pa.scalar(None, pa.large_string()) if new is None else new
-                text = pc.if_else(pa.array(change.where), new, text)
+                text = pc.if_else(pa.array(change.mask), new, text)
         return join(literal(f'"{name}":'), text)
 
     def _constant(self, piece: str | None) -> list[Texts]:

@@ -3,7 +3,7 @@
 from planning.reach import SAME, Landed
 from publish.contract import Contract, Read
 from publish.partitions import Grain
-from publish.schema import Column, Partitioning, Rule
+from publish.schema import Column, Partitioning, RowRule
 from publish.writes import Copy
 from quality.contracts import columns as c
 
@@ -34,17 +34,17 @@ VISITS = Contract(
     partitioning=ARRIVAL,
     rows_in=LANDED_LINES,
     rules=(
-        Rule(
+        RowRule(
             name="known_format",
             expression="format IN ('json', 'combined')",
             description="The line has a known format",
         ),
-        Rule(
+        RowRule(
             name="judged",
             expression="(size(reasons) = 0) = (event_hour IS NOT NULL)",
             description="A row is either rejected with a reason or belongs to an event hour",
         ),
-        Rule(
+        RowRule(
             name="position_is_real",
             expression="source_offset >= 0",
             description="The line can be found again",
@@ -89,7 +89,7 @@ DEAD_LETTERS = Contract(
     rows_in="rows of `bronze.visits` of the hour of arrival",
     left_out={"usable": ""},
     rules=(
-        Rule(
+        RowRule(
             name="has_a_reason",
             expression="size(reasons) > 0",
             description="Nothing is rejected without a reason",
@@ -117,7 +117,7 @@ USERS = Contract(
     partitioning=LOAD,
     rows_in=LANDED_LINES,
     rules=(
-        Rule(
+        RowRule(
             name="judged",
             expression="size(reasons) > 0 OR id IS NOT NULL",
             description="A row is rejected with a reason or names a user",
@@ -147,7 +147,7 @@ DEVICES = Contract(
         c.REASONS,
     ),
     rules=(
-        Rule(
+        RowRule(
             name="judged",
             expression="size(reasons) > 0 OR (type IS NOT NULL AND version IS NOT NULL)",
             description="A row is rejected with a reason or names a device",

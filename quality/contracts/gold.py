@@ -6,7 +6,7 @@ from datetime import timedelta
 from planning.reach import WITHIN
 from publish.contract import Clock, Contract, On, Read, Runs
 from publish.partitions import Grain
-from publish.schema import Audit, Column, Partitioning, Rule
+from publish.schema import Audit, Column, Partitioning, RowRule
 from publish.writes import ByPeriod
 from quality.contracts import columns as c
 
@@ -19,7 +19,7 @@ COUNTS = (
     Column(name="visits", type="BIGINT", nullable=False, description="Distinct browsing sessions"),
     Column(name="users", type="BIGINT", nullable=False, description="Distinct visitors"),
 )
-COUNTED = Rule(
+COUNTED = RowRule(
     name="counts_are_plausible",
     expression="events >= 1 AND visits BETWEEN 1 AND events AND users BETWEEN 1 AND events",
     description="A group has events, and neither more visits nor more users than events",
@@ -44,12 +44,12 @@ HOURS_PRESENT = Column(
     nullable=False,
     description="Hours of the period that were delivered when it was computed, with rows or without",
 )
-HOURS_OF_A_DAY = Rule(
+HOURS_OF_A_DAY = RowRule(
     name="hours_of_a_day",
     expression="hours_present BETWEEN 0 AND 24",
     description="A day has 24 hours",
 )
-HOURS_OF_A_WEEK = Rule(
+HOURS_OF_A_WEEK = RowRule(
     name="hours_of_a_week",
     expression="hours_present BETWEEN 0 AND 168",
     description="A week has 168 hours",
@@ -137,12 +137,12 @@ VISITS_WEEKLY = Contract(
     key=("visit_id", "event_time", "page"),
     partitioning=WEEK,
     rules=(
-        Rule(
+        RowRule(
             name="in_its_week",
             expression="event_week = cast(cast(date_trunc('week', event_time) AS DATE) AS STRING)",
             description="A page view lies in its week",
         ),
-        Rule(
+        RowRule(
             name="private_is_private",
             expression="NOT keep_private OR user_id IS NULL",
             description="Nobody is named who asked not to be shared",
@@ -180,7 +180,7 @@ PAGE_STATS = Contract(
     partitioning=DAY,
     rules=(
         COUNTED,
-        Rule(
+        RowRule(
             name="share_is_a_share",
             expression="share > 0 AND share <= 1",
             description="A share lies in (0, 1]",

@@ -5,7 +5,7 @@ from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
 from planning.reach import SAME
 from publish.contract import Contract, Read
-from publish.schema import Column, Rule
+from publish.schema import Column, RowRule
 from publish.writes import Append
 from quality.contracts import bronze, silver
 from quality.contracts import columns as c
@@ -39,7 +39,7 @@ BRONZE = Contract(
     statistics=("source_offset", "event_hour", "batch"),
     patterns=("Checkpointer", "Dead-Letter", "Audit-Write-Audit-Publish"),
 )
-ASIDE = Contract(
+SET_ASIDE = Contract(
     dataset="silver.visits_live_aside",
     description="Visit events that the stream set aside: late ones, repeated ones, and repeated ones that differ",
     owner="team:analytics",
@@ -65,12 +65,12 @@ ASIDE = Contract(
     partitioning=silver.EVENT,
     rules=(
         silver.IN_ITS_HOUR,
-        Rule(
+        RowRule(
             name="known_reason",
             expression="reason IN ({})".format(", ".join(f"'{reason}'" for reason in REASONS)),
             description="It is said why the row was set aside",
         ),
-        Rule(
+        RowRule(
             name="late_is_behind",
             expression=f"(reason = '{LATE}') = coalesce(event_time < watermark, false)"
             f" OR source_file LIKE '%/{REPLAY_PREFIX}%'",

@@ -6,18 +6,18 @@ from patterns.quality.online_observer import observed
 from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, Outdated, Watermarked
 from publish.contract import Contract, Read, Runs
 from publish.partitions import Grain
-from publish.schema import Audit, Column, Partitioning, Rule
+from publish.schema import Audit, Column, Partitioning, RowRule
 from publish.writes import AppearsWith, InOrder, Merge
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
 
 EVENT = Partitioning(column="event_hour", grain=Grain.HOUR)
-IN_ITS_HOUR = Rule(
+IN_ITS_HOUR = RowRule(
     name="in_its_hour",
     expression="event_hour = date_format(event_time, \"yyyy-MM-dd'T'HH\")",
     description="A row lies in the partition of its event time",
 )
-IDENTIFIED = Rule(
+IDENTIFIED = RowRule(
     name="identified",
     expression=" AND ".join(c.filled(name) for name in c.IDENTIFIERS),
     description="Identifiers are not blank; bronze rejects those that are",
@@ -62,12 +62,12 @@ VISITS = observed(
         rules=(
             IN_ITS_HOUR,
             IDENTIFIED,
-            Rule(
+            RowRule(
                 name="stands_for_itself",
                 expression="occurrences >= 1 AND conflicts < occurrences",
                 description="A row stands for at least itself",
             ),
-            Rule(
+            RowRule(
                 name="from_bronze",
                 expression="source_offset >= 0",
                 description="The row can be found in bronze",
@@ -144,7 +144,7 @@ LATE_VISITS = Contract(
     rows_in="visit events of the hour of arrival",
     left_out={"on_time": "counted by the rows that are not late"},
     rules=(
-        Rule(
+        RowRule(
             name="behind_watermark",
             expression="event_time < watermark",
             description="Only late rows are captured",
@@ -181,12 +181,12 @@ USERS = Contract(
     ),
     key=("user_id", "valid_from"),
     rules=(
-        Rule(
+        RowRule(
             name="valid_range",
             expression="valid_to IS NULL OR valid_from < valid_to",
             description="A version holds for some time",
         ),
-        Rule(
+        RowRule(
             name="current_is_open",
             expression="is_current = (valid_to IS NULL)",
             description="The current version is the open one",
@@ -235,7 +235,7 @@ USERS_CURRENT = Contract(
     ),
     key=("user_id",),
     rules=(
-        Rule(
+        RowRule(
             name="delivered",
             expression="occurrences >= 0",
             description="A row stands for usable ones, or is kept for one that is not",
@@ -287,12 +287,12 @@ DEVICES = Contract(
     key=("device_type", "device_version", "changed_on"),
     rows_in="rows of the newest delivery",
     rules=(
-        Rule(
+        RowRule(
             name="valid_range",
             expression="valid_from IS NULL OR valid_to IS NULL OR valid_from < valid_to",
             description="A version holds for some time",
         ),
-        Rule(
+        RowRule(
             name="delivered_while_open",
             expression="(occurrences > 0) = (valid_to IS NULL)",
             description="The newest delivery stands behind the open versions, and behind no other",

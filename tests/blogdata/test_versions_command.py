@@ -83,9 +83,9 @@ def test_a_time_reads_the_copy_of_that_time(lake: Lake) -> None:
     first, second = (
         datetime.fromtimestamp(entry["timestamp"] / 1000, tz=timezone.utc) for entry in reversed(table.history())
     )
-    assert lake.rows("bronze.devices", None, version_at(lake, "bronze.devices", second)) == {"": 2}
+    assert lake.row_counts("bronze.devices", None, version_at(lake, "bronze.devices", second)) == {"": 2}
     if first < second:
-        assert lake.rows("bronze.devices", None, version_at(lake, "bronze.devices", first)) == {"": 1}
+        assert lake.row_counts("bronze.devices", None, version_at(lake, "bronze.devices", first)) == {"": 1}
 
 
 def test_a_dataset_without_copies_is_refused_with_those_that_have_some(lake: Lake) -> None:

@@ -67,7 +67,7 @@ class Servers:
         home.mkdir(parents=True)
         (home / "blogdata.toml").write_text(fixed)
         settings = config.load(overrides={"BLOGDATA_HOME": str(home)})
-        server = spark_connect.ensure(settings)
+        server = spark_connect.running_server(settings)
         process = psutil.Process(server.pid)
         self._command, self._environment = process.cmdline(), process.environ()
         self._properties = next(word for word in self._command if word.endswith("server.conf"))

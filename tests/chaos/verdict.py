@@ -131,7 +131,7 @@ def unreadable(deployment: Deployment, dataset: str, version: int) -> list[str]:
     info = next((parse(said.get("userMetadata")) for _, said in deployment.lake.commits(table, version - 1)), None)
     if info is None:
         return []
-    there = deployment.lake.rows(dataset, column, version)
+    there = deployment.lake.row_counts(dataset, column, version)
     if CONTRACTS[dataset].executed is not None:
         # The line is about the execution; the table has no partitions.
         there = dict.fromkeys(entries_of(dataset, version, info), sum(there.values()))

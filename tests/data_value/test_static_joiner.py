@@ -46,7 +46,7 @@ def joined_frame(facts_: Any, versions_: Any, **more: Any) -> Any:
         at="at",
         valid_from="valid_from",
         valid_to="valid_to",
-        known="known",
+        matched_column="known",
         **more,
     )
 
@@ -139,7 +139,7 @@ def test_facts_keep_their_columns_and_order(spark: Any) -> None:
         at="at",
         valid_from="valid_from",
         valid_to="valid_to",
-        known="user_known",
+        matched_column="user_known",
     )
     assert frame.columns == ["fact", "user_id", "at", "login", "valid_from", "valid_to", "user_known"]
 
@@ -158,7 +158,7 @@ def test_small_reference_data_is_broadcast_and_the_facts_are_not_moved(spark: An
         at="at",
         valid_from="valid_from",
         valid_to="valid_to",
-        known="known",
+        matched_column="known",
         disjoint=True,
     )
     plan = frame._explain_string("simple")
@@ -183,7 +183,7 @@ def test_a_version_is_joined_on_several_keys(spark: Any, disjoint: bool) -> None
         at="at",
         valid_from="since",
         valid_to="until",
-        known="known",
+        matched_column="known",
         disjoint=disjoint,
     )
     rows = found.orderBy("id").collect()

@@ -17,8 +17,8 @@ from patterns.error_management.checkpointer import (
     IncompatibleCheckpoint,
     StreamSpec,
     checkpoints,
-    kept_rows,
     open_checkpoint,
+    stream_offset_rows,
 )
 
 SPEC = StreamSpec(
@@ -107,7 +107,7 @@ def test_a_checkpoint_that_has_committed_all_it_has_noted_has_nothing_unfinished
 def test_the_offsets_are_a_table(tmp_path: Path) -> None:
     used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
     open_checkpoint(tmp_path, replace(SPEC, name="unused"))
-    rows = [(*row[:5], list(row[5]), row[6]) for row in kept_rows(tmp_path)]
+    rows = [(*row[:5], list(row[5]), row[6]) for row in stream_offset_rows(tmp_path)]
     assert rows == [
         ("visits", 1, 0, 0, '{"logOffset":0}', [path(0)], True),
         ("visits", 1, 1, 0, '{"logOffset":1}', [path(1)], False),
@@ -118,7 +118,7 @@ def test_the_oldest_batch_that_is_remembered_has_its_own_files_only(tmp_path: Pa
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 3, committed=3)
     for kind in ("offsets", "commits"):
         (Path(checkpoint.location) / kind / "0").unlink()
-    assert [list(row[5]) for row in kept_rows(tmp_path)] == [[path(1)], [path(2)]]
+    assert [list(row[5]) for row in stream_offset_rows(tmp_path)] == [[path(1)], [path(2)]]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def landing(tmp_path: Path) -> Path:
 def land(landing: Path, payload: str, name: str = "visits.json") -> str:
     """Land a correction of one and the same line, which then is the only one; give the name of its file."""
     place = str(HOUR / name)
-    replays.land([Correction(source_file=place, source_offset=17, payload=payload)], [(place, 17)], landing)
+    replays.land_corrections([Correction(source_file=place, source_offset=17, payload=payload)], [(place, 17)], landing)
     (file,) = (landing / HOUR).glob("replay-*")
     assert file.read_text() == payload + "\n"
     return file.name

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from errors import ConfigurationError
 from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import Rule, Tolerance, TooManyDeadLetters
+from patterns.error_management.dead_letter import RejectRule, Tolerance, TooManyDeadLetters
 
 TOLD: dict[str, Any] = {"dataset": "x", "part": "y", "selection": "true", "then": "run"}
 ROWS = [("a", 1, "5"), ("b", -1, "5"), (None, -1, "x"), ("c", None, "7"), ("d", 2, None)]
@@ -20,19 +20,19 @@ def devices(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(ROWS, "name string, size int, text string")
 
 
-def rules() -> list[Rule]:
+def rules() -> list[RejectRule]:
     return [
-        Rule(name="no_name", condition=F.col("name").isNull()),
-        Rule(name="negative", condition=F.col("size") < 0),
+        RejectRule(name="no_name", condition=F.col("name").isNull()),
+        RejectRule(name="negative", condition=F.col("size") < 0),
         dead_letter.unreadable("unreadable", source=F.col("text"), result=F.col("text").try_cast("int")),
     ]
 
 
-def judged(frame: DataFrame, given: list[Rule]) -> DataFrame:
+def judged(frame: DataFrame, given: list[RejectRule]) -> DataFrame:
     return frame.withColumn("reasons", dead_letter.reasons(given))
 
 
-def rejected(frame: DataFrame, given: list[Rule]) -> int:
+def rejected(frame: DataFrame, given: list[RejectRule]) -> int:
     return judged(frame, given).where(F.size("reasons") > 0).count()
 
 
@@ -52,7 +52,9 @@ def test_a_naive_filter_loses_the_row_whose_condition_is_null(spark: SparkSessio
     bad = F.col("size") < 0
     assert frame.filter(bad).count() + frame.filter(~bad).count() == len(ROWS) - 1
     sizes = F.size("reasons")
-    both = judged(frame, [Rule(name="negative", condition=bad)]).agg(F.count_if(sizes == 0), F.count_if(sizes > 0))
+    both = judged(frame, [RejectRule(name="negative", condition=bad)]).agg(
+        F.count_if(sizes == 0), F.count_if(sizes > 0)
+    )
     assert sum(both.first() or ()) == len(ROWS)
 
 
@@ -76,11 +78,11 @@ def test_no_python_worker_is_needed(spark: SparkSession) -> None:
 def test_two_rules_of_one_name_are_refused(spark: SparkSession) -> None:
     assert spark is not None
     with pytest.raises(ConfigurationError, match="negative"):
-        dead_letter.reasons([*rules(), Rule(name="negative", condition=F.lit(True))])
+        dead_letter.reasons([*rules(), RejectRule(name="negative", condition=F.lit(True))])
 
 
 def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:
-    fault = dead_letter.exceeds(
+    fault = dead_letter.error_above_share(
         rejected_rows=11,
         rows=100,
         max_share=0.1,
@@ -96,14 +98,14 @@ def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:
 
 
 def test_a_share_at_the_bound_and_an_empty_input_are_accepted() -> None:
-    assert dead_letter.exceeds(rejected_rows=10, rows=100, max_share=0.1, **TOLD) is None
-    assert dead_letter.exceeds(rejected_rows=0, rows=0, max_share=0.0, **TOLD) is None
+    assert dead_letter.error_above_share(rejected_rows=10, rows=100, max_share=0.1, **TOLD) is None
+    assert dead_letter.error_above_share(rejected_rows=0, rows=0, max_share=0.0, **TOLD) is None
 
 
 @pytest.mark.parametrize(("rejected", "rows", "share"), [(2, 1, 0.5), (-1, 1, 0.5), (1, 2, 1.5)])
 def test_counts_that_make_no_sense_are_refused(rejected: int, rows: int, share: float) -> None:
     with pytest.raises(ConfigurationError, match="no sense"):
-        dead_letter.exceeds(rejected_rows=rejected, rows=rows, max_share=share, **TOLD)
+        dead_letter.error_above_share(rejected_rows=rejected, rows=rows, max_share=share, **TOLD)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_counts_that_make_no_sense_are_refused(rejected: int, rows: int, share: 
 def test_the_query_it_suggests_selects_the_hours_that_were_judged(
     hours: dict[str, tuple[int, int]], selection: str
 ) -> None:
-    fault = dead_letter.too_many(
+    fault = dead_letter.error_for_partition(
         "T03", hours, max_share=0.75, dataset="bronze.dead_letters", column="hour", then="go on"
     )
     assert fault is not None
@@ -128,9 +130,9 @@ def test_the_query_it_suggests_selects_the_hours_that_were_judged(
 def test_a_stream_is_judged_by_its_newest_rows_once_there_are_enough() -> None:
     tolerance = Tolerance(max_share=0.5, over_rows=100)
     told: dict[str, Any] = {"dataset": "x", "part": "y", "rows_of": "batch >= -{}".format, "then": "run"}
-    assert tolerance.exceeded([(40, 40), (40, 59)], **told) is None, "too few to judge"
-    assert tolerance.exceeded([(40, 40), (10, 60), (60, 60)], **told) is None, "older ones do not count"
-    fault = tolerance.exceeded([(40, 40), (11, 60), (60, 60)], **told)
+    assert tolerance.error_for_stream([(40, 40), (40, 59)], **told) is None, "too few to judge"
+    assert tolerance.error_for_stream([(40, 40), (10, 60), (60, 60)], **told) is None, "older ones do not count"
+    fault = tolerance.error_for_stream([(40, 40), (11, 60), (60, 60)], **told)
     assert isinstance(fault, TooManyDeadLetters)
     assert "51 of 100 rows" in fault.what
     assert "FROM x WHERE batch >= -2 GROUP BY reasons" in fault.next_step

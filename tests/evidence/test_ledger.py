@@ -111,7 +111,7 @@ def test_the_newest_publication_of_a_partition_counts(spark: Any, lake_root: Pat
     assert {entry.rows_out for entry in entries.values()} == {5}
     assert list(events.publications(CONTRACT.dataset, since=HOURS[1])) == [HOURS[1]]
     assert list(events.publications(CONTRACT.dataset, until=HOURS[1])) == [HOURS[0]]
-    assert lake.rows(CONTRACT.dataset, "hour") == {HOURS[0]: 5, HOURS[1]: 5}
+    assert lake.row_counts(CONTRACT.dataset, "hour") == {HOURS[0]: 5, HOURS[1]: 5}
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["in a log", "before there is one"])

@@ -114,11 +114,11 @@ def test_a_pointer_whose_file_is_lost_is_what_it_was_before_and_its_weeks_are_co
     lost = newest_file(lake)
     harm(lost)
     with pytest.raises(DataFileDamaged, match="blogdata repair"):
-        lake.rows(DATASET, "week")
+        lake.row_counts(DATASET, "week")
     assert [(one.kind, one.file, one.version) for one in inspected(lake)] == [(Kind.POINTER, lost, 1)]
     (done,) = mended(lake)
     assert f"to be computed again: {SECOND}, {THIRD}" in done
-    assert lake.rows(DATASET, "week") == {FIRST: 1}
+    assert lake.row_counts(DATASET, "week") == {FIRST: 1}
     assert list(EventLog(lake).publications(DATASET)) == [FIRST]
     assert inspected(lake) == []
 
@@ -131,11 +131,11 @@ def test_a_pointer_of_which_no_version_can_be_read_names_nothing_and_all_is_comp
     assert len(mended(lake)) == 1, "the newest version is the one before it, of which nothing is left either"
     (done,) = mended(lake)
     assert "all of it is to be computed again" in done
-    assert (lake.rows(DATASET, "week"), EventLog(lake).publications(DATASET)) == ({}, {})
+    assert (lake.row_counts(DATASET, "week"), EventLog(lake).publications(DATASET)) == ({}, {})
     assert inspected(lake) == []
     shutil.rmtree(lake.path(members.table_of(DATASET, "")))
     publish(lake, FIRST, SECOND)
-    assert lake.rows(DATASET, "week") == {FIRST: 1, SECOND: 1}
+    assert lake.row_counts(DATASET, "week") == {FIRST: 1, SECOND: 1}
     assert set(EventLog(lake).publications(DATASET)) == {FIRST, SECOND}
 
 
@@ -145,7 +145,7 @@ def test_a_pointer_that_a_checkpoint_tells_of_goes_back_all_the_same(lake: Lake)
     DeltaTable(lake.path(DATASET)).create_checkpoint()
     newest_file(lake).unlink()
     mended(lake)
-    assert lake.rows(DATASET, "week") == {FIRST: 1}
+    assert lake.row_counts(DATASET, "week") == {FIRST: 1}
     assert inspected(lake) == []
 
 
@@ -169,7 +169,7 @@ def test_a_member_whose_log_is_damaged_costs_its_weeks_and_no_other_one(
     harm(lost)
     if harm is not emptied:
         with pytest.raises(LogDamaged, match="blogdata repair"):
-            lake.rows(DATASET, "week")
+            lake.row_counts(DATASET, "week")
     assert [(one.kind, one.file, one.partition) for one in inspected(lake)] == [
         (Kind.COMMIT, lost, FIRST),
         (Kind.COMMIT, lost, SECOND),
@@ -181,7 +181,7 @@ def test_a_member_whose_log_is_damaged_costs_its_weeks_and_no_other_one(
     new = [member(lake, FIRST), member(lake, SECOND)]
     rows = [*seen.superseded({FIRST, SECOND}, seen.version + 1, rows[0].visible_from), *new]
     members.commit(lake, DATASET, seen, rows, said(FIRST, SECOND))
-    assert lake.rows(DATASET, "week") == {FIRST: 1, SECOND: 1, THIRD: 1}
+    assert lake.row_counts(DATASET, "week") == {FIRST: 1, SECOND: 1, THIRD: 1}
     assert inspected(lake) == []
 
 
@@ -197,7 +197,7 @@ def test_what_a_member_got_after_it_was_audited_is_not_looked_at(lake: Lake) -> 
     write_deltalake(path, pa.table({"week": [FIRST], "click": [7]}), mode="append")
     cut(log_of(lake, members.table_of(DATASET, f"{FIRST}-a")) / f"{1:020}.json")
     assert inspected(lake) == []
-    assert lake.rows(DATASET, "week") == {FIRST: 1}
+    assert lake.row_counts(DATASET, "week") == {FIRST: 1}
 
 
 def test_of_a_frozen_member_only_the_weeks_that_are_read_from_it_count(lake: Lake) -> None:
@@ -306,7 +306,7 @@ def test_a_commit_that_a_checkpoint_tells_of_costs_nothing(
     assert (lake.version(PLAIN.dataset), rows(lake)) == (3, [0, 0, 1, 2])
     if version == 1:
         with pytest.raises(LogDamaged):
-            lake.rows(PLAIN.dataset, None, 1)
+            lake.row_counts(PLAIN.dataset, None, 1)
 
 
 @every_harm

@@ -24,7 +24,7 @@ from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, rep
 from patterns.storage.tables import SchemaDrift
 from publish.contract import Contract
 from publish.partitions import Grain
-from publish.schema import Column, Partitioning, Rule
+from publish.schema import Column, Partitioning, RowRule
 from publish.target import Provenance
 from publish.write_faults import AuditFailed, RowsOutsidePredicate
 from publish.writes import ByPeriod
@@ -42,7 +42,7 @@ WEEKS = Contract(
     key=("click",),
     partitioning=Partitioning(column="week", grain=Grain.WEEK),
     write=ByPeriod(kept=timedelta(days=7)),
-    rules=(Rule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
+    rules=(RowRule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
 )
 WIDER = replace(WEEKS, columns=(*WEEKS.columns, Column(name="page", type="STRING", description="Page")))
 Clicks = dict[str, set[int]]
@@ -106,7 +106,7 @@ def test_a_week_is_replaced_without_opening_a_file_of_another_one(spark: Any, la
     after = tables(lake)
     assert {name for name in after if after[name] != before[name]} == {NEW}
     assert (commit.rows_out, list(commit.entries)) == (2, [NEW])
-    assert lake.rows(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 2}
+    assert lake.row_counts(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 2}
     table = lake.caught_up(WEEKS.dataset)
     assert table is not None
     assert table.history(1)[0]["operationMetrics"]["num_added_files"] == 1, "the pointer's own"
@@ -150,7 +150,7 @@ def test_what_is_refused_of_several_weeks_shows_none_of_them(
 ) -> None:
     with pytest.raises(error):
         publish(spark, lake, {LAST: {9}, NEW: {7}}, "bad", change=change)
-    assert lake.rows(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}
+    assert lake.row_counts(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}
 
 
 def test_the_weeks_of_a_final_year_become_one_table_that_is_not_replaced(spark: Any, lake: Lake) -> None:
@@ -160,7 +160,7 @@ def test_the_weeks_of_a_final_year_become_one_table_that_is_not_replaced(spark: 
     assert (year.member, year.partitions, year.rows) == ("2025", (OLD, LAST), 5)
     assert list(tables(lake)) == ["2025", NEW]
     assert there(spark, lake) == BEFORE
-    assert lake.rows(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}
+    assert lake.row_counts(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}
     assert problems(lake) == [], "the accounts of the weeks are those they were published with"
     assert freeze(spark, aim, final_before=NEW) == []
     version = lake.version(WEEKS.dataset)
@@ -171,7 +171,7 @@ def test_the_weeks_of_a_final_year_become_one_table_that_is_not_replaced(spark: 
     # A person may: the year's table is not touched, the view takes the week from elsewhere.
     publish(spark, lake, {LAST: {9}}, "corrected", thaw=True)
     assert there(spark, lake) == {**BEFORE, LAST: {9}}
-    assert lake.rows(WEEKS.dataset, "week") == {OLD: 2, LAST: 1, NEW: 1}
+    assert lake.row_counts(WEEKS.dataset, "week") == {OLD: 2, LAST: 1, NEW: 1}
     assert list(tables(lake)) == ["2025", LAST, NEW]
     assert problems(lake) == []
 

@@ -14,11 +14,11 @@ from idempotency.executing import step
 from lake.commit import Account, Commit
 from lake.lake import Lake
 from laws.writers import meanwhile
-from orchestration.step import Delivery
-from patterns.idempotency.merger import merge, removed
+from orchestration.step import FullDelivery
+from patterns.idempotency.merger import merge, with_removals
 from patterns.quality import constraints_enforcer
 from publish.contract import Contract
-from publish.schema import Column, Rule
+from publish.schema import Column, RowRule
 from publish.target import Engine, Provenance
 from publish.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite, UnmarkedChange
 from publish.writes import Merge
@@ -175,7 +175,7 @@ def test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both(
         rows = spark.createDataFrame([(letter, run) for letter in letters], "letter STRING, says STRING")
         account = Account(rows_in=len(letters))
         merging = step(spark, lake_root, replace(LETTERS, write=Merge()), run=run, engine=engine)
-        return merging.publish(Delivery(rows=lambda _: rows, account=account))[LETTERS.dataset]
+        return merging.publish(FullDelivery(rows=lambda _: rows, account=account))[LETTERS.dataset]
 
     enforce, first = constraints_enforcer.enforce, list[Commit]()
 
@@ -234,7 +234,7 @@ def test_a_full_delivery_removes_what_it_does_not_have_any_more(spark: Any, lake
     letters.merge(*new("ABC"))
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
     current = Lake(root=str(lake_root)).read(spark, LETTERS.dataset)
-    merge(removed(delivered, current, LETTERS), target(lake_root, "full", engine, LETTERS), Provenance())
+    merge(with_removals(delivered, current, LETTERS), target(lake_root, "full", engine, LETTERS), Provenance())
     assert letters.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]
 
 
@@ -284,7 +284,7 @@ def test_a_changed_row_of_a_table_that_is_merged_costs_no_copy_of_its_file(spark
         for row in history
     ] == [("0", "3"), ("0", "3"), ("0", "0")]
     rows = {row["letter"]: row["says"] for row in lake.read(spark, contract.dataset).collect()}
-    assert len(rows) == 2999 == lake.rows(contract.dataset, None)[""]
+    assert len(rows) == 2999 == lake.row_counts(contract.dataset, None)[""]
     assert {letter for letter, says in rows.items() if says != "new"} == {"00000", "01000", "02000"}
     assert set(rows.values()) == {"new", "changed again"}
     with pytest.raises(AuditFailed, match="account"):
@@ -298,7 +298,9 @@ def test_a_table_that_is_older_than_a_column_of_its_key_is_replaced_once(
 ) -> None:
     older = replace(LETTERS, write=Merge())
     since = Column(name="since", type="STRING", nullable=False, description="The day")
-    rule = Rule(name="told", expression="since IS NULL OR (length(says) > 0) = true", description="It says something")
+    rule = RowRule(
+        name="told", expression="since IS NULL OR (length(says) > 0) = true", description="It says something"
+    )
     newer = replace(older, columns=(*LETTERS.columns, since), key=("letter", "since"), rules=(rule,))
     lake, seen = Lake(root=str(lake_root)), []
 
@@ -307,7 +309,7 @@ def test_a_table_that_is_older_than_a_column_of_its_key_is_replaced_once(
             seen.append(sorted(tuple(row) for row in before.collect()))
             return spark.createDataFrame(list(rows), contract.ddl)
 
-        delivery = Delivery(rows=all_rows, account=Account(rows_in=len(rows)))
+        delivery = FullDelivery(rows=all_rows, account=Account(rows_in=len(rows)))
         return step(spark, lake_root, contract, run=run, engine=engine).publish(delivery)[LETTERS.dataset]
 
     delivered(older, "first", ("A", "a"), ("B", "b"))

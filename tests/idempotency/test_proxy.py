@@ -57,7 +57,7 @@ def test_the_name_shows_the_newest_copy_and_who_saw_which_one_is_known(spark: An
     monday = load(spark, lake, 10, "r1", name="v2026-01-05")
     tuesday = load(spark, lake, 12, "r2", name="v2026-01-06")
     assert (there(spark, lake), there(spark, lake, monday.version)) == (12, 10)
-    assert lake.rows(THINGS.dataset, None) == {WHOLE_TABLE: 12}
+    assert lake.row_counts(THINGS.dataset, None) == {WHOLE_TABLE: 12}
     first, second = proxy.history(lake, THINGS.dataset)
     assert [(one.rows, one.run_id, one.since_version) for one in (first, second)] == [
         (10, "r1", monday.version),
@@ -167,7 +167,7 @@ def test_a_table_from_before_is_taken_over_with_its_versions(spark: Any, lake: L
     commit = load(spark, lake, 10, "r1")
     assert commit.version > before.version
     assert (there(spark, lake), there(spark, lake, before.version)) == (10, 7)
-    assert lake.rows(THINGS.dataset, None, before.version) == {WHOLE_TABLE: 7}
+    assert lake.row_counts(THINGS.dataset, None, before.version) == {WHOLE_TABLE: 7}
     assert [entry.rows_out for entry in EventLog(lake).history(THINGS.dataset)] == [7, 10]
 
 

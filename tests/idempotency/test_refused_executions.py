@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
 from lake.commit import Account, Commit
 from lake.store_faults import DataFileDamaged
-from orchestration.step import Delivery
+from orchestration.step import FullDelivery
 from patterns.storage.tables import SchemaDrift
 from publish.write_faults import (
     AmbiguousChange,
@@ -113,7 +113,7 @@ def test_after_the_server_was_lost_the_restored_table_is_what_the_retry_goes_on_
 
     losing = step(daily.spark, daily.root, daily.contract, DAYS[2], run="lost")
     with pytest.raises(PySparkException, match="Socket closed"):
-        losing.publish(lambda _: Delivery(rows=lose, account=Account(rows_in=1)))
+        losing.publish(lambda _: FullDelivery(rows=lose, account=Account(rows_in=1)))
     assert (daily.operations()[5:], daily.gone()) == (["RESTORE"], list(DAYS[2:]))
     daily.execute(DAYS[2], run="lost")
     assert daily.operations()[5:] == ["RESTORE", "MERGE"]
@@ -161,9 +161,9 @@ def test_a_run_that_is_repeated_brings_back_what_its_refusal_took(daily: Table) 
     """Each day delivers all letters there are: its own."""
 
     def merge(days: tuple[str, ...], run: str, wrong: tuple[str, ...] = ()) -> Commit:
-        def delivery(day: str) -> Delivery:
+        def delivery(day: str) -> FullDelivery:
             letter = daily.frame([(day[-1], day, False)]).drop("is_deleted")
-            return Delivery(rows=lambda _: letter, account=Account(rows_in=99 if day in wrong else 1))
+            return FullDelivery(rows=lambda _: letter, account=Account(rows_in=99 if day in wrong else 1))
 
         planned = step(daily.spark, daily.root, daily.contract, *days, run=run)
         return planned.publish(delivery)[daily.contract.dataset]

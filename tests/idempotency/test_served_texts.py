@@ -15,7 +15,7 @@ import pytest
 
 from errors import PlatformError
 from idempotency.test_transactional_sink import DAY, OTHER_DAY, SCHEMA, both, deliver, delivery, part, shown
-from patterns.idempotency.transactional_sink import Delivery, RowsRefused
+from patterns.idempotency.transactional_sink import RowsRefused, SinkDelivery
 from services.postgres import PostgresBusy, PostgresRefused, PostgresUnreachable
 
 LONG = "/" + "".join(random.Random(1).choices(string.ascii_letters, k=8000))
@@ -24,8 +24,8 @@ MD5_TWINS = tuple(f"TEXTCOLLBYfGiJUETHQ4h{letter}cKSMd5zYpgqf1YRDhkmxHkhPWptrkoy
 """Two texts of one MD5, found by Marc Stevens."""
 
 
-def texts(*items: str, version: int = 1) -> Delivery:
-    return Delivery(
+def texts(*items: str, version: int = 1) -> SinkDelivery:
+    return SinkDelivery(
         partition=DAY,
         parts=[
             part(name, version, {item: number for number, item in enumerate(items)}) for name in ("sales", "returns")
@@ -63,7 +63,7 @@ def test_one_key_twice_is_refused(database: str) -> None:
     twice = part("sales", 2, {"item": 1})
     twice = replace(twice, rows=2, batches=[*twice.batches, *twice.batches])
     with pytest.raises(RowsRefused, match="sales_key"):
-        deliver(database, Delivery(partition=DAY, parts=[twice, part("returns", 2, {})], run_id="run"))
+        deliver(database, SinkDelivery(partition=DAY, parts=[twice, part("returns", 2, {})], run_id="run"))
     assert shown(database) == both(1)
 
 

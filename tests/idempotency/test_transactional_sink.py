@@ -19,7 +19,14 @@ import pyarrow as pa
 import pytest
 
 from patterns.idempotency import transactional_sink
-from patterns.idempotency.transactional_sink import Delivery, Overtaken, Part, Receipt, RowsRefused, SinkDrift
+from patterns.idempotency.transactional_sink import (
+    Overtaken,
+    Receipt,
+    RowsRefused,
+    ServedTable,
+    SinkDelivery,
+    SinkDrift,
+)
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.schema import Column, Partitioning
@@ -54,10 +61,10 @@ def part(
     day: str = DAY,
     rows: int | None = None,
     table_id: str = "table",
-) -> Part:
+) -> ServedTable:
     """One table of a delivery, in batches of two rows."""
     table = pa.Table.from_pylist([{"day": day, "item": item, "sold": sold} for item, sold in items.items()])
-    return Part(
+    return ServedTable(
         contract=contract(name),
         table_id=table_id,
         version=version,
@@ -66,10 +73,10 @@ def part(
     )
 
 
-def delivery(version: int, day: str = DAY, table_id: str = "table", **more: Any) -> Delivery:
+def delivery(version: int, day: str = DAY, table_id: str = "table", **more: Any) -> SinkDelivery:
     """Sales and returns of a day that both tell their version."""
     items = {f"item {number}": version for number in range(3)}
-    return Delivery(
+    return SinkDelivery(
         partition=day,
         parts=[
             part("sales", version, items, day, table_id=table_id, **more),
@@ -79,7 +86,7 @@ def delivery(version: int, day: str = DAY, table_id: str = "table", **more: Any)
     )
 
 
-def deliver(url: str, what: Delivery) -> Receipt:
+def deliver(url: str, what: SinkDelivery) -> Receipt:
     with postgres.connected(url) as connection:
         connection.autocommit = True
         return transactional_sink.deliver(connection, SCHEMA, what)
@@ -124,7 +131,7 @@ def test_a_retry_is_a_no_op_also_when_its_rows_are_others(database: str) -> None
 
 def test_a_day_without_rows_is_emptied(database: str) -> None:
     deliver(database, delivery(1))
-    deliver(database, Delivery(partition=DAY, parts=[part("sales", 2, {}), part("returns", 2, {})], run_id="run"))
+    deliver(database, SinkDelivery(partition=DAY, parts=[part("sales", 2, {}), part("returns", 2, {})], run_id="run"))
     assert shown(database) == {}
 
 
@@ -142,7 +149,7 @@ def test_a_row_that_the_second_table_refuses_takes_back_both(database: str, chan
     with psycopg.connect(database) as connection:
         connection.execute(change)
     long = {"item that is long": 70_000}
-    worse = Delivery(partition=DAY, parts=[part("sales", 2, long), part("returns", 2, long)], run_id="run")
+    worse = SinkDelivery(partition=DAY, parts=[part("sales", 2, long), part("returns", 2, long)], run_id="run")
     with pytest.raises(RowsRefused, match=reason):
         deliver(database, worse)
     assert shown(database) == both(1)
@@ -234,7 +241,7 @@ def test_a_table_from_before_a_column_takes_it_up(database: str) -> None:
     # A dataset whose table has not been published since has nothing to serve there.
     sales, returns = delivery(3).parts
     rows = pa.Table.from_batches(sales.batches).drop_columns("sold").to_batches()
-    deliver(database, Delivery(partition=DAY, parts=[replace(sales, batches=rows), returns], run_id="run"))
+    deliver(database, SinkDelivery(partition=DAY, parts=[replace(sales, batches=rows), returns], run_id="run"))
     assert shown(database)["sales", DAY] == [None] * 3
 
 
@@ -244,7 +251,7 @@ def test_a_column_that_may_not_be_null_is_left_to_a_person(database: str) -> Non
     columns = (*sales.contract.columns, Column(name="tax", type="INT", nullable=False, description="Tax"))
     wider = replace(sales, contract=replace(sales.contract, columns=columns))
     with pytest.raises(SinkDrift, match=r"shop\.sales"):
-        deliver(database, Delivery(partition=DAY, parts=[wider, returns], run_id="run"))
+        deliver(database, SinkDelivery(partition=DAY, parts=[wider, returns], run_id="run"))
     assert shown(database) == both(1)
 
 
@@ -295,7 +302,7 @@ def test_two_deliveries_of_a_day_follow_each_other_and_readers_see_one_of_them(d
     held = replace(first, parts=[first.parts[0], replace(first.parts[1], batches=slow(first.parts[1].batches))])
     errors: list[BaseException] = []
 
-    def run(what: Delivery) -> None:
+    def run(what: SinkDelivery) -> None:
         try:
             deliver(database, what)
         except BaseException as error:  # noqa: BLE001 - the test looks at it

@@ -73,9 +73,9 @@ class World:
         companion = Companion(
             contract=BESIDE,
             frame=disputes(frame.where("stands_for = 3").select("hour", "click")),
-            above="reason.duplicates",
-            kept="disputed",
-            otherwise="undisputed",
+            counted_measure="reason.duplicates",
+            kept_measure="disputed",
+            dropped_reason="undisputed",
         )
         aim = target(self.root, run, how.pop("engine", Engine.TRANSACTION), MAIN, **more)
         given = {hour: account for hour, account in accounts(rows).items() if hour in hours}
@@ -158,7 +158,7 @@ def test_a_crash_between_the_commit_and_the_companion_s_log_is_made_good_by_whoe
     with pytest.raises(Exception, match="ended at committed"):
         world.write(30, "two", probe=probe)
     here = Lake(root=str(world.root))
-    assert sum(here.rows(BESIDE.dataset, "hour").values()) == len(disputes_among(30)), "without a JVM, too"
+    assert sum(here.row_counts(BESIDE.dataset, "hour").values()) == len(disputes_among(30)), "without a JVM, too"
     assert {row[1] for row in table(world.spark, world.root, BESIDE.dataset)} == disputes_among(30)
     assert world.write(30, "two").main.repeated
     assert world.problems() == []
@@ -287,7 +287,9 @@ def test_the_account_of_the_main_table_is_kept_as_ever(world: World) -> None:
 
 
 def test_a_table_that_does_not_say_with_whom_it_appears_is_no_companion(world: World) -> None:
-    companion = Companion(contract=replace(BESIDE, write=Replace()), frame=None, above="", kept="", otherwise="")
+    companion = Companion(
+        contract=replace(BESIDE, write=Replace()), frame=None, counted_measure="", kept_measure="", dropped_reason=""
+    )
     with pytest.raises(ConfigurationError, match="does not appear with"):
         overwrite_together(
             clicks(world.spark), target(world.root, contract=MAIN), HOURS, Provenance(), companions=[companion]

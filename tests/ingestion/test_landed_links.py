@@ -12,7 +12,7 @@ from patterns.error_management.dead_letter_replay import Correction
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.landed_lines import measure_all
 from patterns.ingestion.landed_links import LinkRefused, leading_out
-from patterns.ingestion.log_splitter import PROGRESS, SplitReport, pending, refused_logs, split_by_hour
+from patterns.ingestion.log_splitter import PROGRESS, SplitReport, refused_logs, split_by_hour, unsplit_logs
 from patterns.ingestion.passthrough_replicator import land
 from patterns.ingestion.readiness_marker import FLAG, LandedPartition, mark, scan
 from patterns.ingestion.whole_files import write_whole
@@ -141,7 +141,7 @@ def test_a_log_that_leads_out_is_refused_and_others_are_split(landing: Path, out
     link = landing / "access_logs" / "b.log"
     link.symlink_to(outside / "passwd")
     (landing / "access_logs" / "c.log").symlink_to("a.log")
-    assert [one.name for one in pending(landing)] == ["a.log", "c.log"]
+    assert [one.name for one in unsplit_logs(landing)] == ["a.log", "c.log"]
     assert [str(one) for one in refused_logs(landing)] == [
         f"{link} leads out of the landing zone, to {outside / 'passwd'}"
     ]
@@ -155,7 +155,7 @@ def test_logs_whose_folder_leads_out_are_not_looked_at(landing: Path, outside: P
     if place != "access_logs":
         log(landing)
     (landing / place).symlink_to(outside)
-    assert pending(landing) == []
+    assert unsplit_logs(landing) == []
     assert [one.target for one in refused_logs(landing)] == [str(outside)]
 
 
@@ -169,7 +169,7 @@ def test_nothing_is_written_through_an_hour_that_leads_out(landing: Path, outsid
         source_file="visits/date=2026-01-05/hour=03/visits.json", source_offset=0, payload='{"a": 1}'
     )
     with pytest.raises(LinkRefused, match="hour=03"):
-        dead_letter_replay.land([correction], [correction.position], landing)
+        dead_letter_replay.land_corrections([correction], [correction.position], landing)
     assert sorted(outside.iterdir()) == before
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import oracle
 from patterns.ingestion import log_splitter, whole_files
 from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.log_splitter import LogRewritten, LogUnreadable, SplitReport, pending, split_by_hour
+from patterns.ingestion.log_splitter import LogRewritten, LogUnreadable, SplitReport, split_by_hour, unsplit_logs
 from patterns.ingestion.passthrough_replicator import CorruptCopy, land, replicate
 from patterns.ingestion.readiness_marker import FLAG
 from patterns.ingestion.whole_files import SourceMissing
@@ -219,7 +219,7 @@ def test_a_damaged_compressed_log_is_refused_before_anything_is_taken(tmp_path: 
     with pytest.raises(LogUnreadable, match=r"a\.log\.gz"):
         split(tmp_path, "a.log.gz")
     assert not (tmp_path / "visits").exists()
-    assert [path.name for path in pending(tmp_path)] == ["a.log.gz"]
+    assert [path.name for path in unsplit_logs(tmp_path)] == ["a.log.gz"]
 
 
 def test_only_the_new_tail_of_a_grown_log_is_taken(tmp_path: Path) -> None:
@@ -227,9 +227,9 @@ def test_only_the_new_tail_of_a_grown_log_is_taken(tmp_path: Path) -> None:
     put(tmp_path, first)
     split(tmp_path)
     before = {path: path.stat().st_mtime_ns for path in parts(tmp_path)}
-    assert pending(tmp_path) == []
+    assert unsplit_logs(tmp_path) == []
     put(tmp_path, first + tail)
-    assert [path.name for path in pending(tmp_path)] == ["a.log"]
+    assert [path.name for path in unsplit_logs(tmp_path)] == ["a.log"]
     report = split(tmp_path)
     assert [part.offset for part in report.parts] == [len(first), len(first) + len(line(4))]
     assert joined(tmp_path) == first + tail
@@ -308,13 +308,13 @@ def test_a_split_killed_at_any_step_and_done_again_gives_the_same_files(
             try:
                 split(landing)
             except Killed:
-                assert pending(landing)
+                assert unsplit_logs(landing)
         put(landing, final)
         split(landing)
         assert joined(landing) == final
         if not grown:
             assert by_hour(landing) == by_hour(tmp_path / "whole")
-        assert pending(landing) == []
+        assert unsplit_logs(landing) == []
 
 
 @given(

@@ -70,9 +70,9 @@ def commit(lake: Lake, number: int, **said: object) -> None:
 def test_commits_are_followed_once_each_and_in_order(lake: Lake) -> None:
     for number in range(5):
         commit(lake, number)
-    assert lake.rows(BESIDE, "key") == {KEY: 4}, "the newest one's file alone is there"
+    assert lake.row_counts(BESIDE, "key") == {KEY: 4}, "the newest one's file alone is there"
     assert lake.version(BESIDE) == lake.version(BESIDE) == 5
-    shown = [lake.rows(BESIDE, "key", companions.version_with(lake, BESIDE, version)) for version in range(5)]
+    shown = [lake.row_counts(BESIDE, "key", companions.version_with(lake, BESIDE, version)) for version in range(5)]
     assert shown == [{KEY: number} for number in range(5)]
 
 
@@ -80,7 +80,7 @@ def test_a_commit_that_says_nothing_of_it_changes_nothing(lake: Lake) -> None:
     commit(lake, 1)
     commit(lake, 2, companions={})
     assert lake.versions([MAIN, BESIDE]) == {MAIN: 1, BESIDE: 1}
-    assert lake.rows(BESIDE, "key") == {KEY: 1}
+    assert lake.row_counts(BESIDE, "key") == {KEY: 1}
 
 
 def test_what_was_followed_is_not_forgotten_with_the_transactions_of_the_time(lake: Lake) -> None:
@@ -104,7 +104,7 @@ def test_what_was_followed_is_not_forgotten_when_spark_writes_a_checkpoint(spark
     assert list(Path(lake.path(BESIDE), "_delta_log").glob("*.checkpoint*.parquet"))
     commit(lake, 3)
     assert lake.version(BESIDE) == 6, "two commits of Spark's, and one that was followed"
-    assert lake.rows(BESIDE, "key") == {KEY: 3}
+    assert lake.row_counts(BESIDE, "key") == {KEY: 3}
 
 
 def test_a_companion_without_its_main_table_is_empty(lake: Lake) -> None:
@@ -131,11 +131,11 @@ def test_where_the_store_takes_no_writes_readers_see_what_was_followed_before(la
     commit(lake, 1)
     read_only = Lake(root=str(shutil.copytree(lake.root, small_disk / "lake")))
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    assert read_only.rows(BESIDE, "key") == {KEY: 0}
+    assert read_only.row_counts(BESIDE, "key") == {KEY: 0}
     assert read_only.versions([MAIN, BESIDE]) == {MAIN: 0, BESIDE: 1}, "together they show one state"
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     assert read_only.versions([MAIN, BESIDE]) == {MAIN: 1, BESIDE: 2}
-    assert read_only.rows(BESIDE, "key") == {KEY: 1}
+    assert read_only.row_counts(BESIDE, "key") == {KEY: 1}
 
 
 def test_a_companion_is_looked_at_and_mended_whatever_has_become_of_its_main_table(lake: Lake) -> None:
@@ -151,7 +151,7 @@ def test_a_companion_is_looked_at_and_mended_whatever_has_become_of_its_main_tab
     newest[MAIN].write_bytes(kept)
     (done,) = repair.mend(lake, EventLog(lake), contract, repair.inspect(lake, BESIDE, "key"))
     assert "silver.main has told the rest again" in done
-    assert (lake.version(BESIDE), lake.rows(BESIDE, "key")) == (2, {KEY: 0})
+    assert (lake.version(BESIDE), lake.row_counts(BESIDE, "key")) == (2, {KEY: 0})
 
 
 def test_a_query_as_of_a_time_reads_what_belonged_to_the_main_table_then(lake: Lake) -> None:
@@ -164,4 +164,4 @@ def test_a_query_as_of_a_time_reads_what_belonged_to_the_main_table_then(lake: L
     for version, milliseconds in moments.items():
         moment = datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
         newest = max(other for other, at in moments.items() if at <= milliseconds)
-        assert lake.rows(BESIDE, "key", version_at(lake, BESIDE, moment)) == {KEY: newest}, version
+        assert lake.row_counts(BESIDE, "key", version_at(lake, BESIDE, moment)) == {KEY: newest}, version

@@ -32,8 +32,8 @@ def test_a_state_is_changed_once(lake: Lake) -> None:
     assert members.commit(lake, DATASET, base, [monday, tuesday], {}) == 1
     assert members.commit(lake, DATASET, base, [tuesday], {}) is None
     assert names(members.seen(lake, DATASET).visible) == ["2026-01-05", "2026-01-12"]
-    assert lake.rows(DATASET, "week") == {"2026-01-05": 1, "2026-01-12": 1}
-    assert lake.rows(DATASET, "week", version=0) == {"2026-01-05": 1}
+    assert lake.row_counts(DATASET, "week") == {"2026-01-05": 1, "2026-01-12": 1}
+    assert lake.row_counts(DATASET, "week", version=0) == {"2026-01-05": 1}
     assert [part.table.table_uri.rstrip("/")[-12:] for part in lake.parts(DATASET, partitions=["2026-01-12"])] == [
         "2026-01-12-a"
     ], "what is not asked for is not opened"
@@ -105,7 +105,7 @@ def test_rows_somebody_adds_to_a_members_table_are_not_read(lake: Lake) -> None:
     members.commit(lake, DATASET, NONE_YET, [monday], {})
     table = lake.path(members.table_of(DATASET, monday.location))
     write_deltalake(table, pa.table({"week": ["2026-01-05"], "click": [7]}), mode="append")
-    assert lake.rows(DATASET, "week") == {"2026-01-05": 1}
+    assert lake.row_counts(DATASET, "week") == {"2026-01-05": 1}
 
 
 def test_a_member_is_not_taken_for_a_dataset(lake: Lake) -> None:
@@ -122,7 +122,7 @@ def test_a_pointer_is_not_written_as_a_table_nor_a_table_as_a_pointer(lake: Lake
     write_deltalake(lake.path("gold.plain"), pa.table({"click": [1]}))
     with pytest.raises(NotBehindAPointer, match=r"gold\.plain"):
         members.seen(lake, "gold.plain")
-    assert lake.rows("gold.plain", None) == {"": 1}
+    assert lake.row_counts("gold.plain", None) == {"": 1}
 
 
 def test_only_what_nobody_has_seen_for_long_is_removed_and_it_is_said(lake: Lake) -> None:
@@ -137,9 +137,9 @@ def test_only_what_nobody_has_seen_for_long_is_removed_and_it_is_said(lake: Lake
     folder = lake.folder(members.table_of(DATASET, ""))
     assert folder is not None
     assert sorted(found.name for found in folder.iterdir()) == ["2026-01-12-a", "2026-01-19-a"]
-    assert lake.rows(DATASET, "week") == {"2026-01-19": 1}
+    assert lake.row_counts(DATASET, "week") == {"2026-01-19": 1}
     with pytest.raises(MemberRemoved, match="removed by retention"):
-        lake.rows(DATASET, "week", version=0)
+        lake.row_counts(DATASET, "week", version=0)
     assert retired.remove(lake, DATASET, keep=LONG, now=NOON + LONG + timedelta(hours=1)) == []
 
 
@@ -162,4 +162,4 @@ def test_what_a_dead_run_left_is_removed_when_no_run_can_be_at_it_any_more(lake:
     assert retired.remove(lake, DATASET, keep=LONG, now=now) == []
     (removed,) = retired.remove(lake, DATASET, keep=LONG, now=now + retired.ABANDONED + timedelta(hours=1))
     assert (removed.location, removed.rows, removed.visible_until) == (orphan.location, 0, None)
-    assert lake.rows(DATASET, "week") == {"2026-01-05": 1}
+    assert lake.row_counts(DATASET, "week") == {"2026-01-05": 1}

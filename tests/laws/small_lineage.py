@@ -16,7 +16,7 @@ from lake.commit import WHOLE_TABLE, Account, Commit
 from lake.lake import Lake
 from patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.idempotency.merger import merge, removed
+from patterns.idempotency.merger import merge, with_removals
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.schema import Column, Partitioning
@@ -135,7 +135,7 @@ class Lineage:
         if there is None:
             return merge(pages, aim, provenance, deleted=None)
         current = self.lake.read(self.spark, GOLD.dataset, there)
-        return merge(removed(pages, current, GOLD), aim, provenance, at=there)
+        return merge(with_removals(pages, current, GOLD), aim, provenance, at=there)
 
     def behind(self) -> list[str]:
         """Give the hours of clicks that have not seen all that has arrived."""

@@ -20,7 +20,7 @@ from lake import members
 from lake.commit import WHOLE_TABLE, Account
 from lake.lake import Lake
 from lake.store_faults import DataFileDamaged, LogDamaged, store_faults
-from orchestration.step import Delivery, Source, Step
+from orchestration.step import FullDelivery, Source, Step
 from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
 from patterns.ingestion.readiness_marker import LandingZone
 from publish.contract import Contract
@@ -94,12 +94,14 @@ class World:
         """Compute what is asked for: days of deliveries, or weeks."""
         if self.contract.executed is not None:
             self.step(run, *keys).publish(
-                lambda day: Delivery(rows=lambda _: self.letters(day), account=Account(rows_in=len(DELIVERIES[day])))
+                lambda day: FullDelivery(
+                    rows=lambda _: self.letters(day), account=Account(rows_in=len(DELIVERIES[day]))
+                )
             )
         elif self.contract.marks_rows:
             for number, day in enumerate(keys):
                 account, rows = Account(rows_in=len(DELIVERIES[day])), self.letters(day)
-                self.step(f"{run}-{number}").publish(Delivery(rows=lambda _, rows=rows: rows, account=account))
+                self.step(f"{run}-{number}").publish(FullDelivery(rows=lambda _, rows=rows: rows, account=account))
         else:
             rows = [(week, click) for week in keys for click in sorted(BEFORE[week])]
             frame = self.spark.createDataFrame(rows, "week STRING, click BIGINT")
@@ -255,7 +257,7 @@ def test_a_restoration_that_is_lost_has_not_happened(world: World) -> None:
         raise ConcurrentWrite(what="another run was first", where=MERGED.dataset, next_step="it is retried")
 
     with pytest.raises(ConcurrentWrite):
-        restored.publish(lambda _: Delivery(rows=contended, account=Account(rows_in=1)))
+        restored.publish(lambda _: FullDelivery(rows=contended, account=Account(rows_in=1)))
     assert [mark.restored for mark in world.events.executions(MERGED.dataset)][-1] is not None
     for kind in ("*.json", "*.checkpoint.parquet"):
         # Delta writes a checkpoint with each restoration: that one alone would tell of it.
@@ -275,7 +277,7 @@ def test_a_rebuild_that_is_refused_says_why_and_not_that_a_file_is_lost(world: W
     world.mend()
     with pytest.raises(AuditFailed, match="account"):
         world.step("bad", DAYS[0]).publish(
-            lambda day: Delivery(rows=lambda _: world.letters(day), account=Account(rows_in=1))
+            lambda day: FullDelivery(rows=lambda _: world.letters(day), account=Account(rows_in=1))
         )
     world.compute_what_is_missing()
     assert (world.missing(), world.inspect(), world.problems()) == ([], [], [])

@@ -16,7 +16,7 @@ from patterns.idempotency.merger import merge
 from patterns.quality import audit_write_audit_publish
 from patterns.quality.audit_write_audit_publish import publish
 from publish.audit import AuditSpec, Judgement, judge
-from publish.changes import Append
+from publish.changes import AppendBatch
 from publish.contract import Contract
 from publish.target import Engine, Provenance, Target
 from toy import CONTRACT, HOURS, WHOLE, clicks, target
@@ -134,7 +134,7 @@ def _appended(state: State, batch: Batch) -> State:
 
 def _append(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     # Each batch is the first one of a stream of its own, so that they may come in any order.
-    once = Append(stream=f"{batch.rows} from {batch.first} in {'+'.join(batch.hours)}", batch=0)
+    once = AppendBatch(stream=f"{batch.rows} from {batch.first} in {'+'.join(batch.hours)}", batch=0)
     rows = frame.withColumn("click", frame["click"] + 1000 * batch.first)
     return publish(
         rows,

@@ -131,8 +131,8 @@ class Deployment:
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:
         """Do what `blogdata plan --replay DATASET --partitions ... --yes` does."""
-        plan = self.planner.replay({dataset: dict.fromkeys(partitions, ASKED)})
-        return Pipeline(self.settings, quiet=True).replay(plan)
+        plan = self.planner.plan_of_replay({dataset: dict.fromkeys(partitions, ASKED)})
+        return Pipeline(self.settings, quiet=True).run_plan(plan)
 
     @property
     def planner(self) -> Planner:

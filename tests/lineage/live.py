@@ -21,7 +21,7 @@ from resources.spark import SparkResource
 from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec
 
-BRONZE, ASIDE, VISITS = STREAM.datasets
+BRONZE, SET_ASIDE, VISITS = STREAM.datasets
 HOURS = tuple(f"2026-01-05T{hour:02d}" for hour in (9, 10, 11))
 SPEC = SimulationSpec(
     days=1, visits_per_day=1500, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)

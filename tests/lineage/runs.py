@@ -15,7 +15,7 @@ import dagster as dg
 from blogdata.outcome import Outcome
 from lineage.deployment import Deployment
 from orchestration import dead_runs
-from orchestration.names import key_of, step_of
+from orchestration.names import asset_key, step_of
 from services import dagster_home
 
 
@@ -65,7 +65,7 @@ class Background:
 def retries(deployment: Deployment, dataset: str) -> list[str]:
     """Give what made steps of a dataset run again in any run so far: the typed errors' names, oldest first."""
     found = []
-    with dagster_home.opened(deployment.settings) as instance:
+    with dagster_home.open_instance(deployment.settings) as instance:
         for record in reversed(instance.get_run_records()):
             for entry in instance.all_logs(record.dagster_run.run_id, of_type=dg.DagsterEventType.STEP_UP_FOR_RETRY):
                 event = entry.get_dagster_event()
@@ -77,21 +77,21 @@ def retries(deployment: Deployment, dataset: str) -> list[str]:
 
 def under_way(deployment: Deployment) -> list[str]:
     """Give the runs that Dagster takes to be under way."""
-    with dagster_home.opened(deployment.settings) as instance:
+    with dagster_home.open_instance(deployment.settings) as instance:
         return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=list(dead_runs.UNDER_WAY)))]
 
 
 def newest_tags(deployment: Deployment) -> Mapping[str, str]:
     """Give the tags of the newest run."""
-    with dagster_home.opened(deployment.settings) as instance:
+    with dagster_home.open_instance(deployment.settings) as instance:
         (run,) = instance.get_runs(limit=1)
     return run.tags
 
 
 def evaluations(deployment: Deployment, dataset: str, check: str) -> list[dg.AssetCheckEvaluation]:
     """Give the results of a check, the newest first."""
-    key = dg.AssetCheckKey(key_of(dataset), check)
-    with dagster_home.opened(deployment.settings) as instance:
+    key = dg.AssetCheckKey(asset_key(dataset), check)
+    with dagster_home.open_instance(deployment.settings) as instance:
         records = instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
     events = [record.event.dagster_event for record in records if record.event is not None]
     # A run that is asked for plans its checks before it makes them.
@@ -101,5 +101,5 @@ def evaluations(deployment: Deployment, dataset: str, check: str) -> list[dg.Ass
 
 def last_run(deployment: Deployment) -> dg.DagsterRunStatus:
     """Give how the newest run ended."""
-    with dagster_home.opened(deployment.settings) as instance:
+    with dagster_home.open_instance(deployment.settings) as instance:
         return instance.get_run_records(limit=1)[0].dagster_run.status

@@ -15,7 +15,7 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.phases import Hold
 from lineage.runs import retries
-from orchestration.names import key_of
+from orchestration.names import asset_key
 from quality.contracts import CONTRACTS
 from services import dagster_home
 from simulator.faults import FaultRates
@@ -43,10 +43,10 @@ def materialize(deployment: Deployment, dataset: str) -> None:
     (asset,) = [
         each
         for each in definitions.assets or ()
-        if isinstance(each, dg.AssetsDefinition) and key_of(dataset) in each.keys
+        if isinstance(each, dg.AssetsDefinition) and asset_key(dataset) in each.keys
     ]
     span = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
-    with dagster_home.opened(deployment.settings) as instance:
+    with dagster_home.open_instance(deployment.settings) as instance:
         assert dg.materialize([asset], instance=instance, resources=definitions.resources, tags=span).success
 
 

@@ -18,7 +18,7 @@ from lake import members
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event, module
 from orchestration.landing import Landed
-from orchestration.step import Delivery, Step
+from orchestration.step import FullDelivery, Step
 from publish.contract import Contract
 from publish.target import Companion
 from quality.contracts import CONTRACTS
@@ -65,11 +65,11 @@ def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
             return rows
         if callable(rows):
             return lambda day: in_order(rows(day))
-        if isinstance(rows, Delivery):
+        if isinstance(rows, FullDelivery):
             return in_order(rows)
         return spoil(rows.select(*[column.name for column in contract.columns]))
 
-    def in_order(delivery: Delivery) -> Delivery:
+    def in_order(delivery: FullDelivery) -> FullDelivery:
         return replace(delivery, rows=lambda before: spoil(delivery.rows(before)))
 
     def spoiled(step: Step, rows: Any, source: Any = None, *, companions: Sequence[Companion] = ()) -> Any:

@@ -13,7 +13,7 @@ import pytest
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.live import ASIDE, BRONZE, HOURS, VISITS, Tick, problems, tick
+from lineage.live import BRONZE, HOURS, SET_ASIDE, VISITS, Tick, problems, tick
 from publish.write_faults import ConcurrentWrite
 from services.spark_connect import SparkServer
 
@@ -40,7 +40,7 @@ def once(made: Deployment) -> None:
     ]
     assert sorted(made.rows(BRONZE, "source_file", "source_offset")) == sorted(there)
     assert sorted(made.rows(VISITS, "source_file", "source_offset")) == sorted(there)
-    assert made.rows(ASIDE, "reason") == []
+    assert made.rows(SET_ASIDE, "reason") == []
     assert problems(made) == []
 
 

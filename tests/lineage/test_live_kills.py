@@ -62,7 +62,7 @@ def test_the_server_killed_at_seeded_moments_leaves_the_tables_of_an_undisturbed
         (held / f"{phase}.hold").touch()
         running = Tick(alone, hold)
         if running.reached(held / f"{phase}.reached"):
-            server = spark_connect.ensure(SparkResource(home=str(alone.settings.home)).settings)
+            server = spark_connect.running_server(SparkResource(home=str(alone.settings.home)).settings)
             kill(server.process)
         running.ended()
         (held / f"{phase}.hold").unlink()

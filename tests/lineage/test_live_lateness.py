@@ -8,7 +8,7 @@ import pytest
 
 from lineage.conftest import Deploy
 from lineage.deployment import event
-from lineage.live import ASIDE, VISITS, problems, tick
+from lineage.live import SET_ASIDE, VISITS, problems, tick
 from publish.partitions import Grain, key_of
 
 
@@ -25,5 +25,5 @@ def test_a_partner_whose_folders_and_events_are_a_day_ahead_makes_nobody_late(de
         # A new checkpoint goes on with the watermark.
         tick(made, renew=name == "second.json")
     assert sorted(made.rows(VISITS, "page")) == ["/now", "/partner"]
-    assert made.rows(ASIDE, "page", "reason") == [("/partner", "duplicate")]
+    assert made.rows(SET_ASIDE, "page", "reason") == [("/partner", "duplicate")]
     assert problems(made) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assets.transforms.live_visits import STREAM
 from lineage.conftest import Deploy
 from lineage.deployment import event
-from lineage.live import ASIDE, BRONZE, HOURS, VISITS, problems, tick
+from lineage.live import BRONZE, HOURS, SET_ASIDE, VISITS, problems, tick
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction
 
@@ -26,7 +26,7 @@ def test_corrections_are_held_against_the_hours_they_belong_to_and_are_never_lat
             Correction(source_file=file, source_offset=offset, payload=line.decode())
             for (file, offset), line in zip(dead, lines, strict=False)
         ]
-        replays.land(corrections, dead, made.landing)
+        replays.land_corrections(corrections, dead, made.landing)
 
     # New to its closed hour; what the hour has already; and what comes with the same batch as the line itself.
     correct(
@@ -39,12 +39,12 @@ def test_corrections_are_held_against_the_hours_they_belong_to_and_are_never_lat
     published = [(page, f"user-{page}") for page in ("/a", "/b", "/c", "/d")]
     assert sorted(made.rows(VISITS, "page", "user_id")) == published
     apart = [("/a", "conflict"), ("/d", "conflict"), ("/late", "late")]
-    assert sorted(made.rows(ASIDE, "page", "reason")) == apart
+    assert sorted(made.rows(SET_ASIDE, "page", "reason")) == apart
 
     # A better one takes the place of the file, and does not change what is published.
     correct(event("09:06", "/c", user_id="better"))
     assert len(list(made.landing.rglob("replay-*"))) == len(dead)
     tick(made)
     assert sorted(made.rows(VISITS, "page", "user_id")) == published
-    assert sorted(made.rows(ASIDE, "page", "reason")) == sorted([*apart, ("/c", "conflict")])
+    assert sorted(made.rows(SET_ASIDE, "page", "reason")) == sorted([*apart, ("/c", "conflict")])
     assert problems(made) == []

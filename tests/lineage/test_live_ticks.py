@@ -20,12 +20,12 @@ from evidence.claims import Claims
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.live import ASIDE, BRONZE, HOURS, VISITS, problems
+from lineage.live import BRONZE, HOURS, SET_ASIDE, VISITS, problems
 from orchestration import owners
 from orchestration import stream as streams
 from orchestration.checks import CONTRACT, LEDGER
 from orchestration.late_share import LATE
-from orchestration.names import ACCEPT, key_of
+from orchestration.names import ACCEPT, asset_key
 from orchestration.stream import StreamLost
 from publish.audit import Violation
 from publish.write_faults import AuditFailed
@@ -76,9 +76,9 @@ def test_a_tick_reports_each_dataset_and_its_checks_and_looks_at_the_ledger_thou
         link.symlink_to(target)
     (tmp_path / "visits.json").write_bytes(event("10:07", "/c"))
     ran = ticked(made, instance)
-    assert rows(ran) == {key_of(BRONZE): 3, key_of(VISITS): 1, key_of(ASIDE): 1}
-    assert reported(ran)[key_of(BRONZE)]["misnamed"].value == [LOST]
-    assert reported(ran)[key_of(BRONZE)]["links"].value == [
+    assert rows(ran) == {asset_key(BRONZE): 3, asset_key(VISITS): 1, asset_key(SET_ASIDE): 1}
+    assert reported(ran)[asset_key(BRONZE)]["misnamed"].value == [LOST]
+    assert reported(ran)[asset_key(BRONZE)]["links"].value == [
         f"{link} leads out of the landing zone, to {target}"
         for link, target in zip(links, ("/etc/passwd", tmp_path), strict=True)
     ]
@@ -98,7 +98,7 @@ def test_a_tick_reports_each_dataset_and_its_checks_and_looks_at_the_ledger_thou
     table.delete("source_offset = 0")
     robbed = ticked(made, instance)
     assert not robbed.success
-    assert failed(robbed) == [(key_of(BRONZE), LEDGER)]
+    assert failed(robbed) == [(asset_key(BRONZE), LEDGER)]
     assert rows(robbed) == {}
 
 
@@ -110,7 +110,7 @@ def test_a_tick_that_fails_reports_what_it_has_published_before(
     made.land(HOURS[1], [event("10:05", "/a"), *[b"{"] * 1000])
     stopped = ticked(made, instance)
     assert not stopped.success
-    assert rows(stopped) == {key_of(BRONZE): 1001, key_of(VISITS): 1, key_of(ASIDE): 0}
+    assert rows(stopped) == {asset_key(BRONZE): 1001, asset_key(VISITS): 1, asset_key(SET_ASIDE): 0}
     assert failed(stopped) == []
     # The next batch is refused, for what one check says; what the one before it has added is reported with that.
     run = streams.run
@@ -123,8 +123,8 @@ def test_a_tick_that_fails_reports_what_it_has_published_before(
     made.land(HOURS[1], [event("10:06", "/b")], name="more.json")
     ran = ticked(made, instance, **{ACCEPT: DEAD_LETTERS})
     assert not ran.success
-    assert rows(ran) == {key_of(BRONZE): 1, key_of(VISITS): 1, key_of(ASIDE): 0}
-    assert failed(ran) == [(key_of(BRONZE), CONTRACT)]
+    assert rows(ran) == {asset_key(BRONZE): 1, asset_key(VISITS): 1, asset_key(SET_ASIDE): 0}
+    assert failed(ran) == [(asset_key(BRONZE), CONTRACT)]
     assert len(ran.get_asset_check_evaluations()) == 2 * len(STREAMED) + 1
     assert problems(made) == []
 

@@ -26,11 +26,11 @@ from assets.transforms.live_visits import DEAD_LETTERS, STREAM
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.live import ASIDE, BRONZE, HOURS, ONE_BY_ONE, VISITS, contents, in_order, problems, tick
+from lineage.live import BRONZE, HOURS, ONE_BY_ONE, SET_ASIDE, VISITS, contents, in_order, problems, tick
 from orchestration import stream as streams
 from orchestration.stream_faults import StreamFailed
 from parquet import codecs
-from patterns.error_management.checkpointer import IncompatibleCheckpoint, appended, checkpoints, kept_rows
+from patterns.error_management.checkpointer import IncompatibleCheckpoint, appended, checkpoints, stream_offset_rows
 from patterns.error_management.dead_letter import TooManyDeadLetters
 from patterns.error_management.streamed_files import LandedFileGone
 from quality.contracts import CONTRACTS, STREAMED
@@ -100,7 +100,7 @@ def model(landing: Path, files: list[Path]) -> tuple[dict[Position, str], list[d
 def told(deployment: Deployment) -> dict[Position, str]:
     """What became of each event, by the tables."""
     found = dict.fromkeys(deployment.rows(VISITS, "source_file", "source_offset"), "first")
-    aside = deployment.rows(ASIDE, "source_file", "source_offset", "reason")
+    aside = deployment.rows(SET_ASIDE, "source_file", "source_offset", "reason")
     assert found.keys().isdisjoint({row[:2] for row in aside})
     return {**found, **{(row[0], row[1]): row[2] for row in aside}}
 
@@ -140,7 +140,7 @@ def test_the_streamed_tables_are_the_batch_tables_row_for_row(straight: Deployme
 
 def test_the_offsets_are_a_table_and_name_the_batch_of_every_row(straight: Deployment) -> None:
     folder = straight.settings.home / "checkpoints"
-    rows = kept_rows(folder)
+    rows = stream_offset_rows(folder)
     assert [(row[2], row[6]) for row in rows] == [(0, True), (1, True), (2, True)]
     writer = checkpoints(folder)[0].writer
     named = {f"{writer}/{row[2]}": {str(Path(file).relative_to(straight.landing)) for file in row[5]} for row in rows}
@@ -163,7 +163,7 @@ def test_another_stream_on_the_same_checkpoint_is_refused_before_spark_sees_it(s
     assert straight.lake.versions(STREAMED) == before
 
 
-CUTS = ((BRONZE, 0, "committed"), (ASIDE, 1, "committed"), (VISITS, 1, "written"), (BRONZE, 2, "committed"))
+CUTS = ((BRONZE, 0, "committed"), (SET_ASIDE, 1, "committed"), (VISITS, 1, "written"), (BRONZE, 2, "committed"))
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_cut_off_anywhere_and_run_again_it_ends_in_the_same_tables(
     tick(begun)
     assert len(begun.rows(BRONZE, "raw")) == len(expected[BRONZE]) + 1
     assert sorted(set(told(begun).values())) == ["conflict", "duplicate", "first", "late"]
-    assert len(told(begun)) == len(expected[VISITS]) + len(expected[ASIDE]) + 1
+    assert len(told(begun)) == len(expected[VISITS]) + len(expected[SET_ASIDE]) + 1
     assert problems(begun) == []
 
 
@@ -210,7 +210,7 @@ def test_too_many_dead_letters_stop_the_stream_when_they_are_kept(deploy: Deploy
     assert {reason for reasons in made.rows(BRONZE, "reasons") for reason in reasons} == {"not_json"}
     tick(made, accepted=frozenset({DEAD_LETTERS}))
     assert problems(made) == []
-    assert [row[6] for row in kept_rows(made.settings.home / "checkpoints")] == [True]
+    assert [row[6] for row in stream_offset_rows(made.settings.home / "checkpoints")] == [True]
 
 
 def test_a_file_that_is_gone_stops_the_stream_and_back_again_is_taken_in(deploy: Deploy, tmp_path: Path) -> None:
@@ -263,8 +263,8 @@ def test_the_command_takes_in_what_lands_until_it_is_told_to_end(deploy: Deploy)
         process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=600)
     assert process.returncode == 0
-    assert json.loads(said) == {BRONZE: 2, VISITS: 2, ASIDE: 0}
-    assert all(row[6] for row in kept_rows(made.settings.home / "checkpoints"))
+    assert json.loads(said) == {BRONZE: 2, VISITS: 2, SET_ASIDE: 0}
+    assert all(row[6] for row in stream_offset_rows(made.settings.home / "checkpoints"))
     assert problems(made) == []
 
 

@@ -197,7 +197,7 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "silver.visits_live_aside": lambda at: at.streamed.where(F.col("verdict") != "first"),
     "gold.visits_cube_daily": _period("gold.visits_cube_daily", lambda rows: cubes.visits_cube(rows, "event_date")),
     "gold.visits_cube_weekly": _period("gold.visits_cube_weekly", lambda rows: cubes.visits_cube(rows, "event_week")),
-    "gold.visits_weekly": _period("gold.visits_weekly", weekly_visits.shared),
+    "gold.visits_weekly": _period("gold.visits_weekly", weekly_visits.for_analysts),
     "gold.page_stats": _period("gold.page_stats", cubes.page_stats),
     "gold.referral_stats": _period("gold.referral_stats", cubes.referral_stats),
 }

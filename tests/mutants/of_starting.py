@@ -10,7 +10,7 @@ DEAD = "tests/orchestration/test_dead_runs.py"
 STARTING = (
     in_code(
         "what has failed is asked for again at once",
-        "sensors/asking.py",
+        "sensors/request_throttle.py",
         "    if left <= 0:\n",
         "    if True:\n",
         f"{STALE}::test_what_fails_is_asked_for_again_after_pauses",
@@ -18,7 +18,7 @@ STARTING = (
     in_code(
         "a run is asked for beside one that is under way",
         "sensors/stale.py",
-        "if asked.is_under_way(context.instance):",
+        "if run_requests.is_under_way(context.instance):",
         "if False:",
         f"{STALE}::test_a_run_that_is_under_way_is_waited_for",
     ),
@@ -53,8 +53,8 @@ STARTING = (
     in_code(
         "a run that was killed before it began counts as under way for good",
         "platform/orchestration/dead_runs.py",
-        "processes = [*_created_by(record), *_noted(instance, run)]",
-        "processes = [*_noted(instance, run)]",
+        "processes = [*_created_by(record), *_logged_processes(instance, run)]",
+        "processes = [*_logged_processes(instance, run)]",
         f"{DEAD}::test_a_run_whose_process_was_killed_before_it_noted_itself_has_failed",
     ),
     in_code(

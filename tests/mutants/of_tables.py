@@ -22,7 +22,7 @@ TABLES = (
     in_code(
         "of two who replace a partition the last one wins",
         AUDITED_MEMBERS,
-        "if _places(base, partitions) != _places(seen, partitions):",
+        "if _places(base, partitions) != _places(planned_from, partitions):",
         "if False:",
         f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again[replace_periods-audited]",
     ),

@@ -120,13 +120,13 @@ WRITING = (
     in_code(
         "what is published is recorded first",
         ONE_WAY,
-        "            _write(rows, target, spec, change, commit_id, beside)\n",
+        "            _write(rows, target, spec, change, commit_id, companion_rows)\n",
         "            from evidence.events import EventLog, _publication_events\n"
         "            seen = judge(rows, spec)\n"
         '            told = {**spec.info, "measures": seen.measures, "breakdowns": seen.breakdowns}\n'
         "            events = _publication_events(contract.dataset, before + 1, int(time.time() * 1000), told)\n"
         "            EventLog(lake).append(list(events))\n"
-        "            _write(rows, target, spec, change, commit_id, beside)\n",
+        "            _write(rows, target, spec, change, commit_id, companion_rows)\n",
         f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
     ),
     in_code(

@@ -65,7 +65,7 @@ def test_defects_of_the_engine_compile(settings: Settings, tmp_path: Path) -> No
                 text = text.replace(mutant.old, mutant.new)
             (folder / file.name).write_text(text.replace(PACKAGE, f"{PACKAGE}{number}"), encoding="utf-8")
     runtime = java.find(settings)
-    engine._build(sources, jars.ensure(settings, runtime), runtime, tmp_path, tmp_path / "engine.jar")
+    engine._build(sources, jars.download_missing(settings, runtime), runtime, tmp_path, tmp_path / "engine.jar")
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 
 import openlineage_events
 from evidence.events import EventLog
-from evidence.served import Served, note, noted
+from evidence.served import Served, deliveries, record_deliveries
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.observability.dataset_tracker import Edge, Lineage, export_openlineage, publications, track
+from patterns.observability.dataset_tracker import Lineage, LineageEdge, export_openlineage, publications, track
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
@@ -84,9 +84,9 @@ def lineage(home: Path) -> Lineage:
 def test_an_edge_is_what_a_run_really_read(lineage: Lineage, home: Path) -> None:
     lake = Lake(root=str(home / "lake"))
     assert lineage.edges == (
-        Edge(source="bronze.views", target="silver.views", version=lake.version("bronze.views")),
-        Edge(source="landing.views", target="bronze.views"),
-        Edge(source="silver.views", target="gold.stats", version=lake.version("silver.views")),
+        LineageEdge(source="bronze.views", target="silver.views", version=lake.version("bronze.views")),
+        LineageEdge(source="landing.views", target="bronze.views"),
+        LineageEdge(source="silver.views", target="gold.stats", version=lake.version("silver.views")),
     )
 
 
@@ -113,7 +113,7 @@ def test_the_owners_to_tell_before_a_change_are_those_downstream(lineage: Lineag
 
 
 def test_a_circle_does_not_end_the_search_for_ever() -> None:
-    edges = (Edge(source="a.a", target="b.b"), Edge(source="b.b", target="a.a"))
+    edges = (LineageEdge(source="a.a", target="b.b"), LineageEdge(source="b.b", target="a.a"))
     assert Lineage(nodes={}, edges=edges).downstream("a.a") == {"a.a", "b.b"}
 
 
@@ -211,12 +211,12 @@ def test_what_a_database_was_served_is_exported_with_the_versions_it_has(tmp_pat
         return Served(batch_id=batch, partition=DAY, inputs=versions, rows=3, run_id=RUN.run_id, served_at=at)
 
     first, second = served("one", 1, gold__stats=4, gold__alone=9), served("two", 2, gold__stats=7)
-    note(log, contract.dataset, [first], job_of=lambda run: "refresh")
-    note(log, contract.dataset, [first, second], job_of=lambda run: None)
-    assert [(one.batch_id, one.job) for one in noted(log, contract.dataset)] == [("one", "refresh"), ("two", None)]
+    record_deliveries(log, contract.dataset, [first], job_of=lambda run: "refresh")
+    record_deliveries(log, contract.dataset, [first, second], job_of=lambda run: None)
+    assert [(one.batch_id, one.job) for one in deliveries(log, contract.dataset)] == [("one", "refresh"), ("two", None)]
 
     graph = track(lake, log, contracts, landing=landing)
-    assert graph.edges == (Edge(source="gold.stats", target="serving.stats", version=7),)
+    assert graph.edges == (LineageEdge(source="gold.stats", target="serving.stats", version=7),)
     assert graph.nodes["serving.stats"].published
     assert export_openlineage(lake, log, contracts, landing=landing, folder=tmp_path) == 2
     assert export_openlineage(lake, log, contracts, landing=landing, folder=tmp_path) == 0

@@ -17,7 +17,7 @@ from evidence.events import EventLog
 from lake.lake import Lake
 from orchestration.checks import check_specs
 from orchestration.completeness import complete_results
-from orchestration.dataset import key_of
+from orchestration.dataset import asset_key
 from publish.partitions import Grain, finer
 from published import publish
 from quality.contracts import CONTRACTS
@@ -45,7 +45,7 @@ def judged(lake: Lake, now: str, *datasets: str) -> dg.AssetCheckResult:
     contracts = [CONTRACTS[name] for name in datasets or (PAGES,)]
     with pytest.MonkeyPatch.context() as clock:
         clock.setattr("planning.look.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
-        (result,) = complete_results(key_of(contracts[0].dataset), contracts, EventLog(lake))
+        (result,) = complete_results(asset_key(contracts[0].dataset), contracts, EventLog(lake))
     return result
 
 
@@ -126,6 +126,6 @@ def test_what_is_served_lacks_hours_where_either_dataset_does(lake: Lake) -> Non
 
 def test_every_dataset_of_gold_has_the_check() -> None:
     for name, contract in CONTRACTS.items():
-        checks = [spec.name for spec in check_specs(key_of(name), contract)]
+        checks = [spec.name for spec in check_specs(asset_key(name), contract)]
         assert ("complete" in checks) == (contract.layer == "gold"), name
         assert ("hours_present" in [column.name for column in contract.columns]) == (contract.layer == "gold"), name

@@ -16,12 +16,12 @@ import dagster as dg
 import pytest
 
 from assets import ops
-from assets.gold.fan_in import HOURLY
+from assets.gold.fan_in import ENRICHED_VISITS
 from assets.gold.visits_weekly import frozen_years
 from lake import members
 from lake.commit import Account
 from lake.lake import Lake
-from orchestration.names import key_of
+from orchestration.names import asset_key
 from patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
 from patterns.storage import tables
 from publish.run import RunContext
@@ -73,7 +73,7 @@ def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
         run = RunContext(run_id=f"of {weeks[0]}", job="tests", code_version="c1")
         accounts = {week: Account(rows_in=1) for week in weeks}
         replace_periods(frame, Target(lake=lake, contract=contract, run=run), weeks, Provenance(accounts=accounts))
-    publish(lake, HOURLY, "event_hour", {f"{week}T12": 1 for week in WEEKS})
+    publish(lake, ENRICHED_VISITS, "event_hour", {f"{week}T12": 1 for week in WEEKS})
     return home
 
 
@@ -82,7 +82,7 @@ def test_what_is_removed_is_what_the_contracts_say_lives_in_several_tables() -> 
     assert {"bronze.devices", "gold.visits_weekly"} <= several == set(ops.KEPT)
     assert ops.KEPT["bronze.devices"] == timedelta(days=EVERY["bronze.devices"].retention_days)
     (asset,) = ops.retired_copies.specs
-    assert {dep.asset_key for dep in asset.deps} == {key_of(name) for name in several}
+    assert {dep.asset_key for dep in asset.deps} == {asset_key(name) for name in several}
 
 
 def materialize(asset: dg.AssetsDefinition, home: Path, spark: Any) -> Any:
@@ -106,7 +106,7 @@ def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_read
     shown = materialize(frozen_years, home, spark)
     assert (shown["frozen_now"].value, shown["rows_frozen_now"].value) == ("2025: 2 weeks", 2)
     assert [record.data["table"] for record in shown["view"].records] == ["2025", "2026-04-13"]
-    assert lake.rows(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
+    assert lake.row_counts(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
     weeks = lake.columns(WEEKLY.dataset, ["event_week", "hours_present"]).to_pydict()
     assert dict(zip(*weeks.values(), strict=True)) == {WEEKS[0]: None, WEEKS[1]: 168, WEEKS[2]: 168}
     assert materialize(frozen_years, home, spark)["frozen_now"].value == "nothing"
@@ -119,7 +119,7 @@ def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_read
     assert removed["removed"].value == 2
     assert sorted(record.data["table"][:10] for record in removed["tables"].records) == list(WEEKS[:2])
     assert removed["bytes_free_again"].value > 0
-    assert lake.rows(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
+    assert lake.row_counts(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
     folder = lake.folder(members.table_of(WEEKLY.dataset, ""))
     assert folder is not None
     assert sorted(found.name for found in folder.iterdir()) == sorted(

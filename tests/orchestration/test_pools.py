@@ -21,7 +21,7 @@ def deployed() -> dg.Definitions:
 
 
 def test_a_pool_has_one_writer_and_a_whole_run_holds_its_slots(tmp_path: Path) -> None:
-    with dagster_home.opened(load({"BLOGDATA_HOME": str(tmp_path)})) as instance:
+    with dagster_home.open_instance(load({"BLOGDATA_HOME": str(tmp_path)})) as instance:
         pools = instance.get_concurrency_config().pool_config
         assert pools.default_pool_limit == 1
         assert pools.pool_granularity is not None

@@ -115,12 +115,12 @@ def test_a_replay_in_the_ui_runs_without_the_table_and_its_page_says_so(deployme
         context = dg.build_op_context(resources={"lake": lake}, instance=instance)
         plan_replay(context, ReplayConfig(dataset="bronze.users", partitions=LATE))
         assert WITHOUT in str(context.get_output_metadata("result"))
-        (asked,) = replays.pending(lake.events)
+        (asked,) = replays.unfinished(lake.events)
         assert [run.datasets for run in asked.runs] == [("bronze.users",), ("silver.users",)]
         replays.close(lake.events, asked)
         with pytest.raises(dg.Failure, match=WITHOUT):
             plan_replay(context, ReplayConfig(dataset=DATASET, partitions=LATE))
-        assert replays.pending(lake.events) == []
+        assert replays.unfinished(lake.events) == []
 
 
 def test_a_span_is_run_and_a_deployment_broken_whatever_is_late(deployment: Deployment) -> None:
@@ -144,7 +144,7 @@ def test_a_span_is_run_and_a_deployment_broken_whatever_is_late(deployment: Depl
     ],
 )
 def test_a_range_stands_for_what_lies_in_it(deployment: Deployment, partitions: str, found: Sequence[str]) -> None:
-    assert deployment.planner.named(DATASET, partitions) == found
+    assert deployment.planner.resolve_keys(DATASET, partitions) == found
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,10 @@ def test_a_key_that_is_not_there_and_a_range_without_any_are_refused(
     deployment: Deployment, partitions: str, missing: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"{DATASET} has no partition {missing}"):
-        deployment.planner.named(DATASET, partitions)
+        deployment.planner.resolve_keys(DATASET, partitions)
 
 
 def test_what_lies_within_the_limit_is_planned_as_ever(deployment: Deployment) -> None:
-    within = deployment.planner.replay({DATASET: {DAYS[-31]: ASKED}})
+    within = deployment.planner.plan_of_replay({DATASET: {DAYS[-31]: ASKED}})
     assert [key for run in within.runs for key in run.keys] == list(DAYS[-31:])
     assert within.refused == ()

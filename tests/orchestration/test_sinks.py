@@ -20,7 +20,7 @@ from kills import kill_postgres
 from lake.lake import Lake
 from orchestration import sinks
 from orchestration.calendar import calendar
-from orchestration.names import key_of
+from orchestration.names import asset_key
 from patterns.idempotency import transactional_sink
 from planning.reach import SAME
 from publish.contract import Contract, Read
@@ -100,7 +100,7 @@ class Shop:
         return dg.materialize([self.asset], tags=span, resources=resources, raise_on_error=False)
 
     def shown(self) -> dict[str, list[str]]:
-        with psycopg.connect(postgres.ensure(self.settings)) as connection:
+        with psycopg.connect(postgres.running_address(self.settings)) as connection:
             return {
                 dataset: [day for (day,) in connection.execute(f"SELECT day FROM {self.schema}.{table} ORDER BY day")]
                 for dataset in BOTH
@@ -108,9 +108,9 @@ class Shop:
             }
 
     def stale(self) -> list[str]:
-        with psycopg.connect(postgres.ensure(self.settings)) as connection:
+        with psycopg.connect(postgres.running_address(self.settings)) as connection:
             served = transactional_sink.served(connection, self.schema)
-            return sinks.stale(self.access.lake, self.access.events, BOTH, served)
+            return sinks.unserved(self.access.lake, self.access.events, BOTH, served)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_a_day_that_is_published_again_is_stale_and_others_are_not(shop: Shop) -
     assert shop.stale() == [TUESDAY]
     assert shop.run(MONDAY, TUESDAY).success, "what is served already is a no-op"
     assert shop.stale() == []
-    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
         found = connection.execute(f"SELECT partition, count(*) FROM {shop.schema}.publications GROUP BY 1 ORDER BY 1")
         assert found.fetchall() == [(MONDAY, 2), (TUESDAY, 4)]
 
@@ -156,7 +156,7 @@ def test_what_a_run_has_served_that_died_before_it_noted_it_is_noted_by_the_next
         raise RuntimeError("the process dies here")
 
     def noted() -> list[tuple[str, dict[str, int], int, str | None]]:
-        found = core.noted(shop.access.events, f"{shop.schema}.daily")
+        found = core.deliveries(shop.access.events, f"{shop.schema}.daily")
         return [(one.partition, dict(one.inputs), one.rows, one.job) for one in found]
 
     shop.publish(MONDAY, TUESDAY)
@@ -195,7 +195,7 @@ def test_a_database_that_is_killed_in_the_middle_is_started_again_and_the_step_i
 def test_a_refused_row_fails_the_check_at_once_and_leaves_what_was_served(shop: Shop) -> None:
     shop.publish(MONDAY)
     assert shop.run(MONDAY, MONDAY).success
-    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
         connection.execute(f"ALTER TABLE {shop.schema}.returns ADD CHECK (day < '{TUESDAY}')")
     shop.publish(TUESDAY)
     result = shop.run(TUESDAY, TUESDAY)
@@ -207,12 +207,12 @@ def test_a_refused_row_fails_the_check_at_once_and_leaves_what_was_served(shop: 
 def test_days_that_are_refused_keep_no_other_day_waiting_and_all_of_them_are_named(shop: Shop) -> None:
     shop.publish(*DAYS)
     assert shop.run(MONDAY, MONDAY).success
-    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
         connection.execute(f"ALTER TABLE {shop.schema}.returns ADD CHECK (day <> '{TUESDAY}')")
     result = shop.run(TUESDAY, WEDNESDAY)
     assert (result.success, checks(result)) == (False, [False])
     assert shop.shown() == {SALES: [MONDAY, WEDNESDAY], RETURNS: [MONDAY, WEDNESDAY]}
-    with psycopg.connect(postgres.ensure(shop.settings)) as connection:
+    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
         connection.execute(f"ALTER TABLE {shop.schema}.sales ADD CHECK (day <> '{WEDNESDAY}') NOT VALID")
     shop.publish(WEDNESDAY)
     (failed,) = shop.run(TUESDAY, WEDNESDAY).filter_events(lambda event: event.is_step_failure)
@@ -262,6 +262,6 @@ def test_a_deployment_without_a_database_says_how_to_have_one(shop: Shop, tmp_pa
 
 
 def test_the_asset_stands_beside_what_it_serves(shop: Shop) -> None:
-    spec = shop.asset.specs_by_key[key_of(f"{shop.schema}.daily")]
-    assert {dep.asset_key for dep in spec.deps} == {key_of(name) for name in BOTH}
+    spec = shop.asset.specs_by_key[asset_key(f"{shop.schema}.daily")]
+    assert {dep.asset_key for dep in spec.deps} == {asset_key(name) for name in BOTH}
     assert "pattern/transactional-writer" in spec.tags

@@ -17,7 +17,7 @@ def test_a_fault_of_dagsters_storage_says_where_it_is_and_what_to_do() -> None:
     fault = OperationalError("INSERT", None, sqlite3.OperationalError("database or disk is full"))
     with (
         pytest.raises(StorageFailed, match="database or disk is full") as failed,
-        storage_faults.named(Path("/home/x")),
+        storage_faults.translated(Path("/home/x")),
     ):
         raise fault
     assert failed.value.where == "/home/x"

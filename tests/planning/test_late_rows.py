@@ -78,7 +78,7 @@ def test_hours_that_a_late_line_outdated_run_again_under_a_key_of_their_own(sett
     assert before is not None
     read = bronze(settled, {"2026-01-05T04": {"2026-01-05T02": 1}})
     late = {"2026-01-05T02": 11, "2026-01-05T04": 0}
-    by = silver(settled, late, read=read, outdates={"2026-01-05T02": ["2026-01-05T03"]})
+    by = silver(settled, late, read=read, makes_stale={"2026-01-05T02": ["2026-01-05T03"]})
     assert lacking(settled) == {"2026-01-05T03": f"outdated by version {by}"}
     # Published later, and computed from what had arrived before.
     silver(settled, {"2026-01-05T03": 10}, read=before)

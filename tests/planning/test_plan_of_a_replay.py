@@ -50,7 +50,7 @@ def a_run(dataset: str, *keys: str) -> Planned:
 
 def planned(asked: Wanted, lake: Lake) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for run in planner(lake).replay(asked).runs:
+    for run in planner(lake).plan_of_replay(asked).runs:
         for dataset in run.datasets:
             keys = found.setdefault(dataset, set())
             assert keys.isdisjoint(run.keys or (WHOLE_TABLE,)), "a partition is in one run only"
@@ -60,7 +60,7 @@ def planned(asked: Wanted, lake: Lake) -> dict[str, set[str]]:
 
 def test_reasons_are_counted_by_partition(lake: Lake) -> None:
     bronze(lake, {H[0]: {H[0]: 1, H[1]: 1}, H[2]: {H[2]: 1}})
-    arrivals, *_ = planner(lake).replay({"bronze.visits": {H[0]: ASKED, H[2]: ASKED}}).runs
+    arrivals, *_ = planner(lake).plan_of_replay({"bronze.visits": {H[0]: ASKED, H[2]: ASKED}}).runs
     assert arrivals.reasons == {ASKED: 2}
 
 
@@ -151,7 +151,7 @@ def merged(lake: Lake, *keys: str, read: int) -> None:
 def test_a_delivery_that_runs_again_takes_all_later_executions_with_it(lake: Lake) -> None:
     deliveries = [f"2026-01-{day:02d}" for day in range(1, 10)]
     merged(lake, *deliveries, read=days(lake, *deliveries))
-    (run,) = planner(lake).replay({"silver.users_current": {"2026-01-07": ASKED}}).runs
+    (run,) = planner(lake).plan_of_replay({"silver.users_current": {"2026-01-07": ASKED}}).runs
     assert run.keys == ("2026-01-07", "2026-01-08", "2026-01-09")
     assert run.reasons == {ASKED: 1, "reads silver.users_current of 2026-01-07": 2}
     found = planned({"bronze.users": {"2026-01-08": ASKED}}, lake)
@@ -175,7 +175,7 @@ def test_a_replay_of_more_days_than_the_limit_is_refused_until_they_are_named(la
     merged(lake, *keys, read=days(lake, *keys))
     assert CONTRACTS["silver.users_current"].replay_limit == 30
     assert len(planned({"silver.users_current": {"2026-01-29": ASKED}}, lake)["silver.users_current"]) == 31
-    found = planner(lake).replay({"silver.users_current": {"2026-01-28": ASKED}})
+    found = planner(lake).plan_of_replay({"silver.users_current": {"2026-01-28": ASKED}})
     (refused,) = found.refused
     assert isinstance(refused, ReplayTooLong)
     assert (found.runs, refused.what.startswith("31 later executions")) == ([], True)
@@ -348,9 +348,9 @@ def test_a_range_of_hours_without_an_end_is_not_listed(lake: Lake, monkeypatch: 
     bronze(lake, {H[1]: {H[1]: 1}, H[3]: {H[3]: 1}})
     # Seventy million hours.
     monkeypatch.setattr(plan, "parse_keys", None)
-    assert planner(lake).named("bronze.visits", "2026-01-05T02..9999-12-31") == [H[3]]
+    assert planner(lake).resolve_keys("bronze.visits", "2026-01-05T02..9999-12-31") == [H[3]]
     with pytest.raises(ConfigurationError, match=r"has no partition 2026-01-06T00\.\.9999-12-31T23"):
-        planner(lake).named("bronze.visits", "2026-01-06..9999-12-31")
+        planner(lake).resolve_keys("bronze.visits", "2026-01-06..9999-12-31")
 
 
 def test_a_range_that_runs_backwards_is_refused() -> None:
@@ -361,5 +361,5 @@ def test_a_range_that_runs_backwards_is_refused() -> None:
 def test_silver_is_not_asked_for_twice_for_an_hour_that_two_arrivals_touch(lake: Lake) -> None:
     read = bronze(lake, {H[1]: {H[0]: 1, H[1]: 1}, H[2]: {H[0]: 1, H[2]: 1}})
     silver(lake, dict.fromkeys(H[:3], 1), read=read)
-    runs = planner(lake).replay({"bronze.visits": {H[1]: ASKED, H[2]: ASKED}}).runs
+    runs = planner(lake).plan_of_replay({"bronze.visits": {H[1]: ASKED, H[2]: ASKED}}).runs
     assert {run.task.main: run.keys for run in runs}["silver.visits"] == tuple(H[:3])

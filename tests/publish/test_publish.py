@@ -16,10 +16,10 @@ from errors import ConfigurationError
 from lake.commit import Account, Commit
 from lake.lake import Lake
 from laws.stepping import Held, Probe
-from patterns.error_management.checkpointer import turn_of
+from patterns.error_management.checkpointer import next_turn
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.quality.audit_write_audit_publish import publish, restate
-from publish.changes import Append
+from publish.changes import AppendBatch
 from publish.target import Engine, Provenance
 from publish.write_faults import (
     AuditFailed,
@@ -64,7 +64,7 @@ def test_a_batch_of_a_stream_is_published_once_however_late_it_is_done_again(spa
         return publish(
             clicks(spark),
             target(lake_root),
-            change=Append(stream="clicks-1", batch=0),
+            change=AppendBatch(stream="clicks-1", batch=0),
             partitions=HOURS,
             provenance=Provenance(accounts=accounts()),
         )
@@ -91,19 +91,19 @@ def test_of_two_batches_that_have_seen_the_same_table_the_second_is_refused(spar
         return publish(
             clicks(spark),
             target(lake_root),
-            change=Append(stream=stream, batch=0, turn=turn),
+            change=AppendBatch(stream=stream, batch=0, turn=turn),
             partitions=HOURS,
             provenance=Provenance(accounts=accounts()),
         )
 
     lake = Lake(root=str(lake_root))
-    assert turn_of(lake, CONTRACT.dataset) == 0
+    assert next_turn(lake, CONTRACT.dataset) == 0
     bring("clicks-1", 0)
     with pytest.raises(ConcurrentWrite):
         bring("clicks-2", 0)
     assert bring("clicks-1", 0).repeated, "what is done is done, whoever came since"
-    assert not bring("clicks-2", turn_of(lake, CONTRACT.dataset)).repeated
-    assert turn_of(lake, CONTRACT.dataset) == 2
+    assert not bring("clicks-2", next_turn(lake, CONTRACT.dataset)).repeated
+    assert next_turn(lake, CONTRACT.dataset) == 2
     assert len(table(spark, lake_root)) == 200
 
 

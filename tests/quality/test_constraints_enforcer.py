@@ -15,7 +15,7 @@ from publish.audit import judge, specify
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
-from publish.schema import Column, Partitioning, Rule
+from publish.schema import Column, Partitioning, RowRule
 from publish.target import Provenance, Target
 from publish.write_faults import AuditFailed
 
@@ -33,8 +33,8 @@ ORDERS = Contract(
     key=("id",),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
     rules=(
-        Rule(name="positive", expression="amount > 0", description="An order has an amount"),
-        Rule(name="small", expression="amount < 1000", description="Large orders go elsewhere"),
+        RowRule(name="positive", expression="amount > 0", description="An order has an amount"),
+        RowRule(name="small", expression="amount < 1000", description="Large orders go elsewhere"),
     ),
 )
 GENERATED = replace(ORDERS, columns=(replace(COLUMNS[0], generated="date_format(at, 'yyyy-MM-dd')"), *COLUMNS[1:]))
@@ -78,7 +78,7 @@ def test_a_table_without_the_constraints_takes_the_same_bad_row(spark: Any, lake
 
 @pytest.mark.parametrize("engine", [True, False], ids=["engine", "sql"])
 def test_a_generated_column_is_computed_and_a_wrong_value_refused(spark: Any, lake: Lake, engine: bool) -> None:
-    enforce(spark, lake, GENERATED, engine=engine)
+    enforce(spark, lake, GENERATED, engine_loaded=engine)
     path = lake.path(ORDERS.dataset)
     made = spark.sql("SELECT 1L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
     made.write.format("delta").mode("append").save(path)
@@ -86,7 +86,7 @@ def test_a_generated_column_is_computed_and_a_wrong_value_refused(spark: Any, la
     wrong = spark.sql("SELECT '2020-01-01' AS day, 2L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
     with pytest.raises(PySparkException, match="Generated Column"):
         wrong.write.format("delta").mode("append").save(path)
-    enforce(spark, lake, GENERATED, engine=engine)
+    enforce(spark, lake, GENERATED, engine_loaded=engine)
     assert lake.read(spark, ORDERS.dataset).count() == 1
 
 
@@ -109,7 +109,9 @@ def test_a_dropped_constraint_is_there_again_before_the_next_write(spark: Any, l
 
 def test_a_constraint_that_came_later_is_not_made_again_before_each_write(spark: Any, lake: Lake) -> None:
     enforce(spark, lake, ORDERS)
-    later = Rule(name="some", expression="(amount > 0) = (abs(amount) > 0)", description="Delta keeps it with spaces")
+    later = RowRule(
+        name="some", expression="(amount > 0) = (abs(amount) > 0)", description="Delta keeps it with spaces"
+    )
     contract = replace(ORDERS, rules=(*ORDERS.rules, later))
     enforce(spark, lake, contract)
     made = lake.version(ORDERS.dataset)

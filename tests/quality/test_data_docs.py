@@ -146,7 +146,7 @@ def test_a_promise_not_evaluated_is_an_error(spark: Any, tmp_path: Path) -> None
 def test_a_process_of_its_own_uses_one_spark(spark: Any, spark_server: SparkServer, tmp_path: Path) -> None:
     deployment = Deployment.create(tmp_path / "home", spark_server.url)
     for contract in CONTRACTS.values():
-        tables.ensure(spark, deployment.lake, contract)
+        tables.create_or_evolve(spark, deployment.lake, contract)
     publish(spark, deployment.lake)
     # The only Java that the process can find; it needs none beside the server's.
     java = tmp_path / "java" / "bin" / "java"

@@ -13,7 +13,7 @@ from patterns.quality.expectations import ExpectationBroken, Project, UnknownTyp
 from patterns.quality.validation import Validation
 from publish.contract import Contract
 from publish.partitions import Grain
-from publish.schema import Audit, Classification, Column, Partitioning, Rule
+from publish.schema import Audit, Classification, Column, Partitioning, RowRule
 from quality.contracts import CONTRACTS
 from services import spark_probe
 
@@ -37,8 +37,8 @@ ACCOUNTS = Contract(
     key=("id",),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
     rules=(
-        Rule(name="no_brace", expression="email NOT LIKE '{%'", description="An address is no object"),
-        Rule(
+        RowRule(name="no_brace", expression="email NOT LIKE '{%'", description="An address is no object"),
+        RowRule(
             name="looks_right",
             expression="email RLIKE '^[^@]{1,64}@'",
             description="An address has an at sign",
@@ -152,7 +152,7 @@ def test_a_frame_is_judged_in_its_own_session(spark: Any, session: Any) -> None:
 
 
 def test_an_expectation_that_raised_is_an_error(spark: Any, tmp_path: Path) -> None:
-    unknown = Rule(name="unknown", expression="no_such_column > 1", description="A column that nobody has")
+    unknown = RowRule(name="unknown", expression="no_such_column > 1", description="A column that nobody has")
     contract = replace(ACCOUNTS, rules=(*ACCOUNTS.rules, unknown))
     found = rendered(spark.createDataFrame(GOOD, ROWS), contract, tmp_path / "docs")
     assert (found.passed, found.broken) == (False, [])
@@ -168,7 +168,7 @@ def test_an_expectation_that_raised_is_an_error(spark: Any, tmp_path: Path) -> N
 
 
 def test_an_error_quotes_no_value_of_a_row(spark: Any, tmp_path: Path) -> None:
-    raising = Rule(name="number", expression="cast(email AS INT) > 0", description="An address is a number")
+    raising = RowRule(name="number", expression="cast(email AS INT) > 0", description="An address is a number")
     found = rendered(spark.createDataFrame(BAD, ROWS), replace(ACCOUNTS, rules=(raising,)), tmp_path / "docs")
     (error,) = found.errors
     assert error.error is not None

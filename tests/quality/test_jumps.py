@@ -129,10 +129,10 @@ def test_distinct_values_need_about_as_many_rows() -> None:
     pages = [replace(point, value=300 / 2000, rows=2000) for point in wobbling(PAST, 0.5)]
     quiet = Point(partition="2027-01-01T00", value=130 / 150, rows=150)
     assert jumps("pages", [*pages, quiet], [quiet.partition], grain=Grain.HOUR) != []
-    assert jumps("pages", [*pages, quiet], [quiet.partition], grain=Grain.HOUR, alike=2.0) == []
+    assert jumps("pages", [*pages, quiet], [quiet.partition], grain=Grain.HOUR, max_row_ratio=2.0) == []
     users = recorded("busy_site", "user_id")
     last = replace(users[-1], value=1 / users[-1].rows)
-    assert jumps("users", [*users[:-1], last], [last.partition], grain=Grain.HOUR, alike=2.0) != []
+    assert jumps("users", [*users[:-1], last], [last.partition], grain=Grain.HOUR, max_row_ratio=2.0) != []
 
 
 def test_days_know_their_week_after_seven() -> None:

@@ -136,7 +136,7 @@ def test_what_waits_after_its_run_is_asked_for_again_after_pauses_that_grow_to_a
 ) -> None:
     take(checkpoint_of(lake), land(lake, "a.json"), planned=1)
     later, waited, seen = 0.0, [], set()
-    monkeypatch.setattr("sensors.asking._now", lambda: time.time() + later)
+    monkeypatch.setattr("sensors.request_throttle._now", lambda: time.time() + later)
     for _ in range(9):
         (request,) = asked()
         seen.add(request.run_key)
@@ -159,7 +159,7 @@ def test_what_is_under_way_is_not_asked_for_again(
 ) -> None:
     land(lake, "a.json")
     ran(instance, asked()[0], status)
-    monkeypatch.setattr("sensors.asking._now", lambda: time.time() + 86_400)
+    monkeypatch.setattr("sensors.request_throttle._now", lambda: time.time() + 86_400)
     assert asked() == []
 
 

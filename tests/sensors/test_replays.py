@@ -104,7 +104,7 @@ def test_what_others_published_before_the_replay_is_not_done(
 def test_a_job_that_is_repeated_asks_for_the_same_replay(lake: LakeResource, instance: dg.DagsterInstance) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     plan_replay(context, ReplayConfig(dataset="silver.visits", partitions=HOUR))
-    assert len(replays.pending(lake.events)) == 1
+    assert len(replays.unfinished(lake.events)) == 1
 
 
 def test_a_plan_only_shows(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:

@@ -23,7 +23,7 @@ from published import bronze, enriched, land, publish
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
 from sensors import stale
-from sensors.asked import UNDER_WAY
+from sensors.run_requests import UNDER_WAY
 
 HOUR = "2026-01-05T03"
 whatever_is_stale = stale.whatever_is_stale()
@@ -49,7 +49,7 @@ def ready(lake: LakeResource) -> dict[str, list[str]]:
 def fail(lake: LakeResource, dataset: str, key: str) -> None:
     """Have a partition fail for good from the inputs it has now."""
     states = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events)).stale(GRAPH.task_of(dataset))
-    faults.note(lake.events, dataset, {key: PlatformError(what="torn", where=key, next_step="land it again")}, states)
+    faults.record(lake.events, dataset, {key: PlatformError(what="torn", where=key, next_step="land it again")}, states)
 
 
 def under_way(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> None:
@@ -106,7 +106,7 @@ def test_what_fails_is_asked_for_again_after_pauses(
 ) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
     asked, waited, later = [], [], 0
-    monkeypatch.setattr("sensors.asking._now", lambda: time.time() + later)
+    monkeypatch.setattr("sensors.request_throttle._now", lambda: time.time() + later)
     data = tick(whatever_is_stale)
     for _ in range(3):
         asked += launched(data, dg.DagsterRunStatus.FAILURE)

@@ -16,7 +16,7 @@ SOURCE = "package io.blogdata.engine; public class Hello extends org.apache.spar
 @pytest.fixture
 def pinned(settings: Settings, tmp_path: Path) -> Jars:
     """The pinned jars in a folder of the test's own, where the engine's jar is built."""
-    real = jars.ensure(settings, java.find(settings))
+    real = jars.download_missing(settings, java.find(settings))
     folder = tmp_path / "jars"
     folder.mkdir()
     for jar in real.jars:
@@ -38,7 +38,7 @@ def sources(tmp_path: Path) -> Path:
 def test_sources_and_registrations_are_packed_into_a_jar_by_any_java(
     settings: Settings, pinned: Jars, sources: Path, kind: java.JavaChoice
 ) -> None:
-    jar = engine.ensure(pinned, java.find(replace(settings, java=kind)), sources)
+    jar = engine.compile_if_absent(pinned, java.find(replace(settings, java=kind)), sources)
     with zipfile.ZipFile(jar) as archive:
         assert archive.namelist() == ["io/blogdata/engine/Hello.class", "META-INF/services/some.Register"]
         assert int.from_bytes(archive.read("io/blogdata/engine/Hello.class")[6:8], "big") == 61
@@ -48,12 +48,12 @@ def test_a_changed_source_makes_another_jar_and_an_unchanged_one_none(
     settings: Settings, pinned: Jars, sources: Path
 ) -> None:
     runtime = java.find(settings)
-    first = engine.ensure(pinned, runtime, sources)
+    first = engine.compile_if_absent(pinned, runtime, sources)
     built = first.stat().st_mtime_ns
-    assert engine.ensure(pinned, runtime, sources) == first
+    assert engine.compile_if_absent(pinned, runtime, sources) == first
     assert first.stat().st_mtime_ns == built
     (sources / "java" / "Hello.java").write_text(SOURCE + " // changed")
-    assert engine.ensure(pinned, runtime, sources) != first
+    assert engine.compile_if_absent(pinned, runtime, sources) != first
 
 
 def test_a_source_that_does_not_compile_is_named_with_the_compilers_words_and_leaves_nothing(
@@ -61,6 +61,6 @@ def test_a_source_that_does_not_compile_is_named_with_the_compilers_words_and_le
 ) -> None:
     (sources / "java" / "Hello.java").write_text("package io.blogdata.engine; public class Hello { Nothing n; }")
     with pytest.raises(engine.EngineBuildFailed, match="Nothing cannot be resolved"):
-        engine.ensure(pinned, java.find(settings), sources)
+        engine.compile_if_absent(pinned, java.find(settings), sources)
     assert list(pinned.folder.glob("blogdata-engine-*")) == []
     assert list(pinned.folder.glob(".build-*")) == []

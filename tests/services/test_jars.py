@@ -46,17 +46,17 @@ def lock(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_a_jar_is_fetched_once_from_the_mirror(mirror: Settings, runtime: Java, lock: Callable[..., Path]) -> None:
-    fetched = jars.ensure(mirror, runtime, lock())
+    fetched = jars.download_missing(mirror, runtime, lock())
     assert [path.read_bytes() for path in fetched.files("spark")] == [CONTENT]
     gone = replace(mirror, maven_mirror="file:///nowhere")
-    assert jars.ensure(gone, runtime, lock()) == fetched
+    assert jars.download_missing(gone, runtime, lock()) == fetched
 
 
 def test_a_wrong_checksum_is_an_error_and_nothing_is_kept(
     mirror: Settings, runtime: Java, lock: Callable[..., Path]
 ) -> None:
     with pytest.raises(jars.JarCorrupt, match=r"thing-1\.0\.jar"):
-        jars.ensure(mirror, runtime, lock(b"what was meant"))
+        jars.download_missing(mirror, runtime, lock(b"what was meant"))
     assert [path.name for path in mirror.jars.iterdir()] == [".lock"]
 
 
@@ -64,7 +64,7 @@ def test_a_jar_that_is_nowhere_is_a_transient_error_naming_the_mirror(
     mirror: Settings, runtime: Java, lock: Callable[..., Path]
 ) -> None:
     with pytest.raises(jars.JarsUnavailable, match=r"absent-1\.0\.jar") as caught:
-        jars.ensure(mirror, runtime, lock(artifact="absent"))
+        jars.download_missing(mirror, runtime, lock(artifact="absent"))
     assert caught.value.transient
     assert caught.value.where == mirror.maven_mirror
 
@@ -75,23 +75,23 @@ def test_jars_laid_into_the_folder_by_hand_need_no_network(
     offline = replace(mirror, maven_mirror="file:///nowhere")
     offline.jars.mkdir()
     (offline.jars / "thing-1.0.jar").write_bytes(CONTENT)
-    assert jars.missing(jars.ensure(offline, runtime, lock())) == []
+    assert jars.missing(jars.download_missing(offline, runtime, lock())) == []
 
 
 def test_a_jar_that_was_removed_is_fetched_again_and_its_neighbours_stay(
     mirror: Settings, runtime: Java, lock: Callable[..., Path]
 ) -> None:
-    fetched = jars.ensure(mirror, runtime, lock())
+    fetched = jars.download_missing(mirror, runtime, lock())
     (fetched.folder / "built.jar").write_bytes(b"ours")
     fetched.files("spark")[0].unlink()
-    jars.ensure(mirror, runtime, lock())
+    jars.download_missing(mirror, runtime, lock())
     assert sorted(path.name for path in fetched.folder.iterdir()) == ["built.jar", "thing-1.0.jar"]
 
 
 def test_a_jar_that_was_changed_is_found_by_its_checksum(
     mirror: Settings, runtime: Java, lock: Callable[..., Path]
 ) -> None:
-    fetched = jars.ensure(mirror, runtime, lock())
+    fetched = jars.download_missing(mirror, runtime, lock())
     assert jars.corrupt(fetched) == []
     fetched.files("spark")[0].write_bytes(b"changed")
     assert [jar.artifact for jar in jars.corrupt(fetched)] == ["thing"]

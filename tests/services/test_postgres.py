@@ -33,10 +33,10 @@ def mine(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
 
 
 def test_it_is_not_there_until_it_is_started_and_leaves_nothing_behind_that_says_so(mine: Settings) -> None:
-    assert not postgres.configured(mine)
+    assert not postgres.is_configured(mine)
     assert postgres.status(mine).state == "stopped"
     with pytest.raises(ConfigurationError, match="has no PostgreSQL"):
-        postgres.ensure(mine)
+        postgres.running_address(mine)
     assert not (mine.home / "services").exists()
 
 
@@ -49,7 +49,7 @@ def test_two_who_start_it_get_one_server_that_can_be_decoded_and_keeps_its_data(
         assert connection.execute("SHOW listen_addresses").fetchone() == ("127.0.0.1",)
         connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
     assert postgres.stop(mine)
-    assert not postgres.configured(mine)
+    assert not postgres.is_configured(mine)
     assert postgres.up(mine) == first, "the address stays"
     with psycopg.connect(first) as connection:
         assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
@@ -62,8 +62,8 @@ def test_a_killed_server_is_named_as_such_and_started_again_by_whoever_needs_it(
     kill_postgres(mine)
     assert postgres.status(mine).state == "dead"
     assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [False]
-    assert postgres.configured(mine)
-    with psycopg.connect(postgres.ensure(mine)) as connection:
+    assert postgres.is_configured(mine)
+    with psycopg.connect(postgres.running_address(mine)) as connection:
         assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
     assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [True]
 
@@ -120,14 +120,14 @@ def test_root_starts_it_as_somebody_else(mine: Settings, monkeypatch: pytest.Mon
 
 def test_somebody_else_s_server_is_used_and_not_stopped(mine: Settings, database: str) -> None:
     theirs = replace(mine, postgres=PostgresSettings(url=database))
-    assert postgres.configured(theirs)
-    assert postgres.ensure(theirs) == database
+    assert postgres.is_configured(theirs)
+    assert postgres.running_address(theirs) == database
     seen = postgres.status(theirs)
     assert (seen.state, seen.pid) == ("running", None)
     gone = replace(mine, postgres=PostgresSettings(url="postgresql://a:secret@127.0.0.1:1/b"))
     assert postgres.status(gone).state == "silent"
     with pytest.raises(PostgresUnreachable) as error:
-        postgres.ensure(gone)
+        postgres.running_address(gone)
     assert error.value.transient
     assert "secret" not in str(error.value)
 

@@ -26,7 +26,7 @@ def cluster(own: Settings) -> Iterator[SparkCluster]:
 def test_delta_tables_are_written_and_read_by_executors_of_their_own(
     own: Settings, cluster: SparkCluster, tmp_path: Path
 ) -> None:
-    session = spark_session.attach(spark_connect.ensure(cluster.settings(own)).url)
+    session = spark_session.attach(spark_connect.running_server(cluster.settings(own)).url)
     table = str(tmp_path / "table")
     session.range(1000).selectExpr("id", "id % 7 AS k").write.format("delta").save(table)
     session.sql(f"DELETE FROM delta.`{table}` WHERE k = 3")
@@ -43,7 +43,7 @@ def test_delta_tables_are_written_and_read_by_executors_of_their_own(
 
 
 def test_work_goes_on_when_a_worker_is_killed(own: Settings, cluster: SparkCluster) -> None:
-    session = spark_session.attach(spark_connect.ensure(cluster.settings(own)).url)
+    session = spark_session.attach(spark_connect.running_server(cluster.settings(own)).url)
     assert session.range(100).repartition(4).count() == 100
     os.kill(cluster.processes[-1].pid, signal.SIGKILL)
     assert session.range(100).repartition(4).count() == 100

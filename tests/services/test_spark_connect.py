@@ -29,7 +29,7 @@ def starter(settings: Settings) -> subprocess.Popen[str]:
         "home, jars = sys.argv[1:]\n"
         "settings = config.load({**__import__('os').environ, 'BLOGDATA_HOME': home, 'BLOGDATA_JARS': jars,\n"
         "    'BLOGDATA_SPARK_HEAP': '600m', 'BLOGDATA_SPARK_START_SECONDS': '180'})\n"
-        "print(spark_connect.ensure(settings).pid)\n"
+        "print(spark_connect.running_server(settings).pid)\n"
     )
     command = [sys.executable, "-c", program, str(settings.home), str(settings.jars)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -40,18 +40,18 @@ def test_two_processes_that_start_it_at_once_get_one_server_that_outlives_them(o
     answers = [int(process.communicate(timeout=900)[0]) for process in starters]
     assert [process.returncode for process in starters] == [0, 0]
     assert answers[0] == answers[1]
-    assert spark_connect.ensure(own).pid == answers[0]
+    assert spark_connect.running_server(own).pid == answers[0]
     assert spark_connect.status(own).state == "running"
 
 
 def test_a_server_that_runs_is_found_again_without_a_word(own: Settings) -> None:
-    first = spark_connect.ensure(own)
-    second = spark_connect.ensure(own)
+    first = spark_connect.running_server(own)
+    second = spark_connect.running_server(own)
     assert (second.pid, second.url, second.notices) == (first.pid, first.url, ())
 
 
 def test_delta_tables_are_written_and_read_through_it(own: Settings, tmp_path: Path) -> None:
-    session = spark_session.attach(spark_connect.ensure(own).url)
+    session = spark_session.attach(spark_connect.running_server(own).url)
     try:
         session.range(3).write.format("delta").save(str(tmp_path / "table"))
         assert session.read.format("delta").load(str(tmp_path / "table")).count() == 3
@@ -61,7 +61,7 @@ def test_delta_tables_are_written_and_read_through_it(own: Settings, tmp_path: P
 
 
 def test_only_who_has_the_token_is_served_and_it_is_not_shown(own: Settings) -> None:
-    server = spark_connect.ensure(own)
+    server = spark_connect.running_server(own)
     with pytest.raises(spark_probe.SparkServerUnreachable, match="UNAUTHENTICATED"):
         spark_probe.probe(spark_probe.without_token(server.url))
     token = server.url.partition("token=")[2]
@@ -72,7 +72,7 @@ def test_only_who_has_the_token_is_served_and_it_is_not_shown(own: Settings) -> 
 
 @pytest.mark.campaign
 def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own: Settings) -> None:
-    server = spark_connect.ensure(own)
+    server = spark_connect.running_server(own)
     session = spark_session.attach(server.url)
     assert session.range(3).count() == 3
     kill(server.process)
@@ -85,13 +85,13 @@ def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own
     assert spark_probe.lost(caught.value, server.url).transient
     spark_session.release(session, lost=True)
 
-    again = spark_connect.ensure(own)
+    again = spark_connect.running_server(own)
     assert again.pid != server.pid
     assert f"process {server.pid}) had ended" in again.notices[0]
 
 
 def test_a_fault_of_the_work_is_not_taken_for_a_lost_server(own: Settings) -> None:
-    session = spark_session.attach(spark_connect.ensure(own).url)
+    session = spark_session.attach(spark_connect.running_server(own).url)
     with pytest.raises(Exception) as caught:
         session.sql("SELECT 1 / 0").collect()
     assert not spark_probe.is_lost(caught.value)
@@ -100,10 +100,10 @@ def test_a_fault_of_the_work_is_not_taken_for_a_lost_server(own: Settings) -> No
 
 
 def test_a_number_that_belongs_to_another_process_now_is_left_alone(own: Settings) -> None:
-    server = spark_connect.ensure(own)
+    server = spark_connect.running_server(own)
     file = own.home / "services" / "spark" / "server.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "pid": os.getpid()}))
-    again = spark_connect.ensure(own)
+    again = spark_connect.running_server(own)
     assert "belongs to another process now" in again.notices[0]
     # The server itself was nobody's then; it must not stay behind with its port and its memory.
     assert f"process {server.pid}) was stopped" in again.notices[1]
@@ -112,18 +112,18 @@ def test_a_number_that_belongs_to_another_process_now_is_left_alone(own: Setting
 
 @pytest.mark.campaign
 def test_a_damaged_state_file_costs_a_restart_and_no_more(own: Settings) -> None:
-    server = spark_connect.ensure(own)
+    server = spark_connect.running_server(own)
     (own.home / "services" / "spark" / "server.json").write_text('{"pid":')
-    again = spark_connect.ensure(own)
+    again = spark_connect.running_server(own)
     assert again.pid != server.pid
     assert server.process is not None
     assert not processes.is_alive(server.process)
 
 
 def test_a_changed_configuration_restarts_it_and_says_so(own: Settings) -> None:
-    server = spark_connect.ensure(own)
+    server = spark_connect.running_server(own)
     changed = replace(own, spark=replace(own.spark, conf=(("spark.sql.shuffle.partitions", "3"),)))
-    again = spark_connect.ensure(changed)
+    again = spark_connect.running_server(changed)
     assert again.pid != server.pid
     assert again.notices == (f"The configuration changed; the Spark server (process {server.pid}) was restarted",)
     session = spark_session.attach(again.url)
@@ -133,7 +133,7 @@ def test_a_changed_configuration_restarts_it_and_says_so(own: Settings) -> None:
 
 @pytest.mark.campaign
 def test_a_server_that_hangs_is_replaced(own: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = spark_connect.ensure(own)
+    server = spark_connect.running_server(own)
     monkeypatch.setattr(spark_connect, "_PROBE_SECONDS", 2.0)
     assert server.pid is not None
     os.kill(server.pid, signal.SIGSTOP)
@@ -141,7 +141,7 @@ def test_a_server_that_hangs_is_replaced(own: Settings, monkeypatch: pytest.Monk
         assert spark_connect.status(own).state == "silent"
         monkeypatch.setattr(spark_connect, "_PATIENCE_SECONDS", 2.0)
         monkeypatch.setattr(processes, "_STOP_SECONDS", 2.0)
-        again = spark_connect.ensure(own)
+        again = spark_connect.running_server(own)
     finally:
         if server.process is not None and processes.is_alive(server.process):
             os.kill(server.pid, signal.SIGCONT)
@@ -150,7 +150,7 @@ def test_a_server_that_hangs_is_replaced(own: Settings, monkeypatch: pytest.Monk
 
 
 def test_stopping_ends_the_process_and_a_second_time_does_nothing(own: Settings) -> None:
-    server = spark_connect.ensure(own)
+    server = spark_connect.running_server(own)
     assert spark_connect.stop(own)
     assert server.process is not None
     assert not processes.is_alive(server.process)
@@ -164,7 +164,7 @@ def test_a_port_that_somebody_else_has_is_an_error_naming_port_owner_and_setting
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(spark_connect.PortInUse) as caught:
-            spark_connect.ensure(replace(fresh, spark=replace(fresh.spark, port=port)))
+            spark_connect.running_server(replace(fresh, spark=replace(fresh.spark, port=port)))
     assert f"Port {port}" in caught.value.what
     assert f"process {os.getpid()}" in caught.value.what
     assert caught.value.where == f"BLOGDATA_SPARK_PORT={port}"
@@ -175,7 +175,7 @@ def test_a_server_that_cannot_start_is_an_error_with_its_last_words_and_leaves_n
 ) -> None:
     wrong = replace(fresh, spark=replace(fresh.spark, master="nonsense"))
     with pytest.raises(spark_connect.SparkServerFailed, match="Master must") as caught:
-        spark_connect.ensure(wrong)
+        spark_connect.running_server(wrong)
     assert caught.value.where.endswith("server.log")
     assert not caught.value.transient
     assert spark_connect.status(fresh).state == "stopped"
@@ -184,7 +184,7 @@ def test_a_server_that_cannot_start_is_an_error_with_its_last_words_and_leaves_n
 
 def test_somebody_elses_server_is_used_and_never_started_or_stopped(fresh: Settings, spark_server: SparkServer) -> None:
     theirs = replace(fresh, spark=replace(fresh.spark, mode="remote", remote=spark_server.url))
-    assert spark_connect.ensure(theirs) == SparkServer(url=spark_server.url, process=None)
+    assert spark_connect.running_server(theirs) == SparkServer(url=spark_server.url, process=None)
     assert not spark_connect.stop(theirs)
     spark_probe.probe(spark_server.url)
 
@@ -193,7 +193,7 @@ def test_somebody_elses_server_that_does_not_answer_is_a_transient_error(fresh: 
     address = f"sc://localhost:{processes.free_port()}"
     theirs = replace(fresh, spark=replace(fresh.spark, mode="remote", remote=address))
     with pytest.raises(PlatformError, match="does not answer") as caught:
-        spark_connect.ensure(theirs)
+        spark_connect.running_server(theirs)
     assert caught.value.transient
 
 
@@ -201,7 +201,7 @@ def test_somebody_elses_server_that_does_not_answer_is_a_transient_error(fresh: 
 @pytest.mark.slow
 def test_without_a_java_on_the_machine_it_runs_on_the_bundled_one(fresh: Settings, tmp_path: Path) -> None:
     bare = replace(fresh, java="auto", java_home=None, search_path="")
-    session = spark_session.attach(spark_connect.ensure(bare).url)
+    session = spark_session.attach(spark_connect.running_server(bare).url)
     session.range(3).write.format("delta").save(str(tmp_path / "table"))
     assert session.read.format("delta").load(str(tmp_path / "table")).count() == 3
     assert session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").collect()

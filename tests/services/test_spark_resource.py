@@ -60,7 +60,9 @@ def test_a_server_of_somebody_elses_writes_files_as_the_platform_does(
     resource: SparkResource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_attached, "TABLE_FILES", {CODEC: "gzip"})
-    theirs = SparkResource(home=resource.home, remote=spark_connect.ensure(resource.settings).url, mode="remote")
+    theirs = SparkResource(
+        home=resource.home, remote=spark_connect.running_server(resource.settings).url, mode="remote"
+    )
     assert theirs.spark_session.conf.get(CODEC) == "gzip"
     assert resource.spark_session.conf.get(CODEC) == "zstd"
     spark_resources.drop(theirs.settings)
@@ -69,14 +71,14 @@ def test_a_server_of_somebody_elses_writes_files_as_the_platform_does(
 @pytest.mark.campaign
 def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(resource: SparkResource) -> None:
     before = resource.spark_session
-    kill(spark_connect.ensure(resource.settings).process)
+    kill(spark_connect.running_server(resource.settings).process)
     after = resource.spark_session
     assert after is not before
     assert after.range(3).count() == 3
 
 
 def test_a_server_killed_during_the_work_is_a_transient_error_and_the_next_use_works(resource: SparkResource) -> None:
-    server = spark_connect.ensure(resource.settings)
+    server = spark_connect.running_server(resource.settings)
     work = resource.spark_session.range(3)
     with pytest.raises(spark_probe.SparkServerLost) as caught, resource.guard():
         killed_under(server.process, work.count)

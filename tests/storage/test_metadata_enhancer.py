@@ -34,7 +34,7 @@ VISITS = Contract(
 def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """Ten files; each holds a hundred users and six minutes of its own, and every page."""
     lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
-    tables.ensure(spark, lake, VISITS)
+    tables.create_or_evolve(spark, lake, VISITS)
     rows = spark.range(1000).selectExpr(
         "'2026-01-05' AS day",
         "cast('line' AS BINARY) AS raw",
@@ -66,7 +66,7 @@ def test_a_column_without_statistics_skips_nothing(spark: Any, lake: Lake) -> No
 
 def test_statistics_of_a_spread_column_skip_nothing_before_the_rows_are_sorted(spark: Any, tmp_path: Path) -> None:
     spread = Lake(root=str(tmp_path))
-    tables.ensure(spark, spread, VISITS)
+    tables.create_or_evolve(spark, spread, VISITS)
     rows = spark.range(1000).selectExpr("'2026-01-05' AS day", "(id * 379) % 1000 AS user")
     rows.repartition(10).write.format("delta").mode("append").save(spread.path(VISITS.dataset))
     assert files_read(spark, spread, "user = 421") == files_read(spark, spread) > 1

@@ -40,7 +40,7 @@ def join_as_of(
     at: str,
     valid_from: str,
     valid_to: str,
-    known: str,
+    matched_column: str,
     disjoint: bool = False,
 ) -> DataFrame:
     """Join every fact with the version of its key that was valid at its time.
@@ -52,18 +52,18 @@ def join_as_of(
         at: Column with the fact's time (TIMESTAMP); a null matches nothing.
         valid_from: Column with the first instant of a version; null: no lower bound.
         valid_to: Column with the first instant after it; null: still valid.
-        known: Name of the BOOLEAN column to add: true if a version matched; never null.
+        matched_column: Name of the BOOLEAN column to add: true if a version matched; never null.
         disjoint: The caller guarantees that no two versions of a key overlap; saves a sort of the
             versions. If that is not true, a fact is duplicated, and the account of its dataset fails.
 
     Returns:
-        One row per fact: its columns, the versions' columns except `on` (null without a match), and `known`.
+        One row per fact: its columns, the versions' columns except `on` (null without a match), and `matched_column`.
 
     Raises:
-        ColumnClash: A column of the versions, or `known`, has the name of a column of the facts; or `known` that of a
-            column of the versions.
+        ColumnClash: A column of the versions, or `matched_column`, has the name of a column of the facts; or
+            `matched_column` that of a column of the versions.
     """
-    added = _added(facts, versions, on, known)
+    added = _added(facts, versions, on, matched_column)
     ranges = _ranges(versions, on, valid_from, valid_to, disjoint)
     left, right = facts.alias("fact"), ranges.alias("version")
     same_key = [F.col(f"fact.{name}") == F.col(f"version.{name}") for name in on]
@@ -72,7 +72,7 @@ def join_as_of(
     return left.join(right, held, "left").select(
         *(F.col(f"fact.{name}") for name in facts.columns),
         *(F.col(f"version.{name}") for name in added),
-        F.coalesce(F.col(_FOUND), F.lit(False)).alias(known),
+        F.coalesce(F.col(_FOUND), F.lit(False)).alias(matched_column),
     )
 
 
@@ -89,9 +89,9 @@ def _ranges(versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: s
     return lasting.withColumn(_END, F.least(F.col(_END), F.lead(_START).over(by_start)))
 
 
-def _added(facts: DataFrame, reference: DataFrame, on: Sequence[str], known: str) -> list[str]:
+def _added(facts: DataFrame, reference: DataFrame, on: Sequence[str], matched_column: str) -> list[str]:
     added = [name for name in reference.columns if name not in on]
-    taken = sorted(({*added, known} & set(facts.columns)) | ({known} & set(added)))
+    taken = sorted(({*added, matched_column} & set(facts.columns)) | ({matched_column} & set(added)))
     if taken:
         raise ColumnClash(
             what=f"the join would add {', '.join(taken)}, which is already there",

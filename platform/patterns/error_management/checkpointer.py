@@ -3,17 +3,17 @@
 Problem: a stream that fails midway must neither start over nor skip the input it was processing.
 How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards. A
 batch that was cut off is therefore retried with exactly the same input. Publications are keyed by checkpoint and batch
-(``Append``), so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log without
-a JVM. It lists the files of a batch, so that the batch's account does not depend on what the job read, and returns the
-whole log as a table (``ops.stream_offsets``). The :class:`StreamSpec` that the checkpoint was created with is stored
-beside the log.
+(``AppendBatch``), so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log
+without a JVM. It lists the files of a batch, so that the batch's account does not depend on what the job read, and
+returns the whole log as a table (``ops.stream_offsets``). The :class:`StreamSpec` that the checkpoint was created with
+is stored beside the log.
 The trap: a checkpoint belongs to one query. After a change of the source, the identity or the watermark, Spark resumes
 from a log that no longer means the same, or fails deep inside. A changed spec is refused here, before Spark sees it.
 The opposite trap is a deleted checkpoint: batch numbers restart at zero, and a writer that remembers numbers takes
 those batches for done. A new checkpoint is therefore a new writer (its identity is Spark's query id), and rows that the
 table already has are skipped by source file. A query may outlive its client in the server and run beside its successor.
 The list of rows to skip is valid only until another batch is published, so batches take turns: of two that have seen
-the same table version, the second is refused (:func:`turn_of`).
+the same table version, the second is refused (:func:`next_turn`).
 When not to use it: where a batch job can be given its input, as for all partitioned datasets here.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -314,7 +314,7 @@ def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
             yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
 
 
-def turn_of(lake: Lake, dataset: str) -> int:
+def next_turn(lake: Lake, dataset: str) -> int:
     """Return the turn of the next batch that is appended to a table; all checkpoints share one sequence, from zero.
 
     Args:
@@ -332,9 +332,9 @@ def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
     now = spec.as_json()
     changed = sorted(name for name in {**made_by, **now} if made_by.get(name) != now.get(name))
     if changed:
-        told = "; ".join(f"{name} was {_short(made_by.get(name))} and is {_short(now.get(name))}" for name in changed)
+        diff = "; ".join(f"{name} was {_short(made_by.get(name))} and is {_short(now.get(name))}" for name in changed)
         raise IncompatibleCheckpoint(
-            what=f"the stream '{spec.name}' has changed since its checkpoint was made: {told}",
+            what=f"the stream '{spec.name}' has changed since its checkpoint was made: {diff}",
             where=str(checkpoint.folder),
             next_step=f"undo the change, or begin a new checkpoint: blogdata stream {spec.name} --new-checkpoint "
             "(it goes on with the watermark, and what is published already is not published again)",
@@ -363,7 +363,7 @@ def _path(address: str) -> str:
     return unquote(urlsplit(address).path)
 
 
-def kept_rows(root: Path) -> Sequence[tuple[Any, ...]]:
+def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
     """Build the rows of :data:`STREAM_OFFSETS` for all checkpoints that have been used.
 
     Args:

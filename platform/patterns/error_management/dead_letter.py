@@ -4,9 +4,9 @@ Problem: one unreadable row stops a job and everything downstream of it.
 How it works: each rule is a Column that is true for a bad row. A row keeps the names of *all* rules it
 breaks, in rule order; a row that breaks at least one is rejected. One pass, no Python worker.
 The trap: error-safe functions turn a failure into a null, which looks like a missing value (:func:`unreadable`
-distinguishes the two). A growing share of rejected rows hides a real failure: :func:`too_many` keeps downstream
-datasets from using such a partition, and :class:`Tolerance` stops a stream after its rows are stored. A condition that
-is null is not true: write rules that stay definite when a column is null.
+distinguishes the two). A growing share of rejected rows hides a real failure: :func:`error_for_partition` keeps
+downstream datasets from using such a partition, and :class:`Tolerance` stops a stream after its rows are stored. A
+condition that is null is not true: write rules that stay definite when a column is null.
 When not to use it: where a missing row is worse than a late job (balances, erasures), or where order matters:
 a replayed row arrives after its successors.
 Source: "Data Engineering Design Patterns", ch. 3.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class RejectRule:
     """One way for a row to be bad.
 
     Args:
@@ -55,7 +55,7 @@ class Tolerance:
     max_share: float
     over_rows: int
 
-    def exceeded(
+    def error_for_stream(
         self,
         batches: Iterable[tuple[int, int]],
         *,
@@ -80,7 +80,7 @@ class Tolerance:
         for taken, (rejected, of) in enumerate(batches, start=1):
             rejected_rows, rows = rejected_rows + rejected, rows + of
             if rows >= self.over_rows:
-                return exceeds(
+                return error_above_share(
                     rejected_rows=rejected_rows,
                     rows=rows,
                     max_share=self.max_share,
@@ -92,7 +92,7 @@ class Tolerance:
         return None
 
 
-def reasons(rules: Sequence[Rule]) -> Column:
+def reasons(rules: Sequence[RejectRule]) -> Column:
     """Build the array of the names of all broken rules, in rule order; empty for a good row.
 
     Args:
@@ -121,7 +121,7 @@ def reasons(rules: Sequence[Rule]) -> Column:
     return F.when(broken, F.array_except(named, F.array(F.lit(None).cast("string")))).otherwise(none)
 
 
-def unreadable(name: str, *, source: Column, result: Column) -> Rule:
+def unreadable(name: str, *, source: Column, result: Column) -> RejectRule:
     """Build the rule for an error-safe function: its input is not null, but its result is.
 
     Args:
@@ -129,10 +129,10 @@ def unreadable(name: str, *, source: Column, result: Column) -> Rule:
         source: Input of the function.
         result: Result of the function; null means that it failed.
     """
-    return Rule(name=name, condition=source.isNotNull() & result.isNull())
+    return RejectRule(name=name, condition=source.isNotNull() & result.isNull())
 
 
-def exceeds(
+def error_above_share(
     *, rejected_rows: int, rows: int, max_share: float, dataset: str, part: str, selection: str, then: str
 ) -> TooManyDeadLetters | None:
     """Check whether the share of rejected rows is too large.
@@ -178,7 +178,7 @@ def query(dataset: str, selection: str) -> str:
     return f'blogdata sql "SELECT reasons, count(*) FROM {dataset} WHERE {selection} GROUP BY reasons"'
 
 
-def too_many(
+def error_for_partition(
     partition: str, letters: Mapping[str, tuple[int, int]], *, max_share: float, dataset: str, column: str, then: str
 ) -> TooManyDeadLetters | None:
     """Check whether a partition has too many rejected rows to be used downstream.
@@ -206,7 +206,7 @@ def too_many(
             judged.append(one)
             rejected_rows, rows = rejected_rows + rejected, rows + of
             if rows >= LEAST_ROWS:
-                return exceeds(
+                return error_above_share(
                     rejected_rows=rejected_rows,
                     rows=rows,
                     max_share=max_share,

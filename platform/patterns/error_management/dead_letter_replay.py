@@ -75,7 +75,7 @@ class Correction:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay:
+class LandedCorrections:
     """Result of a replay; files are relative to the landing zone.
 
     Args:
@@ -87,7 +87,7 @@ class Replay:
     landed: tuple[str, ...]
 
 
-def read(lines: Iterable[bytes], where: str) -> list[Correction]:
+def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
     """Read corrections, one JSON object per line with source_file, source_offset and payload (text or an object).
 
     Args:
@@ -139,14 +139,14 @@ def read(lines: Iterable[bytes], where: str) -> list[Correction]:
     return _last_ones(corrections)
 
 
-def land(
+def land_corrections(
     corrections: Sequence[Correction],
     dead: Iterable[Position],
     landing: Path,
     *,
     awaited: Callable[[], Collection[str]] = tuple,
     convention: Convention = "flag",
-) -> Replay:
+) -> LandedCorrections:
     """Land corrections in the arrival hours of their dead letters; if one is refused, none is landed.
 
     After an interruption some of them have landed, each file whole; landing the same corrections again adds the others.
@@ -197,7 +197,7 @@ def land(
             (landing / place).stat().st_mtime_ns > flagged for place in contents if (landing / place).parent == folder
         ):
             mark(folder)
-    return Replay(files=tuple(contents), landed=tuple(changed))
+    return LandedCorrections(files=tuple(contents), landed=tuple(changed))
 
 
 def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:

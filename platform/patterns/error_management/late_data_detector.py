@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far after the end of its partition an event time may lie: the clocks of producers are not exact."""
-MOST = 0.5
+MAX_LATE_SHARE = 0.5
 JUDGED_ROWS = 1000
 """Number of a stream's newest rows over which the share of late ones is computed; fewer are not judged."""
 
@@ -150,7 +150,7 @@ class LateShare:
     @property
     def warning(self) -> str | None:
         """Warning text; None if the share of late rows is normal, or there are too few rows to judge."""
-        if self.rows < JUDGED_ROWS or self.late <= MOST * self.rows:
+        if self.rows < JUDGED_ROWS or self.late <= MAX_LATE_SHARE * self.rows:
             return None
         return (
             f"{self.late} of the newest {self.rows} rows came behind the watermark and were set aside: "

@@ -37,7 +37,7 @@ class LandedFileGone(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LandedFile:
+class BatchFile:
     """A file of a batch.
 
     Args:
@@ -74,7 +74,7 @@ class StreamedFiles:
     suffixes: tuple[str, ...]
     files_per_batch: int = 200
 
-    def facts(self, landing: Path) -> Mapping[str, str]:
+    def checkpoint_properties(self, landing: Path) -> Mapping[str, str]:
         """Return the properties of the source that a checkpoint depends on."""
         return {"kind": "files", "place": str(landing / self.table), "suffixes": " ".join(self.suffixes)}
 
@@ -99,7 +99,7 @@ class StreamedFiles:
         frame = reader.load(str(landing / self.table / "date=*" / "hour=*"))
         return frame.select("raw", "source_offset", relative_to(landing).alias("source_file"))
 
-    def waiting(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
+    def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
         """List what a query would ingest first, without Spark; the list changes when that input changes.
 
         Args:
@@ -137,7 +137,7 @@ class StreamedFiles:
         for hour in scan(landing / self.table, Grain.HOUR):
             yield from (hour.folder / file.name for file in hour.files if file.name.endswith(self.suffixes))
 
-    def taken(self, checkpoint: Checkpoint, batch: int, landing: Path) -> Sequence[LandedFile]:
+    def batch_files(self, checkpoint: Checkpoint, batch: int, landing: Path) -> Sequence[BatchFile]:
         """List the files of a batch from the checkpoint, and count their lines and bytes.
 
         Args:
@@ -163,7 +163,7 @@ class StreamedFiles:
                 f"{checkpoint.stream} --new-checkpoint",
             ) from error
         return [
-            LandedFile(
+            BatchFile(
                 name=str(path.relative_to(landing)),
                 hour=None if path in links else _hour(path.parent),
                 size=sizes.get(path, _NOTHING),
@@ -180,7 +180,7 @@ def without(lines: DataFrame, names: Collection[str]) -> DataFrame:
     return lines.where(~F.col("source_file").isin(*sorted(names))) if names else lines
 
 
-def left_out_notes(files: Sequence[LandedFile]) -> dict[str, list[str]]:
+def left_out_notes(files: Sequence[BatchFile]) -> dict[str, list[str]]:
     """Build the commit notes that list the files and links left out of a batch."""
     return {
         MISNAMED: sorted(file.name for file in files if file.hour is None and file.link is None),
@@ -195,27 +195,27 @@ def left_out_in(commits: Iterable[Commit]) -> dict[str, list[str]]:
     return {kind: names for kind, names in found.items() if names}
 
 
-def told_left_out(left_out: Mapping[str, Sequence[str]]) -> list[str]:
+def left_out_warnings(left_out: Mapping[str, Sequence[str]]) -> list[str]:
     """Build the warnings for the files and links that are not ingested, each with the remedy."""
-    told = []
+    warnings = []
     if files := left_out.get(MISNAMED):
-        told.append(
+        warnings.append(
             f"{len(files)} files lie in folders whose names are no hour, and are not taken in: {_first(files)}; "
             "move them into date=YYYY-MM-DD/hour=HH"
         )
     if links := left_out.get(LINKS):
-        told.append(
+        warnings.append(
             f"{len(links)} links are not followed, and nothing is taken in through them: {_first(links)}; "
             "land the data themselves, under another name"
         )
-    return told
+    return warnings
 
 
 def _first(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
-def by_hour(files: Sequence[LandedFile]) -> dict[str, LandedSize]:
+def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
     """Sum the lines and bytes of files by arrival hour; files without an hour are skipped."""
     sums: dict[str, LandedSize] = {}
     for file in files:

@@ -60,14 +60,16 @@ class Filled:
     commit: Commit
 
 
-def publish(new: Sequence[NewMember], target: Target, provenance: Provenance, *, seen: Members) -> Commit:
+def publish_members(
+    new: Sequence[NewMember], target: Target, provenance: Provenance, *, planned_from: Members
+) -> Commit:
     """Fill members and make all of them visible in one commit, once per run.
 
     Args:
         new: The members; they replace the visible rows of the same partitions.
         target: The dataset, its contract and the run.
         provenance: Inputs and accounts.
-        seen: State of the pointer from which the write was planned.
+        planned_from: State of the pointer from which the write was planned.
 
     Returns:
         The commit of the dataset; ``repeated`` when this run had already published these partitions.
@@ -83,7 +85,7 @@ def publish(new: Sequence[NewMember], target: Target, provenance: Provenance, *,
     if table is not None and table.transaction_version(commit_id) is not None:
         return replace(receipt(lake, dataset, commit_id, None), repeated=True)
     partitions = keys_of(new)
-    for member in seen.visible:
+    for member in planned_from.visible:
         if not partitions.issuperset(member.partitions):
             _hold_to_the_schema(target.contract, member)
     filled = [fill(one, target, provenance) for one in new]
@@ -94,7 +96,7 @@ def publish(new: Sequence[NewMember], target: Target, provenance: Provenance, *,
         "commit_id": commit_id,
         "members": {one.new.name: one.location for one in filled},
     }
-    version = swap(filled, target, info, seen=seen, once=commit_id)
+    version = swap(filled, target, info, planned_from=planned_from, transaction_id=commit_id)
     return Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
 
 
@@ -119,34 +121,36 @@ def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
     return Filled(new=new, location=location, commit=commit)
 
 
-def swap(filled: Sequence[Filled], target: Target, info: dict[str, Any], *, seen: Members, once: str) -> int:
+def swap(
+    filled: Sequence[Filled], target: Target, info: dict[str, Any], *, planned_from: Members, transaction_id: str
+) -> int:
     """Replace the visible members of the same partitions by new ones, in one commit.
 
     Args:
         filled: Complete members.
         target: The dataset and the run.
         info: Metadata of the commit.
-        seen: State of the pointer before the members were filled.
-        once: Transaction identifier of the commit.
+        planned_from: State of the pointer before the members were filled.
+        transaction_id: Transaction identifier of the commit.
 
     Returns:
         The dataset's new version.
 
     Raises:
-        ConcurrentWrite: The members to replace have changed since `seen`; transient.
+        ConcurrentWrite: The members to replace have changed since `planned_from`; transient.
     """
     lake, contract = target.lake, target.contract
     partitions = keys_of([one.new for one in filled])
-    base = seen
+    base = planned_from
     for _ in range(_TRIES):
-        if _places(base, partitions) != _places(seen, partitions):
+        if _places(base, partitions) != _places(planned_from, partitions):
             break
         version, moment = base.version + 1, datetime.now(timezone.utc)
         rows = [
             *base.superseded(partitions, version, moment),
             *[_member(one, contract, target, version, moment) for one in filled],
         ]
-        if members.commit(lake, contract.dataset, base, rows, info, once=once) is not None:
+        if members.commit(lake, contract.dataset, base, rows, info, transaction_id=transaction_id) is not None:
             return version
         # Another run committed first. If it wrote other partitions, its commit is kept and this one follows it.
         time.sleep(random.uniform(0.005, 0.05))

@@ -100,7 +100,7 @@ def replace_periods(
         NewMember(name=key, frame=rows, partitions=(key,))
         for key, rows in zip(keys, _split(frame, column, keys), strict=True)
     ]
-    return audited_members.publish(new, target, provenance, seen=seen)
+    return audited_members.publish_members(new, target, provenance, planned_from=seen)
 
 
 def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member, ...]]:
@@ -167,7 +167,7 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
         once = f"{dataset}/freeze {name}/{target.run.run_id}"
         # Without measures the commit does not count as a publication: no row of the dataset has changed.
         info = {"commit_id": once, "frozen": list(keys), "run_id": target.run.run_id, "member": filled.location}
-        version = audited_members.swap([filled], target, info, seen=seen, once=once)
+        version = audited_members.swap([filled], target, info, planned_from=seen, transaction_id=once)
         frozen.append(Frozen(member=name, partitions=keys, rows=filled.commit.rows_out, version=version))
     return frozen
 

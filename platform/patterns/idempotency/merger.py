@@ -85,7 +85,7 @@ def merge(
     if target.engine is Engine.CHECKPOINT:
         version = _made(changes.sparkSession, target) if version is None else version
         current = target.lake.read(changes.sparkSession, contract.dataset, version)
-        rows = applied(distinct, current, contract, deleted=deleted)
+        rows = rows_after_merge(distinct, current, contract, deleted=deleted)
         return publish(rows, target, change=Rewrite(at=version), partitions=(), provenance=provenance)
     upsert = Upsert(
         key=contract.key,
@@ -121,7 +121,7 @@ def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: in
     current = target.lake.read(rows.sparkSession, target.contract.dataset, at)
     if _is_older_than_its_key(current, target):
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
-    return merge(removed(rows, current, target.contract), target, provenance, at=at)
+    return merge(with_removals(rows, current, target.contract), target, provenance, at=at)
 
 
 def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
@@ -187,7 +187,7 @@ def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, del
     return joined.where(wanted).select("s.*")
 
 
-def removed(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
+def with_removals(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Add to a full delivery the removals that it implies: the rows of the table that it does not contain.
 
     Args:
@@ -209,7 +209,7 @@ def removed(delivered: DataFrame, current: DataFrame, contract: Contract) -> Dat
     )
 
 
-def applied(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
+def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
     """Compute the rows of the table after a merge, for engines that cannot audit a merge.
 
     Args:
@@ -245,7 +245,7 @@ def _made(spark: SparkSession, target: Target) -> int:
     """Create the table and return its version: another run may be creating it, so even first rows need a version."""
     dataset = target.contract.dataset
     with translated(dataset, ()):
-        constraints_enforcer.enforce(spark, target.lake, target.contract, engine=False)
+        constraints_enforcer.enforce(spark, target.lake, target.contract, engine_loaded=False)
     version = target.lake.version(dataset)
     assert version is not None
     return version

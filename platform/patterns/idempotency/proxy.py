@@ -63,7 +63,7 @@ def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str)
             next_step="use patterns.idempotency.fast_metadata_cleaner, which keeps a table for each partition",
         )
     seen = members.base(target.lake, target.contract.dataset)
-    return audited_members.publish([NewMember(name=name, frame=frame)], target, provenance, seen=seen)
+    return audited_members.publish_members([NewMember(name=name, frame=frame)], target, provenance, planned_from=seen)
 
 
 def history(lake: Lake, dataset: str) -> Sequence[Member]:

@@ -104,7 +104,7 @@ def execute(
             seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
         )
         contained = kept if restored else list(there)
-        constraints_enforcer.enforce(spark, lake, contract, engine=target.engine is Engine.TRANSACTION)
+        constraints_enforcer.enforce(spark, lake, contract, engine_loaded=target.engine is Engine.TRANSACTION)
         onto = _version_with(contained, target, events, period)
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))
@@ -112,7 +112,7 @@ def execute(
     except Exception as error:
         passing = error.transient if isinstance(error, PlatformError) else lost(error)
         if not passing:
-            _bring_back(spark, target, events, period)
+            _restore_newest_with_latest(spark, target, events, period)
         raise
 
 
@@ -146,7 +146,7 @@ def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[E
         raise _vacuumed(contract, period, version)
     try:
         back = Execution(period=period, onto=onto, restores=version)
-        return _take_back(spark, target, back, kept[-1].rows_out if kept else 0)
+        return _commit_restoration(spark, target, back, kept[-1].rows_out if kept else 0)
     except PySparkException as error:
         # Delta refuses to restore a version whose files a vacuum may delete, even if none has run.
         if "BEYOND_DELETED_FILE_RETENTION" not in str(error):
@@ -154,7 +154,7 @@ def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[E
         raise _vacuumed(contract, period, version) from error
 
 
-def _bring_back(spark: SparkSession, target: Target, events: EventLog, period: str) -> None:
+def _restore_newest_with_latest(spark: SparkSession, target: Target, events: EventLog, period: str) -> None:
     """Restore the newest version that had the latest execution, if the table lacks it and that version still exists."""
     dataset = target.contract.dataset
     held = history(events.executions(dataset))
@@ -162,10 +162,12 @@ def _bring_back(spark: SparkSession, target: Target, events: EventLog, period: s
     had = max((number for number, (_, made) in enumerate(held) if made and made[-1].partition == latest), default=0)
     if had + 1 < len(held) and restorable(target.lake, dataset, version := held[had + 1][0] - 1):
         onto = _version_with(held[-1][1], target, events, period)
-        _take_back(spark, target, Execution(period=period, onto=onto, restores=version), held[had][1][-1].rows_out)
+        _commit_restoration(
+            spark, target, Execution(period=period, onto=onto, restores=version), held[had][1][-1].rows_out
+        )
 
 
-def _take_back(spark: SparkSession, target: Target, back: Execution, rows: int) -> Commit | None:
+def _commit_restoration(spark: SparkSession, target: Target, back: Execution, rows: int) -> Commit | None:
     """Restore a version, or the empty table, in an audited commit of its own; the audit compares the number of rows."""
     dataset, version = target.contract.dataset, back.restores
     provenance = Provenance(execution=back, expected={WHOLE_TABLE: {"rows": rows}})

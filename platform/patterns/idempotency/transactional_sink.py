@@ -65,7 +65,7 @@ class Overtaken(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ServedTable:
     """One table of a delivery.
 
     Args:
@@ -84,7 +84,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery:
+class SinkDelivery:
     """A partition of several tables that are served in one transaction.
 
     Args:
@@ -94,7 +94,7 @@ class Delivery:
     """
 
     partition: str
-    parts: Sequence[Part]
+    parts: Sequence[ServedTable]
     run_id: str
 
     @property
@@ -119,7 +119,7 @@ class Receipt:
     repeated: bool
 
 
-def deliver(connection: psycopg.Connection, schema: str, delivery: Delivery) -> Receipt:
+def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> Receipt:
     """Replace a partition of several tables in one transaction.
 
     Args:
@@ -293,7 +293,7 @@ def _enforce_key(connection: psycopg.Connection, schema: str, contract: Contract
     connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table))
 
 
-def _is_served(connection: psycopg.Connection, schema: str, delivery: Delivery) -> bool:
+def _is_served(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> bool:
     table = sql.Identifier(schema, PUBLICATIONS)
     query = sql.SQL("SELECT dataset FROM {} WHERE batch_id = %s").format(table)
     newest = served(connection, schema)
@@ -312,7 +312,7 @@ def _is_served(connection: psycopg.Connection, schema: str, delivery: Delivery) 
     return there >= {part.contract.dataset for part in delivery.parts}
 
 
-def _replace(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:
+def _replace(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
     contract = part.contract
     table = sql.Identifier(schema, contract.name)
     assert contract.partition_column is not None
@@ -334,7 +334,7 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
     return batch.column(name).to_pylist() if name in batch.schema.names else [None] * batch.num_rows
 
 
-def _audit(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:
+def _audit(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
     contract = part.contract
     query = sql.SQL("SELECT count(*) FROM {} WHERE {} = %s").format(
         sql.Identifier(schema, contract.name), sql.Identifier(contract.partition_column or "")
@@ -349,7 +349,7 @@ def _audit(connection: psycopg.Connection, schema: str, delivery: Delivery, part
         )
 
 
-def _record(connection: psycopg.Connection, schema: str, delivery: Delivery, part: Part) -> None:
+def _record(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
     publications = sql.Identifier(schema, PUBLICATIONS)
     # Rows served from another table are replaced now: if that table came back, it would have to serve them again.
     connection.execute(
@@ -378,5 +378,5 @@ def _record(connection: psycopg.Connection, schema: str, delivery: Delivery, par
     )
 
 
-def _rows(delivery: Delivery) -> dict[str, int]:
+def _rows(delivery: SinkDelivery) -> dict[str, int]:
     return {part.contract.dataset: part.rows for part in delivery.parts}

@@ -25,7 +25,7 @@ MIN_SHARE = 0.5
 """Smallest accepted load, as a share (0 to 1) of the last load's rows."""
 MAX_MULTIPLE = 3.0
 """Largest accepted load, as a multiple of the last load's rows."""
-SIZE = "size"
+ACCEPT_SIZE = "size"
 """Value of `--accept` that lets a load of implausible size through."""
 
 
@@ -57,5 +57,5 @@ def guard(last_rows: int | None, rows: int, *, where: str) -> None:
         what=problem,
         where=where,
         next_step="nothing was replaced; look at the source, and if it is right: "
-        f"blogdata run --accept {SIZE} (in the UI: the run's tag blogdata/accept={SIZE})",
+        f"blogdata run --accept {ACCEPT_SIZE} (in the UI: the run's tag blogdata/accept={ACCEPT_SIZE})",
     )

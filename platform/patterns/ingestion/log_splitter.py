@@ -42,7 +42,7 @@ class LogUnreadable(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class LogPart:
     """Consecutive lines of a log that were logged in one hour.
 
     Args:
@@ -69,7 +69,7 @@ class SplitReport:
         unreadable: Number of those lines whose time could not be read or lies in the future.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[LogPart, ...]
     empty_hours: tuple[str, ...]
     lines: int
     unreadable: int
@@ -87,7 +87,7 @@ class Taken:
     source_mtime_ns: int
 
 
-def pending(landing: Path) -> list[Path]:
+def unsplit_logs(landing: Path) -> list[Path]:
     """List landed logs that are new or have changed since they were split, by name; none behind a refused link."""
     logs = [log for log in _logs(landing) if not isinstance(log, StrayLink)]
     return [log for log in logs if log.is_file() and not _is_done(log, _taken(_progress_file(log)))]
@@ -243,7 +243,7 @@ class _Run:
     hour: str
     stamp: str
     settled_hour: str = ""
-    parts: list[Part] = field(default_factory=list)
+    parts: list[LogPart] = field(default_factory=list)
     passed: list[tuple[str, str]] = field(default_factory=list)
     lines: int = 0
     unreadable: int = 0
@@ -315,7 +315,7 @@ class _Run:
         else:
             partial.replace(target)
         day, hour = target.parent.parent.name[5:], target.parent.name[5:]
-        self.parts.append(Part(path=target, hour=f"{day}T{hour}", offset=begun, bytes=end - begun))
+        self.parts.append(LogPart(path=target, hour=f"{day}T{hour}", offset=begun, bytes=end - begun))
 
 
 def _flag(landing: Path, run: _Run) -> tuple[str, ...]:

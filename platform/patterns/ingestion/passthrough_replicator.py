@@ -30,7 +30,7 @@ from errors import PlatformError
 from patterns.ingestion.landed_links import leading_out, require_within
 from patterns.ingestion.whole_files import BLOCK, checksum, hidden, opened, same_bytes, starts_with
 
-Outcome = Literal["new", "same", "grown", "renamed"]
+LandOutcome = Literal["new", "same", "grown", "renamed"]
 
 
 class CorruptCopy(PlatformError):
@@ -85,7 +85,7 @@ def replicate(source: Path, target: Path) -> Replica:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Landed:
+class Replicated:
     """Result of landing a file.
 
     Args:
@@ -96,11 +96,11 @@ class Landed:
     """
 
     path: Path
-    outcome: Outcome
+    outcome: LandOutcome
     replica: Replica | None
 
 
-def land(source: Path, folder: Path) -> Landed:
+def land(source: Path, folder: Path) -> Replicated:
     """Replicate a file into a folder under its own name, without ever losing existing data.
 
     Args:
@@ -115,20 +115,20 @@ def land(source: Path, folder: Path) -> Landed:
     """
     require_within([folder], folder.parent)
     target = folder / source.name
-    outcome: Outcome = "new"
+    outcome: LandOutcome = "new"
     with opened(source):
         present = _is_there(target)
     if present:
         if same_bytes(source, target) or starts_with(target, source):
-            return Landed(path=target, outcome="same", replica=None)
+            return Replicated(path=target, outcome="same", replica=None)
         outcome = "grown"
         if not starts_with(source, target):
             stem, dot, rest = source.name.partition(".")
             target = folder / f"{stem}-{checksum(source)[:8]}{dot}{rest}"
             outcome = "renamed"
             if _is_there(target) and same_bytes(source, target):
-                return Landed(path=target, outcome="same", replica=None)
-    return Landed(path=target, outcome=outcome, replica=replicate(source, target))
+                return Replicated(path=target, outcome="same", replica=None)
+    return Replicated(path=target, outcome=outcome, replica=replicate(source, target))
 
 
 def _is_there(target: Path) -> bool:

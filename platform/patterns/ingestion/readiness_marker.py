@@ -154,10 +154,10 @@ def scan(
     """
     zone = os.path.realpath(table.parent)
     found = [
-        _refused(key, place) if isinstance(place, StrayLink) else _partition(key, place, zone)
+        _behind_stray_link(key, place) if isinstance(place, StrayLink) else _partition(key, place, zone)
         for key, place in _folders(table, grain, since, zone)
     ]
-    return found if convention == "flag" else _succeeded(found, grain, now or datetime.now(timezone.utc))
+    return found if convention == "flag" else _apply_next_exists(found, grain, now or datetime.now(timezone.utc))
 
 
 def mark(folder: Path, *, allow_empty: bool = False) -> None:
@@ -213,8 +213,8 @@ def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, 
     Returns:
         Their keys, without those in a gap longer than :data:`LONGEST_GAP`, and those that a refused link may contain.
     """
-    there = [one.key for one in partitions if (one.files or one.links or one.ready) and begins(one.key, grain)]
-    hidden = tuple(one.key for one in partitions if one.links and not begins(one.key, grain))
+    there = [one.key for one in partitions if (one.files or one.links or one.ready) and start_of_key(one.key, grain)]
+    hidden = tuple(one.key for one in partitions if one.links and not start_of_key(one.key, grain))
     absent: list[str] = []
     for before, after in pairwise(there):
         if start_of(after, grain) - start_of(before, grain) <= LONGEST_GAP + grain.length:
@@ -222,7 +222,7 @@ def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, 
     return [key for key in absent if _is_due(key, grain, now, deadline) and not key.startswith(hidden)]
 
 
-def begins(key: str, grain: Grain) -> datetime | None:
+def start_of_key(key: str, grain: Grain) -> datetime | None:
     """Return the first instant of a landed partition; None if its key is not a time."""
     try:
         start = start_of(key, grain)
@@ -238,10 +238,10 @@ def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
     return () if at is None else tuple(file for file in partition.files if file.mtime_ns > at)
 
 
-def _succeeded(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
+def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
     """Apply convention (b) to the partitions without a flag."""
     # A partition in the future, such as one of the year 2099, does not count as a successor.
-    times = [one.key for one in found if one.files and (start := begins(one.key, grain)) and start <= now]
+    times = [one.key for one in found if one.files and (start := start_of_key(one.key, grain)) and start <= now]
     last = max(times, default="")
     quiet_since = int((now - QUIET).timestamp() * 1e9)
     completed = []
@@ -257,7 +257,7 @@ def _succeeded(found: Sequence[LandedPartition], grain: Grain, now: datetime) ->
 
 
 def _is_due(key: str, grain: Grain, now: datetime, deadline: timedelta) -> bool:
-    start = begins(key, grain)
+    start = start_of_key(key, grain)
     return start is not None and now > start + grain.length + deadline
 
 
@@ -290,7 +290,7 @@ def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, str | 
     return sorted(found, key=lambda child: child[0])
 
 
-def _refused(key: str, link: StrayLink) -> LandedPartition:
+def _behind_stray_link(key: str, link: StrayLink) -> LandedPartition:
     return LandedPartition(
         key=key,
         folder=Path(link.path),

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 
 from evidence.events import EventLog
-from evidence.served import Served, noted
+from evidence.served import Served, deliveries
 from lake.commit import Commit, entries_of, parse
 from lake.lake import Lake
 from patterns.observability import openlineage
@@ -40,7 +40,7 @@ NAMESPACE = "blogdata"
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Edge:
+class LineageEdge:
     """A source dataset that was read to compute a target, with the newest version read; None if it has no versions."""
 
     source: str
@@ -62,7 +62,7 @@ class Lineage:
     """The graph of datasets."""
 
     nodes: Mapping[str, Node]
-    edges: tuple[Edge, ...]
+    edges: tuple[LineageEdge, ...]
 
     def upstream(self, dataset: str) -> frozenset[str]:
         """Return all direct and indirect inputs of a dataset."""
@@ -129,7 +129,7 @@ def track(
             newest.setdefault((source, dataset), None)
     edges = tuple(
         sorted(
-            (Edge(source=pair[0], target=pair[1], version=version) for pair, version in newest.items()),
+            (LineageEdge(source=pair[0], target=pair[1], version=version) for pair, version in newest.items()),
             key=lambda edge: (edge.source, edge.target),
         )
     )
@@ -193,17 +193,17 @@ def export_openlineage(
 def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str, int]]:
     """List the inputs of the newest publication of each partition, with their versions."""
     if isinstance(contract.write, Serve):
-        newest = {each.partition: each for each in noted(events, contract.dataset)}
+        newest = {each.partition: each for each in deliveries(events, contract.dataset)}
         return [each.inputs for each in newest.values()]
     return [entry.inputs for entry in events.publications(contract.dataset).values()]
 
 
 def _to_export(
     lake: Lake, events: EventLog, contract: Contract, landing: str
-) -> Iterator[tuple[str, Callable[[], openlineage.Publication]]]:
+) -> Iterator[tuple[str, Callable[[], openlineage.PublishedVersion]]]:
     """List a dataset's publications with stable file names; the function builds the description only when called."""
     if isinstance(contract.write, Serve):
-        for each in noted(events, contract.dataset):
+        for each in deliveries(events, contract.dataset):
             name = str(uuid.uuid5(uuid.NAMESPACE_URL, each.batch_id))
             yield name, partial(_delivered, contract.dataset, each)
     else:
@@ -211,8 +211,8 @@ def _to_export(
             yield f"{found.commit.version:020d}", partial(_committed, lake, landing, found)
 
 
-def _delivered(dataset: str, each: Served) -> openlineage.Publication:
-    return openlineage.Publication(
+def _delivered(dataset: str, each: Served) -> openlineage.PublishedVersion:
+    return openlineage.PublishedVersion(
         dataset=dataset,
         version=each.batch_id,
         run_id=each.run_id,
@@ -225,10 +225,10 @@ def _delivered(dataset: str, each: Served) -> openlineage.Publication:
     )
 
 
-def _committed(lake: Lake, landing: str, found: Published) -> openlineage.Publication:
+def _committed(lake: Lake, landing: str, found: Published) -> openlineage.PublishedVersion:
     commit, columns = found.commit, sources(lake, landing, found.commit)
     read = {source.dataset for origins in columns.values() for source in origins} | _streamed_from(commit)
-    return openlineage.Publication(
+    return openlineage.PublishedVersion(
         dataset=commit.dataset,
         version=str(commit.version),
         run_id=commit.info["run"]["run_id"],

@@ -21,7 +21,7 @@ RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Publication:
+class PublishedVersion:
     """One publication to export, either a commit of a table or a delivery to a database.
 
     Args:
@@ -49,7 +49,7 @@ class Publication:
     columns: Mapping[str, Sequence[ColumnSource]] = field(default_factory=dict)
 
 
-def run_events(publication: Publication, contracts: Mapping[str, Contract], namespace: str) -> Sequence[str]:
+def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract], namespace: str) -> Sequence[str]:
     """Build the two events that OpenLineage requires for a run.
 
     Args:
@@ -103,7 +103,7 @@ def run_events(publication: Publication, contracts: Mapping[str, Contract], name
     return [json.dumps({**common, **event}) for event in (start, complete)]
 
 
-def _parent(publication: Publication, namespace: str) -> dict[str, Any]:
+def _parent(publication: PublishedVersion, namespace: str) -> dict[str, Any]:
     if publication.job is None:
         return {}
     run, job = {"runId": _uuid(publication.run_id)}, {"namespace": namespace, "name": publication.job}

@@ -33,7 +33,7 @@ from lake.commit import Commit
 from patterns.quality import constraints_enforcer
 from patterns.storage import horizontal_partitioner
 from publish import publication
-from publish.changes import Append, Overwrite, Statement, Upsert
+from publish.changes import AppendBatch, Overwrite, Statement, Upsert
 from publish.target import Companion, Engine, Provenance, Target
 from publish.write_faults import PublicationUnknown, translated
 
@@ -45,7 +45,7 @@ def publish(
     frame: DataFrame,
     target: Target,
     *,
-    change: Overwrite | Upsert | Append,
+    change: Overwrite | Upsert | AppendBatch,
     partitions: Sequence[str],
     provenance: Provenance,
     companions: Sequence[Companion] = (),
@@ -77,7 +77,9 @@ def publish(
     marks = [f"`{change.deleted}`"] if isinstance(change, Upsert) and change.deleted else []
     with translated(contract.dataset, partitions):
         for each in (contract, *(companion.contract for companion in companions)):
-            constraints_enforcer.enforce(frame.sparkSession, lake, each, engine=target.engine is Engine.TRANSACTION)
+            constraints_enforcer.enforce(
+                frame.sparkSession, lake, each, engine_loaded=target.engine is Engine.TRANSACTION
+            )
         rows = frame.select(*[f"`{column.name}`" for column in contract.columns], *marks)
     return publication.write(rows, target, change, partitions, provenance, companions)
 

@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool = True) -> None:
+def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
     """Add the missing constraints of a contract to its table; create the table if it does not exist.
 
     Args:
         spark: The session.
         lake: The tables' root.
         contract: Contract of the dataset.
-        engine: True if the engine's jar is loaded, which creates a table in one commit.
+        engine_loaded: True if the engine's jar is loaded, which creates a table in one commit.
 
     Raises:
-        PlatformError: As `tables.ensure`.
+        PlatformError: As `tables.create_or_evolve`.
     """
-    tables.ensure(spark, lake, contract, engine=engine)
+    tables.create_or_evolve(spark, lake, contract, engine_loaded=engine_loaded)
 
 
 def orphans(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> DataFrame:

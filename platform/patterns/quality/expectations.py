@@ -121,8 +121,8 @@ class Project:
         for result in outcome.results:
             error = _error(result.exception_info or {})
             if error is not None:
-                told = {"exception_message": error, "exception_traceback": error}
-                result.exception_info = {"raised_exception": True, **told}
+                texts = {"exception_message": error, "exception_traceback": error}
+                result.exception_info = {"raised_exception": True, **texts}
         store = self._context.validation_results_store
         for key in store.list_keys():
             if key.expectation_suite_identifier.name == dataset:

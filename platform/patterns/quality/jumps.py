@@ -64,7 +64,7 @@ class Jump:
 
 
 def jumps(
-    name: str, points: Sequence[Point], partitions: Container[str], *, grain: Grain, alike: float = math.inf
+    name: str, points: Sequence[Point], partitions: Container[str], *, grain: Grain, max_row_ratio: float = math.inf
 ) -> list[Jump]:
     """Compare a share in some partitions with the same share in their preceding partitions.
 
@@ -74,7 +74,8 @@ def jumps(
             left out.
         partitions: Keys of the partitions to judge.
         grain: Length of a partition.
-        alike: Maximum ratio between the row counts of two comparable partitions, either way; others are not compared.
+        max_row_ratio: Maximum ratio between the row counts of two comparable partitions, either way; others are not
+            compared.
 
     Returns:
         The jumps, by time.
@@ -89,7 +90,7 @@ def jumps(
         if partition not in partitions:
             continue
         before = enough[max(place - PAST, 0) : place]
-        past = [(value, of) for _, value, of in before if rows / alike <= of <= rows * alike]
+        past = [(value, of) for _, value, of in before if rows / max_row_ratio <= of <= rows * max_row_ratio]
         if len(past) < LEAST_PAST:
             continue
         usual = fmean(value for value, _ in past)

@@ -28,14 +28,14 @@ class SchemaDrift(PlatformError):
     """Raised when a table and its contract differ in a way that only a person may resolve."""
 
 
-def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool = True) -> None:
+def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
     """Create the dataset's table with the constraints of its contract, or add missing columns and constraints.
 
     Args:
         spark: The session.
         lake: The tables' root.
         contract: Contract of the dataset.
-        engine: Create the table in one commit, by the engine; otherwise by SQL, with one commit per constraint.
+        engine_loaded: Create the table in one commit, by the engine; otherwise by SQL, with one commit per constraint.
 
     Raises:
         PartitionKeyRefused: The table would have too many partitions.
@@ -45,7 +45,7 @@ def ensure(spark: SparkSession, lake: Lake, contract: Contract, *, engine: bool 
     """
     table = lake.caught_up(contract.dataset)
     path = lake.path(contract.dataset)
-    if table is None and engine:
+    if table is None and engine_loaded:
         _create(spark, path, contract)
         return
     members.refuse_direct(table, contract.dataset)

@@ -18,7 +18,7 @@ _DOUBLED_AT_MOST = 6
 _LOOKED_UP_AT_ONCE = 1000
 
 
-def ask(
+def request_runs(
     instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest], *, quiet: str, cursor: str | None = None
 ) -> dg.SensorResult:
     """Request runs, except those under way and those whose last run ended a short while ago.
@@ -44,8 +44,8 @@ def ask(
                 reasons.append(reason)
             if len(requests) == MOST_AT_ONCE:
                 return dg.SensorResult(run_requests=requests, cursor=cursor)
-    told = f"{len(reasons)} wait; the first: {reasons[0]}" if len(reasons) > 1 else "".join(reasons) or quiet
-    return dg.SensorResult(run_requests=requests, skip_reason=None if requests else told, cursor=cursor)
+    reason = f"{len(reasons)} wait; the first: {reasons[0]}" if len(reasons) > 1 else "".join(reasons) or quiet
+    return dg.SensorResult(run_requests=requests, skip_reason=None if requests else reason, cursor=cursor)
 
 
 def _asked(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest]) -> Mapping[str, Sequence[dg.RunRecord]]:

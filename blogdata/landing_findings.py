@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from patterns.ingestion.readiness_marker import LandingZone
 
 
-def report(outcome: Outcome, zone: LandingZone, events: EventLog) -> None:
+def add_findings(outcome: Outcome, zone: LandingZone, events: EventLog) -> None:
     """Add to the outcome of a full run what it has passed over in the landing zone.
 
     Args:

@@ -24,12 +24,12 @@ UNDER_WAY = (
 )
 
 
-def configured(request: Request) -> dict[str, Any]:
+def run_config(request: Request) -> dict[str, Any]:
     """Build the run configuration of a request."""
     return {"resources": {"request": {"config": request.model_dump()}}}
 
 
-def refresh(key: str, request: Request, *, about: str, tags: Mapping[str, str] | None = None) -> dg.RunRequest:
+def refresh_request(key: str, request: Request, *, about: str, tags: Mapping[str, str] | None = None) -> dg.RunRequest:
     """Build a request for a run over the lineage.
 
     Args:
@@ -38,12 +38,12 @@ def refresh(key: str, request: Request, *, about: str, tags: Mapping[str, str] |
         about: Short description for the list of runs.
         tags: Further tags of the run.
     """
-    told = shorten(about, _WIDTH, placeholder=" …")
+    short = shorten(about, _WIDTH, placeholder=" …")
     return dg.RunRequest(
         run_key=key,
         job_name=JOB,
-        run_config=configured(request),
-        tags={ABOUT: told, **(tags or {})},
+        run_config=run_config(request),
+        tags={ABOUT: short, **(tags or {})},
     )
 
 
