@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
+from errors.remedies import Remedy, Run
 from lake.commit import Entry
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import TooManyDeadLetters
@@ -19,7 +20,7 @@ from publish.contract import Contract, Look
 
 DEAD_LETTERS = "dead_letters"
 """Name of the guard that a person lifts to continue without the rejected rows."""
-GOES_ON = f"land the hour again; or go on without them: blogdata run --accept {DEAD_LETTERS}"
+GOES_ON = Remedy("land the hour again; or go on without them: ", Run(accept=DEAD_LETTERS))
 """The remedy for too many dead letters."""
 
 

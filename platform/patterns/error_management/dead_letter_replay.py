@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import PlatformError
+from errors.remedies import Query, Remedy, RunStream
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
 from patterns.ingestion.landed_links import require_within
 from patterns.ingestion.readiness_marker import FLAG, Convention, mark
@@ -177,7 +178,7 @@ def land(
         raise ReplayRefused(
             what=f"{len(unknown)} position(s) are not those of dead letters, the first is {unknown[0].position}",
             where="bronze.dead_letters",
-            next_step=f'list those of its hour: blogdata sql "{query}"',
+            next_step=Remedy("list those of its hour: ", Query(sql=query)),
         )
     _require_hours(corrections, landing, convention)
     contents = {_place(correction): correction.payload.encode() + b"\n" for correction in corrections}
@@ -213,8 +214,13 @@ def _require_unawaited(files: Iterable[Path], awaited: Callable[[], Collection[s
             what=f"{len(needed)} earlier correction(s) belong to a batch that the stream has planned and not done, "
             "and would be gone from it",
             where=needed[0],
-            next_step="nothing was landed; let the stream finish its batch: blogdata stream --once (where too many "
-            "dead letters stop it: --accept dead_letters), then land the corrections again",
+            next_step=Remedy(
+                "nothing was landed; let the stream finish its batch: ",
+                RunStream(once=True),
+                " (where too many dead letters stop it: ",
+                RunStream(once=True, accept="dead_letters"),
+                "), then land the corrections again",
+            ),
         )
 
 
