@@ -163,7 +163,13 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
             },
             inputs=inputs,
         )
-        readings = late_data_detector.readings_of(told, source=F.lit(_SOURCE), taken_in=_taken_in(landed))
+        readings = late_data_detector.readings_of(
+            told,
+            source=F.lit(_SOURCE),
+            taken_in=_taken_in(landed),
+            partition="arrival_hour",
+            event_time="event_time",
+        )
         after = progress.advance(readings, WATERMARK.allowed, STRATEGY)
         batch.append(
             told.where(first),

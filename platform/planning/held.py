@@ -45,7 +45,9 @@ def held(
         hour: fault
         for read in contract.reads
         if isinstance(read.reach, EventsOf)
-        for hour, fault in _held(look, letters, read.dataset, contract.dataset, anew.get(read.dataset, ())).items()
+        for hour, fault in _held(
+            look, letters, read.dataset, read.reach, contract.dataset, anew.get(read.dataset, ())
+        ).items()
     }
 
 
@@ -70,7 +72,7 @@ def too_many(letters: Contract, part: str, rejected: Mapping[str, tuple[int, int
 
 
 def _held(
-    look: Look, letters: Contract, source: str, dataset: str, anew: Collection[str]
+    look: Look, letters: Contract, source: str, reach: EventsOf, dataset: str, anew: Collection[str]
 ) -> dict[str, TooManyDeadLetters]:
     assert letters.max_share is not None
     integrated, arrivals = look.published(dataset), look.published(source)
@@ -79,7 +81,9 @@ def _held(
         for hour, entry in sorted(arrivals.items())
         if hour not in anew and int(entry.measures["dead"]) > letters.max_share * entry.rows_out
     }
-    unseen = {hour: found for hour, entry in suspect.items() if (found := _unseen(hour, entry, integrated, source))}
+    unseen = {
+        hour: found for hour, entry in suspect.items() if (found := _unseen(hour, entry, integrated, source, reach))
+    }
     if not unseen:
         return {}
     history = look.history(source)
@@ -95,9 +99,11 @@ def _held(
     return waiting
 
 
-def _unseen(arrival: str, entry: Entry, integrated: Mapping[str, Entry], source: str) -> dict[str, int]:
+def _unseen(
+    arrival: str, entry: Entry, integrated: Mapping[str, Entry], source: str, reach: EventsOf
+) -> dict[str, int]:
     """Map the event hours that have not read this version of an arrival to the version they read; -1 if none."""
-    touched = {arrival, *(hour for hour, *_ in entry.breakdowns["event_hours"] if hour is not None)}
+    touched = {arrival, *(hour for hour, *_ in entry.breakdowns[reach.breakdown] if hour is not None)}
     seen = {hour: integrated[hour].inputs[source] if hour in integrated else -1 for hour in touched}
     return {hour: version for hour, version in seen.items() if version < entry.version}
 
