@@ -8,6 +8,7 @@ from assets import landing_checks, live, ops, serving, sources
 from assets.bronze.access_logs import hourly_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
+from blogdata import remedies
 from evidence.events import EventLog
 from lake.lake import Lake
 from orchestration import dead_runs
@@ -59,5 +60,6 @@ def build(settings: Settings) -> dg.Definitions:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """The definitions of the deployment this process belongs to."""
+    """The definitions of the deployment this process belongs to; its errors show the commands to type."""
+    remedies.register()
     return build(load())

@@ -111,6 +111,7 @@ def replay_corrections(
     from evidence.events import EventLog
     from lake.lake import Lake
     from patterns.error_management import dead_letter_replay
+    from quality.contracts import CONTRACTS
     from resources.lake import zone_of
     from services.config import load
 
@@ -132,6 +133,7 @@ def replay_corrections(
         corrections,
         [(row["source_file"], row["source_offset"]) for row in dead],
         settings.landing,
+        letters=CONTRACTS["bronze.dead_letters"],
         awaited=lambda: _awaited(settings.home),
         convention=settings.ready,
     )

@@ -10,6 +10,7 @@ import typer
 
 from blogdata.deferred import Deferred, command_of, group_of
 from blogdata.output import for_the_rest, say_error
+from blogdata.remedies import register
 from errors import DiskFull, PlatformError
 
 COMMANDS: dict[str, Deferred] = {}
@@ -172,6 +173,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run one command; print a platform error as one message and exit with its code, never with a traceback."""
+    register()
     try:
         app()
     except PlatformError as error:

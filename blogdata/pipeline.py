@@ -17,7 +17,8 @@ from patterns.ingestion.full_loader import ACCEPT_SIZE
 from patterns.ingestion.log_splitter import unsplit_logs
 from planning.held import DEAD_LETTERS
 from planning.look import Snapshot
-from planning.plan import Plan, Planner, spanned
+from planning.plan import Plan, Planner
+from planning.selection import Selection
 from planning.window import Window
 from quality.contracts import CONTRACTS, GRAPH, SERVED
 from resources.lake import zone_of
@@ -77,10 +78,11 @@ class Pipeline:
         """
         refuse_unknown(select, [*CONTRACTS, *self._served], where="--select")
         request: dict[str, Any] = {"datasets": list(select)}
+        selection = Selection(window=window, select=select)
         if window is not None or select:
             span = window or Window(start=None, end=None)
-            if not self._is_anything_in(span, select):
-                return self._with_held(Outcome(), window, select)
+            if not selection.is_anything(self._planner) and not {*select} & {*self._served}:
+                return self._with_held(Outcome(), selection)
             request.update(span=span.written(), only_again=True)
             outcome = self._execute(request, "what was asked for")
         elif self._is_something_to_do():
@@ -91,7 +93,7 @@ class Pipeline:
                 # The last run was killed after everything was published: settle it, or it counts as under way forever.
                 with self._running(Outcome()):
                     pass
-        outcome = self._with_held(outcome, window, select)
+        outcome = self._with_held(outcome, selection)
         if window is None and not select:
             landing_findings.add_findings(outcome, self._zone, self._events)
         return outcome
@@ -125,11 +127,6 @@ class Pipeline:
             or self._unserved()
         )
 
-    def _is_anything_in(self, span: Window, select: Sequence[str]) -> bool:
-        chosen = [task for task in GRAPH.tasks if not select or {*select} & {*task.datasets}]
-        known = ((key, task.grain) for task in chosen for key in self._planner.known(task))
-        return any(span.holds(key, grain) for key, grain in known) or bool({*select} & {*self._served})
-
     def _unserved(self) -> bool:
         if not self._served:
             return False
@@ -137,23 +134,15 @@ class Pipeline:
 
         return is_behind(self._settings, self._events)
 
-    def _with_held(self, outcome: Outcome, window: Window | None, select: Sequence[str]) -> Outcome:
+    def _with_held(self, outcome: Outcome, selection: Selection) -> Outcome:
         """Add to the problems the hours that wait for a person, once per reason; everything else has run."""
         planner = Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
-        refused = [] if select or window else [str(error) for error in planner.refused()]
-        failed = set[str]()
-        for dataset, found in planner.held().items():
-            task = GRAPH.task_of(dataset)
-            waiting: dict[str, list[str]] = {}
-            for key, fault in sorted(found.items()):
-                chosen = not select or bool({*select} & {*task.datasets})
-                if chosen and (window is None or window.holds(key, task.grain)):
-                    waiting.setdefault(str(fault), []).append(key)
-            for why, keys in waiting.items():
-                refused.append(f"{dataset} {spanned(keys, task.grain)} waits for a person: {why}")
-                # The failed step reports the same reason: do not list it twice.
-                failed.add(f"{task.main}: {why}")
-        outcome.problems = [problem for problem in outcome.problems if problem not in failed] + refused
+        refused = [] if selection.select or selection.window else planner.refused()
+        waiting = list(selection.waiting(planner))
+        # The failed step reports the same reason: do not list it twice.
+        failed = {f"{one.main}: {one.why}" for one in waiting}
+        outcome.problems = [problem for problem in outcome.problems if problem not in failed]
+        outcome.problems += map(str, [*refused, *waiting])
         return outcome
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:

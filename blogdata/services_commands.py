@@ -56,7 +56,7 @@ def examine(as_json: Json = False) -> None:
     """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
     findings = doctor.examine(config.load())
     if as_json:
-        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+        typer.echo(json.dumps([finding.as_json() for finding in findings], indent=2))
     else:
         for finding in findings:
             typer.echo(f"{'ok     ' if finding.ok else 'problem'}  {finding.name:<9} {finding.detail}")

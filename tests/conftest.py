@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 import spark_cluster
+from blogdata import remedies
 from services import config, postgres, spark_connect, spark_session
 from services.config import Settings
 from services.spark_connect import SparkServer
@@ -34,6 +35,7 @@ def pytest_configure() -> None:
     # A shell that starts the tests in the background has them ignore interrupts. Dagster then has them ignore requests
     # to end as well, and so do the processes that copy its logs: it would wait for their end in vain.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    remedies.register()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

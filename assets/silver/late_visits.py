@@ -27,7 +27,7 @@ def late_visits(step: Step) -> Mapping[str, Commit]:
     events = step.read("bronze.visits").where(
         F.col("arrival_hour").isin(*step.partitions) & F.col("event_time").isNotNull() & F.col("filtered_by").isNull()
     )
-    late = late_data_detector.late(events, marks)
+    late = late_data_detector.late(events, marks, partition="arrival_hour", event_time="event_time")
     # Count the rows that are not late independently, so that the account does not prove itself.
     arrived = {row["arrival_hour"]: row["on_time"] for row in _on_time(events, marks).collect()}
     on_time = {key: int(arrived.get(key, 0)) for key in step.partitions}

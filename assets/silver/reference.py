@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
+from errors.remedies import Remedy, Run
 from lake.commit import WHOLE_TABLE, Account, Commit, Entry
 from orchestration import accounts
 from orchestration.computation import computes
@@ -31,8 +32,12 @@ def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> Non
     raise full_loader.FullLoadRefused(
         what=f"{dead} of {delivery.rows_out} rows are dead letters; {usable} can be used, there were {before}",
         where=f"{above} {delivery.partition}".strip(),
-        next_step=f"nobody was removed; why they are dead: {query}; have it delivered again, or if it is right: "
-        f"blogdata run --select {dataset} --accept {full_loader.ACCEPT_SIZE}",
+        next_step=Remedy(
+            "nobody was removed; why they are dead: ",
+            query,
+            "; have it delivered again, or if it is right: ",
+            Run(datasets=(dataset,), accept=full_loader.ACCEPT_SIZE),
+        ),
     )
 
 

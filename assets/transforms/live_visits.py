@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
+from errors.remedies import Remedy, RunStream
 from lake.commit import Account, Commit
 from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import late_data_detector, windowed_deduplicator
@@ -84,7 +85,7 @@ def take_in(batch: MicroBatch) -> None:
         dataset=BRONZE.dataset,
         part=f"(the newest {TOLERANCE.over_rows} lines)",
         rows_of=lambda count: _rejected_in(islice(appended(batch.place.lake, BRONZE.dataset), count)),
-        then=f"go on until newer lines have taken their place: blogdata stream --accept {DEAD_LETTERS}",
+        then=Remedy("go on until newer lines have taken their place: ", RunStream(accept=DEAD_LETTERS)),
     )
     if fault is not None:
         raise fault
@@ -162,7 +163,13 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
             },
             inputs=inputs,
         )
-        readings = late_data_detector.readings_of(judged, source=F.lit(_SOURCE), taken_in=_taken_in(landed))
+        readings = late_data_detector.readings_of(
+            judged,
+            source=F.lit(_SOURCE),
+            taken_in=_taken_in(landed),
+            partition="arrival_hour",
+            event_time="event_time",
+        )
         after = progress.advance(readings, WATERMARK.allowed, STRATEGY)
         batch.append(
             judged.where(first),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from errors.remedies import Diagnose, Remedy
+
 
 class PlatformError(Exception):
     """A fault with its place and its remedy.
@@ -16,7 +18,7 @@ class PlatformError(Exception):
     Args:
         what: What happened, one sentence without a full stop.
         where: The dataset, partition, file, address or setting concerned.
-        next_step: What the reader can do about it.
+        next_step: What the reader can do about it; an action of the platform is data in a :class:`Remedy`.
     """
 
     transient: ClassVar[bool] = False
@@ -26,14 +28,23 @@ class PlatformError(Exception):
     partitions: frozenset[str] = frozenset()
     """The partitions at fault: without them the same work may succeed. Empty: unknown."""
 
-    def __init__(self, *, what: str, where: str, next_step: str) -> None:
+    def __init__(self, *, what: str, where: str, next_step: str | Remedy) -> None:
         self.what = what
         self.where = where
-        self.next_step = next_step
-        super().__init__(f"{what}\n  where: {where}\n  next:  {next_step}")
+        self.remedy = next_step if isinstance(next_step, Remedy) else Remedy(next_step)
+        super().__init__(what)
+
+    @property
+    def next_step(self) -> str:
+        """The remedy, its actions as this process renders them."""
+        return str(self.remedy)
+
+    def __str__(self) -> str:
+        """Return what happened, where, and what to do next, a line each."""
+        return f"{self.what}\n  where: {self.where}\n  next:  {self.next_step}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.what, self.where, self.next_step, dict(self.__dict__)))
+        return (_rebuild, (type(self), self.what, self.where, self.remedy, dict(self.__dict__)))
 
 
 class ConfigurationError(PlatformError):
@@ -49,8 +60,11 @@ class DiskFull(PlatformError):
         super().__init__(
             what="the disk is full",
             where=where,
-            next_step="free space (blogdata doctor shows it) and run it again; what was published stays, "
-            "and a partition is published whole or not at all",
+            next_step=Remedy(
+                "free space (see it by ",
+                Diagnose(),
+                ") and run it again; what was published stays, and a partition is published whole or not at all",
+            ),
         )
 
 
@@ -77,9 +91,9 @@ def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, ki
 
 
 def _rebuild(
-    cls: type[PlatformError], what: str, where: str, next_step: str, state: dict[str, object]
+    cls: type[PlatformError], what: str, where: str, remedy: Remedy, state: dict[str, object]
 ) -> PlatformError:
     error = cls.__new__(cls)
-    PlatformError.__init__(error, what=what, where=where, next_step=next_step)
+    PlatformError.__init__(error, what=what, where=where, next_step=remedy)
     error.__dict__.update(state)
     return error

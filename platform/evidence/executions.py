@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from errors import PlatformError
+from errors.remedies import Remedy, Replay
 from lake.commit import Entry
 from publish.contract import Contract
 
@@ -100,8 +101,10 @@ def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> l
         raise ReplayTooLong(
             what=f"{len(follow)} later executions would run again after {first}, the limit is {contract.replay_limit}",
             where=contract.dataset,
-            next_step="nothing of it runs until somebody names them, too: "
-            f"blogdata plan --replay {contract.dataset} --partitions {first}..{follow[-1]}",
+            next_step=Remedy(
+                "nothing of it runs until somebody names them, too: ",
+                Replay(dataset=contract.dataset, partitions=f"{first}..{follow[-1]}"),
+            ),
         )
     return sorted({*wanted, *follow})
 

@@ -23,6 +23,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from errors import ConfigurationError, PlatformError
+from errors.remedies import Remedy, Repair, Run
 from evidence.events import EventLog
 from lake import members, store_faults
 from lake.commit import WHOLE_TABLE
@@ -167,7 +168,7 @@ def _emptied(lake: Lake, events: EventLog, contract: Contract) -> str:
         raise ConcurrentRepair(
             what="the dataset was published while its pointer was about to be mended",
             where=contract.dataset,
-            next_step="look at it again: blogdata repair",
+            next_step=Remedy("look at it again: ", Repair()),
         )
     events.take_back(contract.dataset)
     return "the pointer names no table now: all of it is to be computed again"
@@ -338,6 +339,10 @@ def _beyond_mending(dataset: str, file: Path, why: str) -> LogDamaged:
     return LogDamaged(
         what=f"the table cannot be told from the rest of its log: {why}",
         where=f"{dataset}, {file}",
-        next_step="bring the file back from a backup; or move the whole lake away and run: blogdata run, which "
-        "computes everything from the landing zone (of the table alone, ops.events would still say it is published)",
+        next_step=Remedy(
+            "bring the file back from a backup; or move the whole lake away and run: ",
+            Run(),
+            ", which computes everything from the landing zone (of the table alone, ops.events would still say it is "
+            "published)",
+        ),
     )

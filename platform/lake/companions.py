@@ -17,6 +17,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
 from errors import DiskFull, PlatformError
+from errors.remedies import Remedy, Run
 from lake.commit import parse
 from lake.store import Store
 from lake.store_faults import StoreNotWritable, store_faults
@@ -168,8 +169,11 @@ def _pending(
         raise LogTruncated(
             what=f"{main} has no commits between versions {after} and {leader.version()} any more",
             where=dataset,
-            next_step=f"bring the commits of {main} back from a backup; or move the whole lake away and run: "
-            "blogdata run, which computes everything from the landing zone",
+            next_step=Remedy(
+                f"bring the commits of {main} back from a backup; or move the whole lake away and run: ",
+                Run(),
+                ", which computes everything from the landing zone",
+            ),
         )
     found = []
     for version, commit in reversed(commits):

@@ -11,6 +11,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
 from errors import PlatformError
+from errors.remedies import Remedy, Run, ShowVersions
 from lake import arrow, companions, members
 from lake.members import Member, MemberRemoved
 from lake.store import Store, plain
@@ -163,7 +164,7 @@ class Lake(Store):
             raise DatasetMissing(
                 what=f"{dataset} has no table yet",
                 where=self.path(dataset),
-                next_step=f"materialize {dataset} first, or run: blogdata run",
+                next_step=Remedy(f"materialize {dataset} first, or run: ", Run()),
             )
         chosen = self._members(dataset, table, version) if members.is_pointer(table) else None
         if chosen is not None:
@@ -171,7 +172,9 @@ class Lake(Store):
                 raise DatasetMissing(
                     what=f"{dataset} has no table that is visible",
                     where=self.path(dataset),
-                    next_step=f"somebody took it out of the pointer; publish it again: blogdata run --select {dataset}",
+                    next_step=Remedy(
+                        "somebody took it out of the pointer; publish it again: ", Run(datasets=(dataset,))
+                    ),
                 )
             return self.read_members(spark, dataset, chosen)
         reader = spark.read.format("delta")
@@ -232,7 +235,7 @@ class Lake(Store):
                 raise MemberRemoved(
                     what=f"rows of version {version} were removed by retention on {removed[member.location]:%Y-%m-%d}",
                     where=f"{dataset}, member {member.name}",
-                    next_step=f"choose a version that is kept: blogdata versions {dataset}",
+                    next_step=Remedy("choose a version that is kept: ", ShowVersions(dataset=dataset)),
                 )
         return visible
 

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from errors import ConfigurationError, PlatformError
+from errors.remedies import Remedy, ShowVersions
 from lake import members
 from lake.lake import Lake
 from lake.members import Member, Members
@@ -67,7 +68,9 @@ def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = 
         raise ConfigurationError(
             what="members in an object store are removed by the store, which may hold a lock on them",
             where=lake.path(members.table_of(dataset, "")),
-            next_step="give the folder a lifecycle rule; blogdata versions tells what is no longer visible",
+            next_step=Remedy(
+                "give the folder a lifecycle rule; to see what is no longer visible: ", ShowVersions(dataset=dataset)
+            ),
         )
     moment = now or datetime.now(timezone.utc)
     state = _noted(lake, dataset, moment, keep)

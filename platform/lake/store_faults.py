@@ -9,6 +9,7 @@ from typing import ClassVar
 from urllib.parse import unquote
 
 from errors import DiskFull, PlatformError
+from errors.remedies import Query, Remedy, Repair
 
 _FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|bin))""")
 _LANDED = re.compile(
@@ -108,8 +109,11 @@ def classify(text: str, where: str) -> PlatformError | None:
         return DataFileDamaged(
             what="a data file is gone or cut off" + _file_suffix(file_in(text)),
             where=where,
-            next_step="blogdata repair says what is concerned and has the next run compute it again; other partitions, "
-            "and earlier versions that do not need the file, can be read",
+            next_step=Remedy(
+                "see what is concerned, and have the next run compute it again: ",
+                Repair(),
+                "; other partitions, and earlier versions that do not need the file, can be read",
+            ),
         )
     unreadable = "is not a Parquet file" in text or "MalformedInput" in text or "Kernel error" in text
     if unreadable and any(sign in text for sign in _LOG):
@@ -127,8 +131,12 @@ def log_damaged(where: str, file: str) -> LogDamaged:
     return LogDamaged(
         what="a file of the table's log is gone, cut off or garbled" + _file_suffix(file),
         where=where,
-        next_step="blogdata repair finds it, and goes back to what the rest of the log tells; earlier versions can "
-        'be read meanwhile, as in: blogdata sql "SELECT ..." --as-of TIME',
+        next_step=Remedy(
+            "find it, and go back to what the rest of the log tells: ",
+            Repair(),
+            "; earlier versions can be read meanwhile, as in: ",
+            Query(sql="SELECT ...", as_of="TIME"),
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errors import PlatformError
+from errors.remedies import Remedy, Run
 from lake.commit import Account
 from orchestration.step import Source, Step
 from patterns.ingestion.landed_lines import LandedSize, measure_all, read
@@ -64,7 +65,7 @@ class Landed:
                 what=f"{len(absent)} partition(s) have not landed, or are not complete yet: {', '.join(absent[:5])}"
                 + (" …" if len(absent) > 5 else ""),
                 where=str(step.landing / table),
-                next_step="wait for the producer, or run only what has landed: blogdata run",
+                next_step=Remedy("wait for the producer, or run only what has landed: ", Run()),
             )
             raise _blamed(missing, absent)
         return cls(step=step, partitions={key: there[key] for key in wanted}, grain=grain)

@@ -14,6 +14,7 @@ import dagster as dg
 from pydantic import Field, PrivateAttr
 
 from errors import PlatformError
+from errors.remedies import Remedy, Repair, ShowLedger
 from evidence.claims import Claims
 from lake.commit import WHOLE_TABLE
 from lake.lake import Lake
@@ -319,7 +320,7 @@ def _not_ready(task: Task, refused: Collection[str]) -> NotReady:
     return NotReady(
         what=f"the ledger of {', '.join(sorted(refused))} does not add up, and nothing is made of it in this run",
         where=task.main,
-        next_step="look at it: blogdata ledger; mend what is missing: blogdata repair",
+        next_step=Remedy("look at it: ", ShowLedger(), "; mend what is missing: ", Repair()),
     )
 
 

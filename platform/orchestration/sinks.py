@@ -10,6 +10,7 @@ import psycopg
 from dagster_shared.utils.warnings import BetaWarning
 
 from errors import ConfigurationError, PlatformError
+from errors.remedies import Remedy, Run
 from evidence.events import EventLog
 from evidence.served import record_deliveries
 from lake.lake import DatasetMissing, Lake
@@ -241,7 +242,7 @@ def _all_of(refused: Mapping[str, PlatformError], name: str) -> PlatformError:
     return PartitionsRefused(
         what=f"{len(refused)} partitions could not be served, the others are:{lines}",
         where=f"{name} {', '.join(refused)}",
-        next_step=first.next_step,
+        next_step=first.remedy,
     )
 
 
@@ -253,7 +254,7 @@ def _served_table(access: LakeAccess, contract: Contract, partition: str) -> Ser
         raise DatasetMissing(
             what=f"{dataset} has not been published for {partition}",
             where=partition,
-            next_step=f"materialize {dataset} for it first, or run: blogdata run",
+            next_step=Remedy(f"materialize {dataset} for it first, or run: ", Run()),
         )
     version = table.version()
     if entry.version > version:

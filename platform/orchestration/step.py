@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from errors import PlatformError
+from errors.remedies import Remedy, Run
 from evidence import executions
 from evidence.events import EventLog
 from lake.commit import WHOLE_TABLE, Account, Commit
@@ -159,7 +160,7 @@ class Step:
                 raise DatasetMissing(
                     what=f"{dataset} has no table yet",
                     where=f"input of {self.contract.dataset}",
-                    next_step=f"materialize {dataset} first, or run: blogdata run",
+                    next_step=Remedy(f"materialize {dataset} first, or run: ", Run()),
                 )
             self.inputs[dataset] = version
         return self.inputs[dataset]

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkException
 
 from errors import PlatformError
+from errors.remedies import Remedy
 from publish.audit import Violation
 from publish.write_faults import AuditFailed
 
@@ -30,13 +31,13 @@ class StreamWorkerLate(PlatformError):
 
 
 def packed(error: PlatformError) -> str:
-    """Serialize a fault to an error text that Spark passes on."""
+    """Serialize a fault to an error text that Spark passes on; its remedy as data, which the client renders."""
     violations = [vars(item) for item in error.violations] if isinstance(error, AuditFailed) else []
     fields = {
         "type": type(error).__qualname__,
         "what": error.what,
         "where": error.where,
-        "next_step": error.next_step,
+        "remedy": error.remedy.as_json(),
         "violations": violations,
     }
     return f"{_FAULT} {json.dumps(fields, default=str)}"
@@ -105,7 +106,9 @@ def _found(text: str) -> PlatformError | None:
     if kind is AuditFailed:
         return AuditFailed(fields["where"], [Violation(**item) for item in fields["violations"]])
     error = kind.__new__(kind)
-    PlatformError.__init__(error, what=fields["what"], where=fields["where"], next_step=fields["next_step"])
+    PlatformError.__init__(
+        error, what=fields["what"], where=fields["where"], next_step=Remedy.of_json(fields["remedy"])
+    )
     return error
 
 

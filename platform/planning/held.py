@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
+from errors.remedies import Remedy, Run
 from lake.commit import Entry
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import TooManyDeadLetters
@@ -19,7 +20,7 @@ from publish.contract import Contract, Look
 
 DEAD_LETTERS = "dead_letters"
 """Name of the guard that a person lifts to continue without the rejected rows."""
-GOES_ON = f"land the hour again; or go on without them: blogdata run --accept {DEAD_LETTERS}"
+GOES_ON = Remedy("land the hour again; or go on without them: ", Run(accept=DEAD_LETTERS))
 """The remedy for too many dead letters."""
 
 
@@ -44,7 +45,9 @@ def held(
         hour: fault
         for read in contract.reads
         if isinstance(read.reach, EventsOf)
-        for hour, fault in _held(look, letters, read.dataset, contract.dataset, rerunning.get(read.dataset, ())).items()
+        for hour, fault in _held(
+            look, letters, read.dataset, read.reach, contract.dataset, rerunning.get(read.dataset, ())
+        ).items()
     }
 
 
@@ -71,7 +74,7 @@ def dead_letter_error(
 
 
 def _held(
-    look: Look, letters: Contract, source: str, dataset: str, rerunning: Collection[str]
+    look: Look, letters: Contract, source: str, reach: EventsOf, dataset: str, rerunning: Collection[str]
 ) -> dict[str, TooManyDeadLetters]:
     assert letters.max_share is not None
     integrated, arrivals = look.published(dataset), look.published(source)
@@ -80,7 +83,9 @@ def _held(
         for hour, entry in sorted(arrivals.items())
         if hour not in rerunning and int(entry.measures["dead"]) > letters.max_share * entry.rows_out
     }
-    unseen = {hour: found for hour, entry in suspect.items() if (found := _unseen(hour, entry, integrated, source))}
+    unseen = {
+        hour: found for hour, entry in suspect.items() if (found := _unseen(hour, entry, integrated, source, reach))
+    }
     if not unseen:
         return {}
     history = look.history(source)
@@ -96,9 +101,11 @@ def _held(
     return waiting
 
 
-def _unseen(arrival: str, entry: Entry, integrated: Mapping[str, Entry], source: str) -> dict[str, int]:
+def _unseen(
+    arrival: str, entry: Entry, integrated: Mapping[str, Entry], source: str, reach: EventsOf
+) -> dict[str, int]:
     """Map the event hours that have not read this version of an arrival to the version they read; -1 if none."""
-    touched = {arrival, *(hour for hour, *_ in entry.breakdowns["event_hours"] if hour is not None)}
+    touched = {arrival, *(hour for hour, *_ in entry.breakdowns[reach.breakdown] if hour is not None)}
     seen = {hour: integrated[hour].inputs[source] if hour in integrated else -1 for hour in touched}
     return {hour: version for hour, version in seen.items() if version < entry.version}
 

@@ -26,6 +26,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from errors import ConfigurationError, PlatformError
+from errors.remedies import Land, Remedy
 from evidence.executions import ReplayTooLong, due
 from lake.commit import WHOLE_TABLE
 from patterns.error_management import static_late_data_integrator
@@ -350,7 +351,7 @@ def _require_as_partitioned(dataset: str, grain: Grain | None, partitions: str |
         raise ConfigurationError(
             what=f"{dataset} has never been published, and nothing has landed for it",
             where=dataset,
-            next_step="land something first: blogdata land --help",
+            next_step=Remedy("land something first: ", Land()),
         )
 
 

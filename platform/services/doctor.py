@@ -6,12 +6,13 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
 import psutil
 
 from errors import PlatformError
+from errors.remedies import Remedy, StartService
 from services import engine, jars, java, postgres, processes, spark_connect
 from services.config import Settings
 
@@ -28,13 +29,22 @@ class Finding:
         name: Name of the requirement, for instance `java`.
         ok: Whether the requirement is met.
         detail: What the check found.
-        next_step: The remedy if the requirement is not met, else empty.
+        remedy: What to do if the requirement is not met.
     """
 
     name: str
     ok: bool
     detail: str
-    next_step: str = ""
+    remedy: Remedy = field(default_factory=Remedy)
+
+    @property
+    def next_step(self) -> str:
+        """The remedy as this process renders it; empty if the requirement is met."""
+        return "" if self.ok else str(self.remedy)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the finding as the command prints it."""
+        return {"name": self.name, "ok": self.ok, "detail": self.detail, "next_step": self.next_step}
 
 
 def examine(settings: Settings) -> list[Finding]:
@@ -65,15 +75,15 @@ def examine(settings: Settings) -> list[Finding]:
             findings += look(settings)
         except PlatformError as error:
             detail = f"{error.what} ({error.where})"
-            findings.append(Finding(name=name, ok=False, detail=detail, next_step=error.next_step))
+            findings.append(Finding(name=name, ok=False, detail=detail, remedy=error.remedy))
     return findings
 
 
 def _python(settings: Settings) -> Iterator[Finding]:
     found = ".".join(map(str, sys.version_info[:3]))
     ok = (3, 10) <= sys.version_info[:2] < (3, 14)
-    step = "" if ok else "Use Python 3.10 to 3.13: make clean setup PYTHON=python3.12"
-    yield Finding(name="python", ok=ok, detail=f"{found} at {sys.executable}", next_step=step)
+    step = Remedy("Use Python 3.10 to 3.13: make clean setup PYTHON=python3.12")
+    yield Finding(name="python", ok=ok, detail=f"{found} at {sys.executable}", remedy=step)
 
 
 def _packages(settings: Settings) -> Iterator[Finding]:
@@ -84,32 +94,34 @@ def _packages(settings: Settings) -> Iterator[Finding]:
         except PackageNotFoundError:
             absent.append(package)
     if absent:
-        yield Finding(name="packages", ok=False, detail=f"missing: {', '.join(absent)}", next_step="Run make setup")
+        yield Finding(
+            name="packages", ok=False, detail=f"missing: {', '.join(absent)}", remedy=Remedy("Run make setup")
+        )
     else:
         yield Finding(name="packages", ok=True, detail=", ".join(found))
 
 
 def _home(settings: Settings) -> Iterator[Finding]:
     ok = os.access(settings.home, os.W_OK | os.X_OK)
-    step = "" if ok else "Set BLOGDATA_HOME to a folder you may write"
+    step = Remedy("Set BLOGDATA_HOME to a folder you may write")
     detail = f"{settings.home} is {'writable' if ok else 'not writable'}"
-    yield Finding(name="home", ok=ok, detail=detail, next_step=step)
+    yield Finding(name="home", ok=ok, detail=detail, remedy=step)
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:
     free = shutil.disk_usage(settings.home).free
     ok = free >= _LEAST_DISK_BYTES
-    step = "" if ok else "Free some space, or set BLOGDATA_HOME to another disk"
-    yield Finding(name="disk", ok=ok, detail=f"{free / 1024**3:.1f} GiB free", next_step=step)
+    step = Remedy("Free some space, or set BLOGDATA_HOME to another disk")
+    yield Finding(name="disk", ok=ok, detail=f"{free / 1024**3:.1f} GiB free", remedy=step)
 
 
 def _memory(settings: Settings) -> Iterator[Finding]:
     memory = psutil.virtual_memory()
     running = settings.spark.remote is not None or spark_connect.is_running(settings)
     ok = running or memory.available >= _LEAST_MEMORY_BYTES
-    step = "" if ok else "End other programs, or set BLOGDATA_SPARK_HEAP=1g"
+    step = Remedy("End other programs, or set BLOGDATA_SPARK_HEAP=1g")
     detail = f"{memory.available / 1024**3:.1f} of {memory.total / 1024**3:.1f} GiB available"
-    yield Finding(name="memory", ok=ok, detail=f"{detail}; heap {settings.spark.heap}", next_step=step)
+    yield Finding(name="memory", ok=ok, detail=f"{detail}; heap {settings.spark.heap}", remedy=step)
 
 
 def _java(settings: Settings) -> Iterator[Finding]:
@@ -122,11 +134,11 @@ def _jars(settings: Settings) -> Iterator[Finding]:
     absent, corrupt = jars.missing(pinned), jars.corrupt(pinned)
     if corrupt:
         detail = f"wrong checksum: {', '.join(jar.file_name for jar in corrupt)}"
-        step = f"Remove {pinned.folder}; they are fetched again at the next start"
-        yield Finding(name="jars", ok=False, detail=detail, next_step=step)
+        step = Remedy(f"Remove {pinned.folder}; they are fetched again at the next start")
+        yield Finding(name="jars", ok=False, detail=detail, remedy=step)
     elif absent:
         detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
-        yield Finding(name="jars", ok=False, detail=detail, next_step="Run blogdata up spark")
+        yield Finding(name="jars", ok=False, detail=detail, remedy=Remedy("Run ", StartService(name="spark")))
     else:
         yield Finding(name="jars", ok=True, detail=f"{len(pinned.jars)}, checksums right, in {pinned.folder}")
 
@@ -139,7 +151,9 @@ def _engine(settings: Settings) -> Iterator[Finding]:
     if jar.is_file():
         yield Finding(name="engine", ok=True, detail=str(jar))
     else:
-        yield Finding(name="engine", ok=False, detail="not compiled yet", next_step="Run blogdata up spark")
+        yield Finding(
+            name="engine", ok=False, detail="not compiled yet", remedy=Remedy("Run ", StartService(name="spark"))
+        )
 
 
 def _ports(settings: Settings) -> Iterator[Finding]:
@@ -165,7 +179,7 @@ def _port(name: str, port: int, variable: str, ours: Callable[[], bool]) -> Find
     if processes.port_is_free(port) or ours():
         return Finding(name=name, ok=True, detail=f"{port} can be used")
     detail = f"{port} is taken by {processes.port_owner(port)}"
-    return Finding(name=name, ok=False, detail=detail, next_step=f"Set {variable} to a free port, or to 0")
+    return Finding(name=name, ok=False, detail=detail, remedy=Remedy(f"Set {variable} to a free port, or to 0"))
 
 
 def _spark(settings: Settings) -> Iterator[Finding]:
@@ -177,9 +191,10 @@ def _spark(settings: Settings) -> Iterator[Finding]:
     detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
     # A server that was never started, or was stopped, is started by the first job.
     ok = seen.state in ("running", "stopped")
-    remote = settings.spark.mode == "remote"
-    step = "Check the address in SPARK_REMOTE" if remote else "Run blogdata up spark; it starts a new one"
-    yield Finding(name="spark", ok=ok, detail=detail, next_step="" if ok else step)
+    step = Remedy("Run ", StartService(name="spark"), "; it starts a new one")
+    if settings.spark.mode == "remote":
+        step = Remedy("Check the address in SPARK_REMOTE")
+    yield Finding(name="spark", ok=ok, detail=detail, remedy=step)
 
 
 def _postgres(settings: Settings) -> Iterator[Finding]:
@@ -187,5 +202,7 @@ def _postgres(settings: Settings) -> Iterator[Finding]:
     # A deployment has no PostgreSQL until `blogdata up postgres`, so a stopped one is no fault.
     ok = seen.state in ("running", "stopped")
     detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
-    step = "Check the address in BLOGDATA_POSTGRES" if settings.postgres.url else "Run blogdata up postgres"
-    yield Finding(name="postgres", ok=ok, detail=detail, next_step="" if ok else step)
+    step = Remedy("Run ", StartService(name="postgres"))
+    if settings.postgres.url:
+        step = Remedy("Check the address in BLOGDATA_POSTGRES")
+    yield Finding(name="postgres", ok=ok, detail=detail, remedy=step)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from errors import ConfigurationError, PlatformError
+from errors.remedies import Diagnose, Remedy, Run, ShowService, StartService
 from services import processes
 from services.config import Settings
 from services.files import locked, write_atomically
@@ -135,7 +136,11 @@ def running_address(settings: Settings) -> str:
         raise ConfigurationError(
             what="this deployment has no PostgreSQL",
             where=str(settings.home),
-            next_step="run: blogdata up postgres, or set BLOGDATA_POSTGRES=postgresql://user:password@host/database",
+            next_step=Remedy(
+                "run: ",
+                StartService(name="postgres"),
+                ", or set BLOGDATA_POSTGRES=postgresql://user:password@host/database",
+            ),
         )
     return up(settings)
 
@@ -206,16 +211,16 @@ def connected(url: str) -> Iterator[psycopg.Connection]:
 def _translated(error: psycopg.OperationalError, url: str) -> PlatformError:
     code, where, said = error.sqlstate or "", without_password(url), str(error).strip().partition("\n")[0]
     if not code or code.startswith(("08", "57P")):  # Errors that the client detects have no code.
-        step = "see whether it runs: blogdata status postgres; what was not committed is not there"
+        step = Remedy("see whether it runs: ", ShowService(name="postgres"), "; what was not committed is not there")
         said = f"PostgreSQL does not answer, or went away: {said}"
         return PostgresUnreachable(what=said, where=where, next_step=step)
     if code.startswith("40") or code in ("53300", "55P03"):
-        step = "nothing of it was committed; it is retried, or run it again"
+        step = Remedy("nothing of it was committed; it is retried, or run it again")
         return PostgresBusy(what=f"PostgreSQL is busy with others: {said}", where=where, next_step=step)
     what, mend = "PostgreSQL could not do it", f"its log says more of {code}; mend that"
     if code == "53100":
         what, mend = "the disk of PostgreSQL is full", "free space for it"
-    step = f"nothing of it was committed; {mend}, then: blogdata run"
+    step = Remedy(f"nothing of it was committed; {mend}, then: ", Run())
     return PostgresRefused(what=f"{what}: {said}", where=where, next_step=step)
 
 
@@ -289,7 +294,7 @@ def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) ->
         raise PostgresFailed(
             what=f"The database could not be made: {_last(made.stdout)}",
             where=str(folder / "data"),
-            next_step="Read what it said; run `blogdata doctor`",
+            next_step=Remedy("Read what it said; run: ", Diagnose()),
         )
     (folder / "made").touch()
 
@@ -313,7 +318,7 @@ def _wait(settings: Settings, state: _State) -> None:
     raise PostgresFailed(
         what=f"PostgreSQL {reason}: {_last(log_file(settings).read_text(encoding='utf-8', errors='replace'))}",
         where=str(log_file(settings)),
-        next_step="Read the log; run `blogdata doctor`",
+        next_step=Remedy("Read the log; run: ", Diagnose()),
     )
 
 
@@ -335,7 +340,7 @@ def _unprivileged(binaries: Path, folder: Path) -> list[str]:
     raise PostgresFailed(
         what="PostgreSQL does not run as root, and here root can start it neither in a user namespace nor as nobody",
         where=str(binaries),
-        next_step="run blogdata as another user, or set BLOGDATA_POSTGRES to the address of a server",
+        next_step="run this as another user, or set BLOGDATA_POSTGRES to the address of a server",
     )
 
 

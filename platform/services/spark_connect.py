@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from errors import ConfigurationError, PlatformError
+from errors.remedies import Diagnose, Remedy
 from services import processes, spark_conf, spark_launch, spark_probe
 from services.config import Settings
 from services.files import locked, write_atomically
@@ -246,7 +247,7 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
     raise SparkServerFailed(
         what=f"The Spark server {reason}: {_last_words(log_file(settings))}",
         where=str(log_file(settings)),
-        next_step="Read the log; run `blogdata doctor`",
+        next_step=Remedy("Read the log; run: ", Diagnose()),
     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from errors import PlatformError
+from errors.remedies import Diagnose, Remedy
 from services.config import Settings
 from services.files import write_atomically
 from services.jars import package_folder
@@ -128,5 +129,5 @@ def _failed(parts: SparkParts, reason: str) -> SparkLaunchFailed:
     return SparkLaunchFailed(
         what=f"Spark's launcher failed: {reason}",
         where=str(parts.java.executable),
-        next_step="Run `blogdata doctor`",
+        next_step=Remedy("Run: ", Diagnose()),
     )

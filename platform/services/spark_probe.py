@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 from errors import PlatformError
+from errors.remedies import Remedy, ShowService
 
 
 class SparkServerUnreachable(PlatformError):
@@ -133,5 +134,5 @@ def _unreachable(url: str, reason: str) -> SparkServerUnreachable:
     return SparkServerUnreachable(
         what=f"The Spark server does not answer: {reason}",
         where=without_token(url),
-        next_step="See `blogdata status spark`, or check the address in SPARK_REMOTE",
+        next_step=Remedy("See ", ShowService(name="spark"), ", or check the address in SPARK_REMOTE"),
     )

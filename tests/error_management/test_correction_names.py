@@ -8,6 +8,7 @@ import pytest
 
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction
+from quality.contracts import CONTRACTS
 
 HOUR = Path("visits/date=2026-01-05/hour=03")
 
@@ -24,7 +25,12 @@ def landing(tmp_path: Path) -> Path:
 def land(landing: Path, payload: str, name: str = "visits.json") -> str:
     """Land a correction of one and the same line, which then is the only one; give the name of its file."""
     place = str(HOUR / name)
-    replays.land_corrections([Correction(source_file=place, source_offset=17, payload=payload)], [(place, 17)], landing)
+    replays.land_corrections(
+        [Correction(source_file=place, source_offset=17, payload=payload)],
+        [(place, 17)],
+        landing,
+        letters=CONTRACTS["bronze.dead_letters"],
+    )
     (file,) = (landing / HOUR).glob("replay-*")
     assert file.read_text() == payload + "\n"
     return file.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from patterns.error_management.dead_letter_replay import Correction, CorrectionA
 from patterns.ingestion.readiness_marker import late_files, scan
 from patterns.ingestion.whole_files import write_whole
 from publish.partitions import Grain
+from quality.contracts import CONTRACTS
 
 FILE = "visits/date=2026-01-05/hour=03/visits-0000.json"
 CORRECTION = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"v"}')
 OTHER = Correction(source_file=FILE, source_offset=99, payload="{}")
 DEAD = [(FILE, 17), (FILE, 99)]
+land = partial(replays.land, letters=CONTRACTS["bronze.dead_letters"])
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def landed(landing: Path) -> dict[str, bytes]:
 
 
 def test_a_correction_lands_in_the_hour_of_its_dead_letter(landing: Path) -> None:
-    result = replays.land_corrections([CORRECTION], DEAD, landing)
+    result = land([CORRECTION], DEAD, landing)
     assert landed(landing) == {result.files[0]: b'{"visit_id":"v"}\n'}
     assert Path(result.files[0]).parent == Path(FILE).parent
     (hour,) = scan(landing / "visits", Grain.HOUR)
@@ -47,21 +50,21 @@ def test_a_correction_lands_in_the_hour_of_its_dead_letter(landing: Path) -> Non
 
 def test_without_flags_a_corrected_hour_gets_one(landing: Path) -> None:
     (landing / FILE).with_name("_SUCCESS").unlink()
-    result = replays.land_corrections([CORRECTION], DEAD, landing, convention="next_exists")
+    result = land([CORRECTION], DEAD, landing, convention="next_exists")
     assert landed(landing) == {result.files[0]: b'{"visit_id":"v"}\n'}
     (hour,) = scan(landing / "visits", Grain.HOUR)
     assert hour.ready
-    assert replays.land_corrections([CORRECTION], DEAD, landing, convention="next_exists").landed == ()
+    assert land([CORRECTION], DEAD, landing, convention="next_exists").landed == ()
 
 
 def test_replaying_twice_lands_the_same_and_a_better_correction_replaces_it(landing: Path) -> None:
-    first = replays.land_corrections([CORRECTION], DEAD, landing)
+    first = land([CORRECTION], DEAD, landing)
     before = scan(landing / "visits", Grain.HOUR)
-    again = replays.land_corrections([CORRECTION], DEAD, landing)
+    again = land([CORRECTION], DEAD, landing)
     assert (again.files, first.landed, again.landed) == (first.files, first.files, ())
     assert scan(landing / "visits", Grain.HOUR) == before
     better = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"w"}')
-    replays.land_corrections([better], DEAD, landing)
+    land([better], DEAD, landing)
     assert list(landed(landing).values()) == [b'{"visit_id":"w"}\n']
 
 
@@ -77,27 +80,27 @@ def test_of_corrections_of_one_line_the_last_one_lands_however_often_they_are_la
     given = [Correction(source_file=position[0], source_offset=17, payload=text) for text in ("worse", "better")]
     (better,) = replays.read_corrections(lines, "corrections.jsonl")
     assert better == given[-1]
-    results = [replays.land_corrections(corrections, [position], landing) for corrections in (given, [better], given)]
+    results = [land(corrections, [position], landing) for corrections in (given, [better], given)]
     assert [len(result.landed) for result in results] == [1, 0, 0]
     assert landed(landing) == {results[0].files[0]: b"better\n"}
 
 
 def test_a_correction_that_a_stream_awaits_is_not_replaced_and_nothing_is_landed(landing: Path) -> None:
-    (file,) = replays.land_corrections([CORRECTION], DEAD, landing).files
+    (file,) = land([CORRECTION], DEAD, landing).files
     awaited = [str(landing / file)]
     before = landed(landing)
     better = Correction(source_file=FILE, source_offset=17, payload="{}")
     with pytest.raises(CorrectionAwaited, match="blogdata stream --once"):
-        replays.land_corrections([OTHER, better], DEAD, landing, awaited=lambda: awaited)
+        land([OTHER, better], DEAD, landing, awaited=lambda: awaited)
     assert landed(landing) == before
     # Itself again, and what replaces nothing, take nothing away from the stream.
-    assert len(replays.land_corrections([OTHER, CORRECTION], DEAD, landing, awaited=lambda: awaited).landed) == 1
-    assert replays.land_corrections([better], DEAD, landing, awaited=tuple).landed
+    assert len(land([OTHER, CORRECTION], DEAD, landing, awaited=lambda: awaited).landed) == 1
+    assert land([better], DEAD, landing, awaited=tuple).landed
 
 
 def test_what_is_no_dead_letter_is_refused_and_nothing_is_landed(landing: Path) -> None:
     with pytest.raises(ReplayRefused, match="99") as refused:
-        replays.land_corrections([CORRECTION, OTHER], [(FILE, 17)], landing)
+        land([CORRECTION, OTHER], [(FILE, 17)], landing)
     assert "bronze.dead_letters WHERE arrival_hour = '2026-01-05T03'" in refused.value.next_step
     assert landed(landing) == {}
 
@@ -117,7 +120,7 @@ def test_a_correction_is_not_landed_where_it_would_be_all_of_its_hour(landing: P
     (landing / FILE).with_name(gone).unlink()
     before = sorted(landing.rglob("*"))
     with pytest.raises(HourIncomplete, match=message):
-        replays.land_corrections([CORRECTION], DEAD, landing)
+        land([CORRECTION], DEAD, landing)
     assert sorted(landing.rglob("*")) == before
 
 
@@ -130,12 +133,12 @@ def test_a_replay_that_is_cut_off_is_finished_by_the_next(landing: Path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(replays, "write_whole", cut_off)
         with pytest.raises(KeyboardInterrupt):
-            replays.land_corrections([CORRECTION, OTHER], DEAD, landing)
+            land([CORRECTION, OTHER], DEAD, landing)
     (there,) = landed(landing)
-    result = replays.land_corrections([CORRECTION, OTHER], DEAD, landing)
+    result = land([CORRECTION, OTHER], DEAD, landing)
     assert set(result.landed) == set(result.files) - {there}
     assert sorted(landed(landing).values()) == [b'{"visit_id":"v"}\n', b"{}\n"]
-    replays.land_corrections([CORRECTION], DEAD, landing)
+    land([CORRECTION], DEAD, landing)
     (hour,) = scan(landing / "visits", Grain.HOUR)
     assert late_files(hour) == ()
 

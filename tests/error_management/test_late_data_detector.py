@@ -27,6 +27,7 @@ from patterns.error_management.late_data_detector import (
 from publish.partitions import Grain, between
 
 ALLOWED = timedelta(minutes=15)
+COLUMNS = {"partition": "arrival_hour", "event_time": "event_time"}
 HOURS = between("2026-01-31T00", "2026-01-31T23", Grain.HOUR)
 
 
@@ -208,7 +209,7 @@ def test_late_rows_are_found_with_their_lateness(spark: SparkSession) -> None:
     ]
     frame = spark.createDataFrame(rows, "name string, arrival_hour string, event_time timestamp")
     marks = watermarks([reading("05", "06:00"), reading("06", "06:10")], ALLOWED)
-    found = {row["name"]: row for row in late(frame, marks).collect()}
+    found = {row["name"]: row for row in late(frame, marks, **COLUMNS).collect()}
     assert {name: row["lateness_seconds"] for name, row in found.items()} == {
         "late": 60.0,
         "very late": 2 * 86400 + 45 * 60.0,
@@ -218,8 +219,8 @@ def test_late_rows_are_found_with_their_lateness(spark: SparkSession) -> None:
 
 def test_nothing_is_late_without_watermarks(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("2026-01-31T05", at("00:00"))], "arrival_hour string, event_time timestamp")
-    assert late(frame, {"2026-01-31T05": None}).collect() == []
-    assert late(frame, {}).columns == ["arrival_hour", "event_time", "watermark", "lateness_seconds"]
+    assert late(frame, {"2026-01-31T05": None}, **COLUMNS).collect() == []
+    assert late(frame, {}, **COLUMNS).columns == ["arrival_hour", "event_time", "watermark", "lateness_seconds"]
 
 
 def test_a_batch_is_read_by_source_and_wild_times_are_not_believed(spark: SparkSession) -> None:
@@ -231,7 +232,7 @@ def test_a_batch_is_read_by_source_and_wild_times_are_not_believed(spark: SparkS
         ("p1", "2026-01-31T06", None),
     ]
     frame = spark.createDataFrame(rows, "partition string, arrival_hour string, event_time timestamp")
-    read = partial(readings_of, frame, source=F.col("partition"))
+    read = partial(readings_of, frame, source=F.col("partition"), **COLUMNS)
     assert dict(read(taken_in=at("07:30"))) == {"p0": at("07:05"), "p1": None}
     # The partition may itself be ahead of the time at which it is taken in.
     assert dict(read(taken_in=at("06:05"))) == {"p0": at("06:10"), "p1": None}

@@ -17,6 +17,7 @@ from patterns.ingestion.passthrough_replicator import land
 from patterns.ingestion.readiness_marker import FLAG, LandedPartition, mark, scan
 from patterns.ingestion.whole_files import write_whole
 from publish.partitions import Grain
+from quality.contracts import CONTRACTS
 
 HOURS = ("2026-01-05T03", "2026-01-05T04", "2026-01-06T03")
 LINE = b'203.0.113.9 - - [05/Jan/2026:03:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Firefox/145.0"\n'
@@ -169,7 +170,9 @@ def test_nothing_is_written_through_an_hour_that_leads_out(landing: Path, outsid
         source_file="visits/date=2026-01-05/hour=03/visits.json", source_offset=0, payload='{"a": 1}'
     )
     with pytest.raises(LinkRefused, match="hour=03"):
-        dead_letter_replay.land_corrections([correction], [correction.position], landing)
+        dead_letter_replay.land_corrections(
+            [correction], [correction.position], landing, letters=CONTRACTS["bronze.dead_letters"]
+        )
     assert sorted(outside.iterdir()) == before
 
 

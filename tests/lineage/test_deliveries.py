@@ -272,14 +272,14 @@ def test_a_correction_does_not_win_over_what_came_in_its_hour(deploy: Deploy) ->
         Correction(source_file=source, source_offset=offset, payload=payload)
         for (source, offset), payload in zip(places, payloads, strict=True)
     ]
-    landed = replays.land_corrections(corrections, places, made.landing)
+    landed = replays.land_corrections(corrections, places, made.landing, letters=CONTRACTS["bronze.dead_letters"])
     assert made.run().problems == []
     assert sorted(made.rows("silver.visits", "user_id", "source_file")) == [
         (f"user-{page}", str(Path("visits", *file.parts[-3:]))) for page, file in files.items()
     ]
     assert sorted(made.rows("silver.visit_conflicts", "source_file")) == sorted(landed.files)
     # The same corrections once more change nothing, and nothing is published again.
-    replays.land_corrections(corrections, places, made.landing)
+    replays.land_corrections(corrections, places, made.landing, letters=CONTRACTS["bronze.dead_letters"])
     assert made.run().runs == 0
 
 

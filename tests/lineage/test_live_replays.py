@@ -8,6 +8,7 @@ from lineage.deployment import event
 from lineage.live import BRONZE, HOURS, SET_ASIDE, VISITS, problems, tick
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction
+from quality.contracts import CONTRACTS
 
 FIRST, _, LAST = HOURS
 
@@ -26,7 +27,7 @@ def test_corrections_are_held_against_the_hours_they_belong_to_and_are_never_lat
             Correction(source_file=file, source_offset=offset, payload=line.decode())
             for (file, offset), line in zip(dead, lines, strict=False)
         ]
-        replays.land_corrections(corrections, dead, made.landing)
+        replays.land_corrections(corrections, dead, made.landing, letters=CONTRACTS["bronze.dead_letters"])
 
     # New to its closed hour; what the hour has already; and what comes with the same batch as the line itself.
     correct(

@@ -186,6 +186,8 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "silver.late_visits": lambda at: late_data_detector.late(
         at["bronze.visits"].where(F.col("event_time").isNotNull() & F.col("filtered_by").isNull()),
         {odd_lines.ARRIVALS[1]: WATERMARK},
+        partition="arrival_hour",
+        event_time="event_time",
     ),
     "silver.users": lambda at: user_rules.history(at["bronze.users"]),
     "silver.users_current": _day_by_day("silver.users_current", "bronze.users", user_rules.newest),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from errors import PlatformError
+from errors.remedies import Remedy, RunStream
 
 
 class CheckpointDamaged(PlatformError):
@@ -87,7 +88,10 @@ def damaged(file: Path, problem: str) -> CheckpointDamaged:
     return CheckpointDamaged(
         what=f"a file of the checkpoint {problem}",
         where=str(file),
-        next_step="put it back from a copy, or begin a new checkpoint: "
-        f"blogdata stream {stream} --new-checkpoint (what is published already is not published again); do not delete "
-        "single files: a batch that is planned anew under its old number would be taken for done",
+        next_step=Remedy(
+            "put it back from a copy, or begin a new checkpoint: ",
+            RunStream(name=stream, new_checkpoint=True),
+            " (what is published already is not published again); do not delete single files: a batch that is planned "
+            "anew under its old number would be taken for done",
+        ),
     )

@@ -32,6 +32,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from errors import PlatformError
+from errors.remedies import Remedy, RunStream
 from lake.commit import Commit, entries_of, parse
 from lake.lake import Lake
 from patterns.error_management.checkpoint_files import damaged, numbered, parsed, read_lines, read_text
@@ -336,8 +337,11 @@ def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
         raise IncompatibleCheckpoint(
             what=f"the stream '{spec.name}' has changed since its checkpoint was made: {diff}",
             where=str(checkpoint.folder),
-            next_step=f"undo the change, or begin a new checkpoint: blogdata stream {spec.name} --new-checkpoint "
-            "(it goes on with the watermark, and what is published already is not published again)",
+            next_step=Remedy(
+                "undo the change, or begin a new checkpoint: ",
+                RunStream(name=spec.name, new_checkpoint=True),
+                " (it goes on with the watermark, and what is published already is not published again)",
+            ),
         )
 
 

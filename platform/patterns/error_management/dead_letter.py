@@ -20,6 +20,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from errors import ConfigurationError, PlatformError
+from errors.remedies import Query, Remedy
 from publish.contract import LEAST_ROWS
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Tolerance:
         dataset: str,
         part: str,
         rows_of: Callable[[int], str],
-        then: str,
+        then: str | Remedy,
     ) -> TooManyDeadLetters | None:
         """Check whether too many of the newest rows of a stream are rejected.
 
@@ -133,7 +134,7 @@ def unreadable(name: str, *, source: Column, result: Column) -> RejectRule:
 
 
 def error_above_share(
-    *, rejected_rows: int, rows: int, max_share: float, dataset: str, part: str, selection: str, then: str
+    *, rejected_rows: int, rows: int, max_share: float, dataset: str, part: str, selection: str, then: str | Remedy
 ) -> TooManyDeadLetters | None:
     """Check whether the share of rejected rows is too large.
 
@@ -164,22 +165,30 @@ def error_above_share(
     return TooManyDeadLetters(
         what=f"{rejected_rows} of {rows} rows ({rejected_rows / rows:.1%}) are rejected, {max_share:.1%} is accepted",
         where=where,
-        next_step=f"they are kept; why they are rejected: {query(dataset, selection)}; mend the producer, then {then}",
+        next_step=Remedy(
+            "they are kept; why they are rejected: ", query(dataset, selection), "; mend the producer, then ", then
+        ),
     )
 
 
-def query(dataset: str, selection: str) -> str:
-    """Build the shell command that counts rejected rows by their reasons.
+def query(dataset: str, selection: str) -> Query:
+    """Build the query that counts rejected rows by their reasons.
 
     Args:
         dataset: Dataset that stores the rows with their `reasons`.
-        selection: SQL condition that selects them; without double quotes.
+        selection: SQL condition that selects them.
     """
-    return f'blogdata sql "SELECT reasons, count(*) FROM {dataset} WHERE {selection} GROUP BY reasons"'
+    return Query(sql=f"SELECT reasons, count(*) FROM {dataset} WHERE {selection} GROUP BY reasons")
 
 
 def error_for_partition(
-    partition: str, letters: Mapping[str, tuple[int, int]], *, max_share: float, dataset: str, column: str, then: str
+    partition: str,
+    letters: Mapping[str, tuple[int, int]],
+    *,
+    max_share: float,
+    dataset: str,
+    column: str,
+    then: str | Remedy,
 ) -> TooManyDeadLetters | None:
     """Check whether a partition has too many rejected rows to be used downstream.
 

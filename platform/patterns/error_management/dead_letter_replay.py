@@ -21,10 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import PlatformError
+from errors.remedies import Query, Remedy, RunStream
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
 from patterns.ingestion.landed_links import require_within
 from patterns.ingestion.readiness_marker import FLAG, Convention, mark
 from patterns.ingestion.whole_files import write_whole
+from publish.contract import Contract
 
 Position = tuple[str, int]
 HOUR_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/")
@@ -69,7 +71,7 @@ class Correction:
             raise ReplayRefused(
                 what=f"'{self.source_file}' is not a file of an hour of arrival",
                 where="source_file",
-                next_step="take source_file and source_offset from bronze.dead_letters as they are",
+                next_step="take source_file and source_offset from the dead letter as they are",
             )
         return f"{found[1]}T{found[2]}"
 
@@ -144,6 +146,7 @@ def land_corrections(
     dead: Iterable[Position],
     landing: Path,
     *,
+    letters: Contract,
     awaited: Callable[[], Collection[str]] = tuple,
     convention: Convention = "flag",
 ) -> LandedCorrections:
@@ -155,6 +158,7 @@ def land_corrections(
         corrections: Corrections to replay; the last one of each position counts.
         dead: Positions of the existing dead letters.
         landing: The landing zone.
+        letters: Contract of the dead letters, partitioned by hour of arrival; for the error.
         awaited: Returns the paths of the files in planned, uncommitted batches of a stream; called only when a file
             would be replaced.
         convention: What makes an hour complete; an hour with corrections gets a flag in any case.
@@ -172,12 +176,12 @@ def land_corrections(
     there = set(dead)
     unknown = sorted((one for one in corrections if one.position not in there), key=lambda one: one.position)
     if unknown:
-        hour = f"arrival_hour = '{unknown[0].arrival_hour}'"
-        query = f"SELECT source_file, source_offset, reasons FROM bronze.dead_letters WHERE {hour}"
+        hour = f"{letters.partition_column} = '{unknown[0].arrival_hour}'"
+        query = f"SELECT source_file, source_offset, reasons FROM {letters.dataset} WHERE {hour}"
         raise ReplayRefused(
             what=f"{len(unknown)} position(s) are not those of dead letters, the first is {unknown[0].position}",
-            where="bronze.dead_letters",
-            next_step=f'list those of its hour: blogdata sql "{query}"',
+            where=letters.dataset,
+            next_step=Remedy("list those of its hour: ", Query(sql=query)),
         )
     _require_hours(corrections, landing, convention)
     contents = {_place(correction): correction.payload.encode() + b"\n" for correction in corrections}
@@ -213,8 +217,13 @@ def _require_unawaited(files: Iterable[Path], awaited: Callable[[], Collection[s
             what=f"{len(needed)} earlier correction(s) belong to a batch that the stream has planned and not done, "
             "and would be gone from it",
             where=needed[0],
-            next_step="nothing was landed; let the stream finish its batch: blogdata stream --once (where too many "
-            "dead letters stop it: --accept dead_letters), then land the corrections again",
+            next_step=Remedy(
+                "nothing was landed; let the stream finish its batch: ",
+                RunStream(once=True),
+                " (where too many dead letters stop it: ",
+                RunStream(once=True, accept="dead_letters"),
+                "), then land the corrections again",
+            ),
         )
 
 

@@ -214,8 +214,8 @@ def late(
     frame: DataFrame,
     marks: Mapping[str, datetime | None],
     *,
-    partition: str = "arrival_hour",
-    event_time: str = "event_time",
+    partition: str,
+    event_time: str,
 ) -> DataFrame:
     """Find the rows behind the watermark of the partition they arrived in.
 
@@ -262,8 +262,8 @@ def readings_of(
     *,
     source: Column,
     taken_in: datetime,
-    partition: str = "arrival_hour",
-    event_time: str = "event_time",
+    partition: str,
+    event_time: str,
 ) -> list[tuple[str, datetime | None]]:
     """Compute the greatest believable event time of each source of a batch (a Spark action).
 

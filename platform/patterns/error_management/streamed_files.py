@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errors import ConfigurationError, PlatformError
+from errors.remedies import Remedy, RunStream
 from lake.commit import Commit
 from lake.store_faults import LandedFileVanished
 from patterns.error_management.checkpointer import Checkpoint
@@ -159,8 +160,10 @@ class StreamedFiles:
             raise LandedFileGone(
                 what="a landed file that belongs to a batch is gone",
                 where=error.where,
-                next_step="put it back, or begin a new checkpoint, which goes on without it: blogdata stream "
-                f"{checkpoint.stream} --new-checkpoint",
+                next_step=Remedy(
+                    "put it back, or begin a new checkpoint, which goes on without it: ",
+                    RunStream(name=checkpoint.stream, new_checkpoint=True),
+                ),
             ) from error
         return [
             BatchFile(

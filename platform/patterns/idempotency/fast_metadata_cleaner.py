@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from errors import ConfigurationError, PlatformError
+from errors.remedies import Remedy, Run
 from evidence.events import EventLog
 from lake import members
 from lake.commit import Account, Commit, Entry
@@ -35,6 +36,7 @@ from patterns.idempotency import audited_members
 from patterns.idempotency.audited_members import NewMember
 from patterns.storage import tables
 from publish.contract import Contract
+from publish.partitions import following
 from publish.schema import Partitioning
 from publish.target import Provenance, Target
 
@@ -95,7 +97,7 @@ def replace_periods(
     if not thaw:
         # The rows of a publication that was taken back (`blogdata repair`) are lost: such a period may be replaced.
         published = EventLog(target.lake).publications(target.contract.dataset, keys)
-        _refuse_frozen(seen, tuple(published), target.contract.dataset)
+        _refuse_frozen(seen, tuple(published), target.contract)
     new = [
         NewMember(name=key, frame=rows, partitions=(key,))
         for key, rows in zip(keys, _split(frame, column, keys), strict=True)
@@ -182,18 +184,20 @@ def _partitioning(contract: Contract, keys: Sequence[str]) -> Partitioning:
     return contract.partitioning
 
 
-def _refuse_frozen(seen: Members, keys: Sequence[str], dataset: str) -> None:
+def _refuse_frozen(seen: Members, keys: Sequence[str], contract: Contract) -> None:
     found = sorted((key, member.name) for member in seen.covering(keys) if member.frozen for key in member.partitions)
     frozen = [(key, name) for key, name in found if key in keys]
     if frozen:
         key, name = frozen[0]
+        grain = _partitioning(contract, keys).grain
         fault = FrozenPeriod(
             what=f"{key} is frozen, it is part of the immutable member {name}"
             + (f"; and so are {len(frozen) - 1} more" if len(frozen) > 1 else ""),
-            where=dataset,
-            next_step=f"leave it: rows that came too late are counted; if it must be put right: blogdata run "
-            f"--from {key} --to <end> --select {dataset} --accept {FROZEN} (in the UI: the run's tag "
-            f"blogdata/accept={FROZEN})",
+            where=contract.dataset,
+            next_step=Remedy(
+                "leave it: rows that came too late are counted; if it must be put right: ",
+                Run(start=key, end=following(key, grain), datasets=(contract.dataset,), accept=FROZEN),
+            ),
         )
         fault.partitions = frozenset(key for key, _ in frozen)
         raise fault

@@ -32,6 +32,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from errors import ConfigurationError, PlatformError
+from errors.remedies import Remedy, Replay
 from evidence.events import EventLog
 from evidence.executions import EMPTY, applied, history
 from lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
@@ -183,8 +184,10 @@ def _vacuumed(contract: Contract, period: str, version: int) -> VersionVacuumed:
     return VersionVacuumed(
         what=f"version {version}, on which {period} has to be merged, is older than what a vacuum leaves",
         where=contract.dataset,
-        next_step="rebuild the table from its first execution on, which needs no earlier version: "
-        f"blogdata plan --replay {contract.dataset} --partitions all",
+        next_step=Remedy(
+            "rebuild the table from its first execution on, which needs no earlier version: ",
+            Replay(dataset=contract.dataset, partitions="all"),
+        ),
     )
 
 

@@ -27,6 +27,7 @@ import psycopg
 from psycopg import sql
 
 from errors import PlatformError
+from errors.remedies import Remedy, ShowLedger
 from evidence.served import Served
 from publish.contract import Contract
 from publish.schema import Column
@@ -345,7 +346,7 @@ def _audit(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, 
         raise RowsRefused(
             what=f"{contract.dataset} has {part.rows} rows by its ledger, but {row[0]} arrived",
             where=f"{schema}, {delivery.batch_id}",
-            next_step=f"nothing of it is served; look at the account: blogdata ledger {contract.dataset}",
+            next_step=Remedy("nothing of it is served; look at the account: ", ShowLedger(dataset=contract.dataset)),
         )
 
 

@@ -20,6 +20,7 @@ Source: Data Engineering Design Patterns, ch. 2.
 from __future__ import annotations
 
 from errors import PlatformError
+from errors.remedies import Remedy, Run
 
 MIN_SHARE = 0.5
 """Smallest accepted load, as a share (0 to 1) of the last load's rows."""
@@ -56,6 +57,5 @@ def guard(last_rows: int | None, rows: int, *, where: str) -> None:
     raise FullLoadRefused(
         what=problem,
         where=where,
-        next_step="nothing was replaced; look at the source, and if it is right: "
-        f"blogdata run --accept {ACCEPT_SIZE} (in the UI: the run's tag blogdata/accept={ACCEPT_SIZE})",
+        next_step=Remedy("nothing was replaced; look at the source, and if it is right: ", Run(accept=ACCEPT_SIZE)),
     )

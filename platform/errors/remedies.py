@@ -1,0 +1,194 @@
+"""Remedies as data: an error names the action, and the process that shows the error says how to take it.
+
+The library knows no command line. A process with one calls :func:`say_with` when it starts, and its errors then show
+the commands to type; in any other process an action reads as plain words, like `run (accept: size)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, TypeAlias, get_args
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Worded:
+    words: ClassVar[str]
+
+    def __str__(self) -> str:
+        given = {name.replace("_", " "): value for name, value in asdict(self).items() if value}
+        texts = [f"{name}: {', '.join(value) if isinstance(value, tuple) else value}" for name, value in given.items()]
+        # What is only switched on needs no value.
+        texts = [text.removesuffix(": True") for text in texts]
+        return self.words + (f" ({'; '.join(texts)})" if texts else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(_Worded):
+    """Run what is stale, or run again what is named.
+
+    Args:
+        start: First hour or day to run again; None: no limit.
+        end: End of the span, not included; None: no limit.
+        datasets: Only these datasets; empty: all.
+        accept: Name of a guard to lift.
+    """
+
+    words = "run"
+    start: str | None = None
+    end: str | None = None
+    datasets: tuple[str, ...] = ()
+    accept: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay(_Worded):
+    """Run partitions of a dataset again, and everything that has read them.
+
+    Args:
+        dataset: Name as `layer.table`.
+        partitions: Keys and `first..last` ranges separated by commas, or `all`.
+    """
+
+    words = "replay"
+    dataset: str
+    partitions: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair(_Worded):
+    """Find damaged files, and have the next run recompute their contents."""
+
+    words = "repair the tables"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowLedger(_Worded):
+    """Compare rows in and rows out; of one dataset by partition, or of all."""
+
+    words = "see the ledger"
+    dataset: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowVersions(_Worded):
+    """List the copies of a dataset, and when each was visible."""
+
+    words = "list the versions"
+    dataset: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query(_Worded):
+    """Query the tables.
+
+    Args:
+        sql: The query.
+        as_of: Time of the state to read; None: the newest.
+    """
+
+    words = "query"
+    sql: str
+    as_of: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStream(_Worded):
+    """Run a stream.
+
+    Args:
+        name: Name of the stream; None: the only one there is.
+        once: End after what is there.
+        new_checkpoint: Begin a new checkpoint.
+        accept: Name of a guard to lift.
+    """
+
+    words = "run the stream"
+    name: str | None = None
+    once: bool = False
+    new_checkpoint: bool = False
+    accept: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Land(_Worded):
+    """Put data into the landing zone."""
+
+    words = "put data into the landing zone"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartService(_Worded):
+    """Start a service of the deployment."""
+
+    words = "start the service"
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowService(_Worded):
+    """See whether a service runs."""
+
+    words = "see the state of the service"
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnose(_Worded):
+    """Check everything the deployment needs."""
+
+    words = "check the deployment"
+
+
+Action: TypeAlias = (
+    Run | Replay | Repair | ShowLedger | ShowVersions | Query | RunStream | Land | StartService | ShowService | Diagnose
+)
+"""Everything that an error may ask a person to do with the platform."""
+
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Action)}
+_say: Callable[[Action], str] = str
+
+
+def say_with(say: Callable[[Action], str]) -> None:
+    """Set how this process renders actions.
+
+    Args:
+        say: Returns the text of an action, such as the command to type.
+    """
+    global _say
+    _say = say
+
+
+@dataclass(frozen=True, init=False)
+class Remedy:
+    """A text with actions in it, such as `Remedy("materialize it first, or run: ", Run())`.
+
+    Args:
+        parts: Texts and actions, in order; the parts of another remedy take its place.
+    """
+
+    parts: tuple[str | Action, ...]
+
+    def __init__(self, *parts: str | Action | Remedy) -> None:
+        flat = (own for part in parts for own in (part.parts if isinstance(part, Remedy) else (part,)))
+        object.__setattr__(self, "parts", tuple(flat))
+
+    def __str__(self) -> str:
+        """Return the text; each action as this process renders it."""
+        return "".join(part if isinstance(part, str) else _say(part) for part in self.parts)
+
+    def as_json(self) -> list[Any]:
+        """Return the parts as JSON, for a process that may render them in another way."""
+        return [part if isinstance(part, str) else [type(part).__name__, asdict(part)] for part in self.parts]
+
+    @classmethod
+    def of_json(cls, parts: Iterable[Any]) -> Remedy:
+        """Read the result of :meth:`as_json`."""
+        return cls(*[part if isinstance(part, str) else _action(*part) for part in parts])
+
+
+def _action(kind: str, values: dict[str, Any]) -> Action:
+    # JSON has lists only.
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    action: Action = _KINDS[kind](**given)
+    return action
