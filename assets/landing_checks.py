@@ -17,7 +17,7 @@ from quality.contracts import CONTRACTS
 OVERDUE = "overdue"
 
 
-def check_key(dataset: str) -> dg.AssetCheckKey:
+def overdue_check_key(dataset: str) -> dg.AssetCheckKey:
     """Return the key of the check on a dataset's landed table."""
     return dg.AssetCheckKey(dg.AssetKey(["landing", LANDED[dataset][0]]), OVERDUE)
 
@@ -29,7 +29,7 @@ def overdue_evaluation(dataset: str, found: Overdue) -> dg.AssetCheckEvaluation:
         dataset: The dataset computed from the landed table.
         found: The overdue partitions of that table.
     """
-    key = check_key(dataset)
+    key = overdue_check_key(dataset)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,
         check_name=key.name,
@@ -41,7 +41,7 @@ def overdue_evaluation(dataset: str, found: Overdue) -> dg.AssetCheckEvaluation:
 
 
 def _check(dataset: str, contract: Contract) -> dg.AssetChecksDefinition:
-    key = check_key(dataset)
+    key = overdue_check_key(dataset)
 
     @dg.asset_check(
         asset=key.asset_key,

@@ -11,7 +11,7 @@ import pytest
 
 from assets import landing_checks
 from assets.arrivals import Arrivals
-from assets.landing_checks import check_key
+from assets.landing_checks import overdue_check_key
 from evidence.events import EventLog
 from published import bronze, land
 from resources.lake import LakeResource
@@ -20,7 +20,7 @@ from sensors import overdue
 overdue_arrivals = overdue.overdue_arrivals()
 NOW = datetime(2026, 1, 5, 12, 30, tzinfo=timezone.utc)
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
-VISITS = check_key("bronze.visits")
+VISITS = overdue_check_key("bronze.visits")
 Shown = Callable[[], dg.AssetCheckEvaluation]
 
 
