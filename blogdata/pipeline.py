@@ -158,14 +158,12 @@ class Pipeline:
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
         # Dagster takes seconds to import: a command with nothing to do answers at once without it.
-        from dagster._core.definitions.job_base import InMemoryJob
-        from dagster._core.execution.api import execute_run_iterator
-
         from blogdata.progress import RunProgress
         from definitions import build
         from orchestration import dead_runs
         from orchestration.names import ACCEPT
         from orchestration.refresh import JOB
+        from services.dagster_internals import InMemoryJob, execute_run_iterator
 
         outcome = Outcome()
         with self._running(outcome) as instance:
