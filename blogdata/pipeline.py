@@ -197,7 +197,7 @@ class Pipeline:
 
         started = time.monotonic()
         with (
-            storage_faults.named(self._settings.home / "dagster"),
+            storage_faults.named(self._settings),
             dagster_home.opened(self._settings) as instance,
         ):
             left_behind = dagster_home.left_behind(self._settings)

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 import psutil
 
 from errors import PlatformError
-from services import engine, jars, java, postgres, processes, spark_connect
+from services import dagster_home, engine, jars, java, postgres, processes, spark_connect
 from services.config import Settings
 
 _PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
@@ -58,6 +58,7 @@ def examine(settings: Settings) -> list[Finding]:
         ("port", _ports),
         ("spark", _spark),
         ("postgres", _postgres),
+        ("storage", _storage),
     ]
     findings: list[Finding] = []
     for name, look in looks:
@@ -189,3 +190,17 @@ def _postgres(settings: Settings) -> Iterator[Finding]:
     detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
     step = "Check the address in BLOGDATA_POSTGRES" if settings.postgres.url else "Run blogdata up postgres"
     yield Finding(name="postgres", ok=ok, detail=detail, next_step="" if ok else step)
+
+
+def _storage(settings: Settings) -> Iterator[Finding]:
+    place = dagster_home.storage(settings)
+    if settings.dagster_storage is None:
+        yield Finding(name="storage", ok=True, detail=f"Dagster's runs and events: SQLite in {place}")
+        return
+    try:
+        version = postgres.probe(settings.dagster_storage)
+    except postgres.PostgresUnreachable as error:
+        step = "Check the address in BLOGDATA_DAGSTER_STORAGE, and whether that server runs"
+        yield Finding(name="storage", ok=False, detail=f"{error.what} ({place})", next_step=step)
+    else:
+        yield Finding(name="storage", ok=True, detail=f"Dagster's runs and events: PostgreSQL {version} at {place}")
