@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from blogdata.main import app
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = (
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
-    *(f"docs/{file.name}" for file in (ROOT / "docs").glob("*.md")),
+    *(str(file.relative_to(ROOT)) for file in sorted((ROOT / "docs").rglob("*.md"))),
 )
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^# file: (\S+)\n")
@@ -60,3 +66,15 @@ def commands(page: str) -> list[str]:
             if bare:
                 lines.append(bare)
     return lines
+
+
+def parse(arguments: list[str]) -> None:
+    """Let every level of the command line parse its arguments, and run nothing."""
+    command: Any = typer.main.get_command(app)
+    parent: Any = None
+    while True:
+        context = command.make_context(command.name, list(arguments), parent=parent)
+        if not isinstance(command, TyperGroup):
+            return
+        _, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+        parent = context
