@@ -95,8 +95,8 @@ def copy(original: Settings, name: str, *, seed: int) -> BrokenCopy:
 def _settings(home: Path) -> Settings:
     places = {"BLOGDATA_LANDING": str(home / "landing"), "BLOGDATA_LAKE": str(home / "lake")}
     loaded = config.load(overrides={"BLOGDATA_HOME": str(home), **places})
-    # The copy serves no database: a configured address is that of the original's database.
-    return replace(loaded, postgres=PostgresSettings(), ready="flag")
+    # The copy uses no database: a configured address is that of the original's. Its runs are noted in files of its own.
+    return replace(loaded, postgres=PostgresSettings(), dagster_storage=None, ready="flag")
 
 
 def _stray(folder: str, names: list[str], landing: Path) -> list[str]:

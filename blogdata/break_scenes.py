@@ -31,7 +31,7 @@ from services import spark_connect
 from services.config import Settings
 
 if TYPE_CHECKING:
-    from dagster_shared.error import SerializableErrorInfo
+    from services.dagster_internals import SerializableErrorInfo
 
 from blogdata.outcome import Outcome
 

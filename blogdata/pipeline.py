@@ -147,14 +147,12 @@ class Pipeline:
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
         # Dagster takes seconds to import: a command with nothing to do answers at once without it.
-        from dagster._core.definitions.job_base import InMemoryJob
-        from dagster._core.execution.api import execute_run_iterator
-
         from blogdata.progress import RunProgress
         from definitions import build
         from orchestration import dead_runs
         from orchestration.names import ACCEPT
         from orchestration.refresh import JOB
+        from services.dagster_internals import InMemoryJob, execute_run_iterator
 
         outcome = Outcome()
         with self._running(outcome) as instance:
@@ -188,7 +186,7 @@ class Pipeline:
 
         started = time.monotonic()
         with (
-            storage_faults.translated(self._settings.home / "dagster"),
+            storage_faults.translated(self._settings),
             dagster_home.open_instance(self._settings) as instance,
         ):
             left_behind = dagster_home.left_behind(self._settings)

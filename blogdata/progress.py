@@ -6,13 +6,12 @@ from types import TracebackType
 from typing import Any
 
 import dagster as dg
-from dagster._core.errors import DagsterExecutionInterruptedError
-from dagster_shared.error import SerializableErrorInfo
 from rich.status import Status
 
 from blogdata.outcome import Outcome
 from blogdata.output import console
 from orchestration.waiting import WAITING
+from services.dagster_internals import SerializableErrorInfo
 
 
 class RunProgress:
@@ -105,7 +104,7 @@ def _dataset(event: dg.DagsterEvent) -> str:
 
 def _was_interrupted(event: dg.DagsterEvent) -> bool:
     error = _first_error(event)
-    return error is not None and error.cls_name == DagsterExecutionInterruptedError.__name__
+    return error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__
 
 
 def _first_error(event: dg.DagsterEvent) -> SerializableErrorInfo | None:

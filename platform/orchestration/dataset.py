@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
-from dagster_shared.utils.warnings import BetaWarning
 
 from errors import PlatformError
 from orchestration.calendar import Calendar
@@ -49,7 +48,7 @@ class AssetBuilder:
         """Build one asset definition per task that has a computation."""
         # Single-run backfills are marked beta in this Dagster; it is pinned, and the backfills are tested.
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BetaWarning)
+            warnings.simplefilter("ignore", dg.BetaWarning)
             return [self._asset(task) for task in self.code.graph.tasks if task.main in self.code.computations]
 
     def _asset(self, task: Task) -> dg.AssetsDefinition:

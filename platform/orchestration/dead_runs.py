@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 import psutil
-from dagster._core.execution.context.system import PlanOrchestrationContext
-from dagster._core.execution.plan.plan import ExecutionPlan
-from dagster._core.execution.retries import RetryMode
-from dagster._core.execution.step_dependency_config import StepDependencyConfig
-from dagster._core.executor.in_process import InProcessExecutor
 
 HOST = ".dagster/blogdata_host"
 """Tag of a run: the host its process runs on."""
@@ -31,29 +27,37 @@ UNDER_WAY = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED, dg.Da
 """States that only the run's own process ends; Dagster's daemon monitors the states in between."""
 
 
-class _HostTagging(InProcessExecutor):
-    """Runs all steps in one process, like Dagster's own executor, and tags the run with its host."""
+class _HostTagging(dg.Executor):
+    """Tags the run with its host, then lets Dagster's own executor run all steps in one process."""
 
-    def execute(
-        self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
-    ) -> Iterator[dg.DagsterEvent]:
+    def __init__(self, inner: dg.Executor) -> None:
+        self._inner = inner
+
+    @property
+    def retries(self) -> Any:
+        return self._inner.retries
+
+    def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
         plan_context.instance.add_run_tags(plan_context.run_id, {HOST: socket.gethostname()})
-        yield from super().execute(plan_context, execution_plan)
+        yield from self._inner.execute(plan_context, execution_plan)
+
+
+def _host_tagging(context: dg.InitExecutorContext, **config: Mapping[str, Any]) -> dg.Executor:
+    create = dg.in_process_executor.executor_creation_fn
+    assert create is not None
+    return _HostTagging(create(context._replace(executor_config={"retries": {"enabled": {}}, **config})))
 
 
 @dg.executor(name="in_process")
-def in_process(context: dg.InitExecutorContext) -> InProcessExecutor:
+def in_process(context: dg.InitExecutorContext) -> dg.Executor:
     """Return the default executor: one process, one Spark session, and the host in a tag."""
-    return _HostTagging(retries=RetryMode.ENABLED)
+    return _host_tagging(context)
 
 
 @dg.executor(name="continue_past_failures")
-def continue_past_failures(context: dg.InitExecutorContext) -> InProcessExecutor:
+def continue_past_failures(context: dg.InitExecutorContext) -> dg.Executor:
     """Return the executor of `refresh`: a step runs even if an upstream step failed after yielding its output."""
-    return _HostTagging(
-        retries=RetryMode.ENABLED,
-        step_dependency_config=StepDependencyConfig(require_upstream_step_success=False),
-    )
+    return _host_tagging(context, step_dependency_config={"require_upstream_step_success": False})
 
 
 def own() -> dict[str, str]:

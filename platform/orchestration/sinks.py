@@ -7,7 +7,6 @@ from typing import Any
 
 import dagster as dg
 import psycopg
-from dagster_shared.utils.warnings import BetaWarning
 
 from errors import ConfigurationError, PlatformError
 from errors.remedies import Remedy, Run
@@ -66,7 +65,7 @@ class Sink:
         """
         assert self.contract.grain is not None
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BetaWarning)
+            warnings.simplefilter("ignore", dg.BetaWarning)
 
             @dg.multi_asset(
                 name="__".join(self.key.path),

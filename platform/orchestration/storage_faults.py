@@ -1,35 +1,55 @@
-"""Translates errors of Dagster's own storage, such as a full disk or a read-only folder, to platform errors."""
+"""Translates errors of Dagster's own storage, such as a full disk or a lost database, to platform errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from sqlalchemy.exc import OperationalError
+from dagster_postgres.utils import DagsterPostgresException
+from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 
 from errors import PlatformError
+from services import dagster_home
+from services.config import Settings
 
 
 class StorageFailed(PlatformError):
     """Raised when Dagster cannot read or write its run storage."""
 
 
+class StorageUnreachable(PlatformError):
+    """Raised when the PostgreSQL server of Dagster's storage went away."""
+
+    transient = True
+
+
 @contextmanager
-def translated(home: Path) -> Iterator[None]:
-    """Translate storage errors inside the block to :class:`StorageFailed`.
+def translated(settings: Settings) -> Iterator[None]:
+    """Translate storage errors inside the block.
 
     Args:
-        home: Dagster's home folder, for the message.
+        settings: Settings of the deployment, for the message.
 
     Raises:
         StorageFailed: Dagster's storage failed inside the block.
+        StorageUnreachable: It is in PostgreSQL, which does not answer.
     """
     try:
         yield
-    except OperationalError as error:
+    except (OperationalError, InternalError, DagsterPostgresException) as error:
+        found = error if isinstance(error, DBAPIError) else error.__cause__
+        said = str(found.orig if isinstance(found, DBAPIError) else error).strip().partition("\n")[0]
+        where = dagster_home.storage(settings)
+        mend = "free space on the disk" if settings.dagster_storage is None else "mend it (the server's log says more)"
+        # What the client notices, and a server that refuses connections, have no code.
+        if settings.dagster_storage is not None and not getattr(getattr(found, "orig", None), "pgcode", None):
+            raise StorageUnreachable(
+                what=f"Dagster's storage does not answer, or went away: {said}",
+                where=where,
+                next_step="see whether the server runs, then run it again; what was published stays",
+            ) from error
         raise StorageFailed(
-            what=f"Dagster's storage cannot be read or written: {error.orig}",
-            where=str(home),
-            next_step="free space on the disk and run it again; what was published stays, the rest runs then",
+            what=f"Dagster's storage cannot be read or written: {said}",
+            where=where,
+            next_step=f"{mend}; then run it again: what was published stays, the rest runs then",
         ) from error

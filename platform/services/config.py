@@ -11,12 +11,12 @@ import ssl
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from errors import ConfigurationError
+from services import setting_values
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,6 +44,7 @@ _ENVIRONMENT = {
     "BLOGDATA_SPARK_START_SECONDS": ("spark", "start_seconds"),
     "BLOGDATA_WRITES": ("spark", "writes"),
     "SPARK_REMOTE": ("spark", "remote"),
+    "BLOGDATA_DAGSTER_STORAGE": ("dagster", "storage"),
     "BLOGDATA_POSTGRES": ("postgres", "url"),
     "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
 }
@@ -54,6 +55,7 @@ _FILE_KEYS = {
     "landing": {"ready"},
     "java": {"use", "maven_mirror"},
     "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "writes", "conf"},
+    "dagster": {"storage"},
     "postgres": {"url", "port"},
 }
 
@@ -117,6 +119,8 @@ class Settings:
         ca_file: Bundle of trusted certificates (PEM) for fetching jars; None if the machine has none.
         spark: How a Spark session is opened.
         postgres: Where PostgreSQL is.
+        dagster_storage: Address of the PostgreSQL database for Dagster's runs and events; None for SQLite files in
+            the home folder.
         run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
@@ -133,6 +137,7 @@ class Settings:
     ca_file: Path | None = None
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
+    dagster_storage: str | None = None
     first_day: str | None = None
     run_automatically: bool = False
 
@@ -183,16 +188,17 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         landing=_path(paths, "landing", home / "landing", home),
         lake=_path(paths, "lake", home / "lake", home),
         jars=_path(paths, "jars", cache / "blogdata" / "jars", home),
-        ready=cast(Readiness, _choice(values.get("landing", {}), "ready", "flag", get_args(Readiness))),
-        java=cast(JavaChoice, _choice(java, "use", "auto", get_args(JavaChoice))),
+        ready=cast(Readiness, setting_values.choice(values.get("landing", {}), "ready", "flag", get_args(Readiness))),
+        java=cast(JavaChoice, setting_values.choice(java, "use", "auto", get_args(JavaChoice))),
         java_home=env.get("JAVA_HOME") or None,
         search_path=env.get("PATH", ""),
         maven_mirror=_mirror(java),
         ca_file=_ca_file(env),
         spark=_spark(spark),
         postgres=_postgres(values.get("postgres", {})),
-        first_day=_day(values.get("history", {})),
-        run_automatically=_switch(values.get("automation", {})),
+        dagster_storage=_storage(values.get("dagster", {})),
+        first_day=setting_values.day(values.get("history", {})),
+        run_automatically=setting_values.switch(values.get("automation", {})),
     )
 
 
@@ -221,45 +227,25 @@ def _read_file(path: Path) -> dict[str, dict[str, tuple[Any, str]]]:
     return values
 
 
-def _switch(values: Mapping[str, tuple[Any, str]]) -> bool:
-    value, source = values.get("on", (False, ""))
-    known = {"true": True, "false": False}
-    if str(value).lower() not in known:
-        raise ConfigurationError(what=f"'{value}' is neither true nor false", where=source, next_step="write true")
-    return known[str(value).lower()]
-
-
-def _day(values: Mapping[str, tuple[Any, str]]) -> str | None:
-    text, source = values.get("begins", (None, ""))
-    if text is None:
-        return None
-    try:
-        return date.fromisoformat(str(text)).isoformat()
-    except ValueError as error:
-        raise ConfigurationError(
-            what=f"'{text}' is not a day", where=source, next_step="write it like 2026-01-05"
-        ) from error
-
-
 def _postgres(values: Mapping[str, tuple[Any, str]]) -> PostgresSettings:
-    url, source = values.get("url", (None, ""))
-    if url is not None and urlsplit(str(url)).scheme not in ("postgresql", "postgres"):
-        raise ConfigurationError(
-            # The value is not shown: it may contain a password.
-            what="that is not the address of a PostgreSQL server",
-            where=source,
-            next_step="write it like postgresql://user:password@host:5432/database",
-        )
-    port = _number(values, "port", 0, 0, 65535)
-    if port != int(port):
-        raise _bad_number(port, values["port"][1], 0, 65535)
-    return PostgresSettings(url=None if url is None else str(url), port=int(port))
+    return PostgresSettings(
+        url=setting_values.database(values, "url") if "url" in values else None,
+        port=setting_values.port(values, "port"),
+    )
+
+
+def _storage(values: Mapping[str, tuple[Any, str]]) -> str | None:
+    if values.get("storage", ("sqlite", ""))[0] == "sqlite":
+        return None
+    return setting_values.database(values, "storage", otherwise="sqlite, or ")
 
 
 def _spark(values: Mapping[str, tuple[Any, str]]) -> SparkSettings:
     remote, remote_source = values.get("remote", ("", ""))
     remote = str(remote)
-    mode = _choice(values, "mode", "remote" if remote.startswith("sc://") else "local", get_args(SparkMode))
+    mode = setting_values.choice(
+        values, "mode", "remote" if remote.startswith("sc://") else "local", get_args(SparkMode)
+    )
     if mode == "remote":
         _check_address(remote, remote_source or "SPARK_REMOTE")
     elif remote and not remote.startswith("sc://") and not re.fullmatch(r"local(\[.*\])?", remote):
@@ -272,9 +258,6 @@ def _spark(values: Mapping[str, tuple[Any, str]]) -> SparkSettings:
             where=heap_source,
             next_step="Give at least 512m, as a whole number and a unit: 1536m, 2g",
         )
-    port = _number(values, "port", 0, 0, 65535)
-    if port != int(port):
-        raise _bad_number(port, values["port"][1], 0, 65535)
     conf, conf_source = values.get("conf", ({}, ""))
     if not isinstance(conf, dict) or any(isinstance(value, (dict, list)) for value in conf.values()):
         raise ConfigurationError(
@@ -287,9 +270,9 @@ def _spark(values: Mapping[str, tuple[Any, str]]) -> SparkSettings:
         remote=remote if mode == "remote" else None,
         master=str(values.get("master", ("local[*]", ""))[0]),
         heap=str(heap).lower(),
-        port=int(port),
-        start_seconds=_number(values, "start_seconds", 120.0, 1.0, 3600.0),
-        writes=cast(Writes, _choice(values, "writes", "transaction", get_args(Writes))),
+        port=setting_values.port(values, "port"),
+        start_seconds=setting_values.number(values, "start_seconds", 120.0, 1.0, 3600.0),
+        writes=cast(Writes, setting_values.choice(values, "writes", "transaction", get_args(Writes))),
         conf=tuple(sorted((key, _conf_text(value)) for key, value in conf.items())),
     )
 
@@ -310,36 +293,6 @@ def _check_address(address: str, source: str) -> None:
             where=source,
             next_step="Write sc://host:port or sc://host:port/;use_ssl=true, or unset it for a local server",
         )
-
-
-def _choice(values: Mapping[str, tuple[Any, str]], key: str, default: str, allowed: tuple[str, ...]) -> str:
-    value, source = values.get(key, (default, ""))
-    if value not in allowed:
-        raise ConfigurationError(
-            what=f"{value!r} is not a value of {key}",
-            where=source,
-            next_step=f"Use one of: {', '.join(allowed)}",
-        )
-    return str(value)
-
-
-def _number(values: Mapping[str, tuple[Any, str]], key: str, default: float, least: float, most: float) -> float:
-    value, source = values.get(key, (default, ""))
-    try:
-        number = float(value)
-    except (TypeError, ValueError) as error:
-        raise _bad_number(value, source, least, most) from error
-    if not least <= number <= most:
-        raise _bad_number(value, source, least, most)
-    return number
-
-
-def _bad_number(value: object, source: str, least: float, most: float) -> ConfigurationError:
-    return ConfigurationError(
-        what=f"{value!r} is not a number this setting takes",
-        where=source,
-        next_step=f"Give a number from {least:g} to {most:g}",
-    )
 
 
 def _path(values: Mapping[str, tuple[Any, str]], key: str, default: Path, home: Path) -> Path:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from services import processes
+from services import postgres, processes
 from services.config import Settings
 from services.files import locked, write_atomically
 from services.jars import package_folder
@@ -32,13 +33,25 @@ def render(settings: Settings) -> Path:
     """
     folder = settings.home / "dagster"
     folder.mkdir(parents=True, exist_ok=True)
-    template = (package_folder("deploy") / "dagster.yaml").read_text(encoding="utf-8")
+    kind = "sqlite" if settings.dagster_storage is None else "postgresql"
+    template, storage = (
+        (package_folder("deploy") / name).read_text(encoding="utf-8")
+        for name in ("dagster.yaml", f"dagster-{kind}.yaml")
+    )
+    template = template.replace("{storage}\n", storage)
     # A quoted YAML scalar escapes a path as JSON does.
     content = template.replace("{home}", json.dumps(str(settings.home), ensure_ascii=False)[1:-1]).encode()
     target = folder / "dagster.yaml"
     if not target.is_file() or target.read_bytes() != content:
         write_atomically(target, content)
     return folder
+
+
+def storage(settings: Settings) -> str:
+    """Return where Dagster's runs and events are stored: a folder, or an address without its password."""
+    if settings.dagster_storage is None:
+        return str(settings.home / "dagster")
+    return postgres.without_password(settings.dagster_storage)
 
 
 def open_instance(settings: Settings) -> DagsterInstance:
@@ -52,6 +65,7 @@ def open_instance(settings: Settings) -> DagsterInstance:
 
     Raises:
         LockTimeout: Other processes held the lock for two minutes.
+        PostgresUnreachable: The storage is in PostgreSQL, which does not answer; transient.
     """
     # Imported here, because it takes seconds: commands that only need the folder do not wait for it.
     from dagster import DagsterInstance
@@ -70,7 +84,7 @@ def execution_marker(settings: Settings) -> Iterator[None]:
         settings: Settings of the deployment.
     """
     own = processes.identify(os.getpid())
-    file = _marker_folder(settings) / f"{own.pid} {own.created}"
+    file = _marker_folder(settings) / f"{socket.gethostname()} {own.pid} {own.created}"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     try:
@@ -82,16 +96,21 @@ def execution_marker(settings: Settings) -> Iterator[None]:
 def left_behind(settings: Settings) -> list[Path]:
     """List the marker files of processes that were killed while they executed a run, without importing Dagster.
 
+    Processes of other hosts are left out: whether they live cannot be seen from here, and each container is a host.
+
     Args:
         settings: Settings of the deployment.
     """
     folder = _marker_folder(settings)
-    return [file for file in folder.iterdir() if not processes.is_alive(_identity(file))] if folder.is_dir() else []
+    return [file for file in folder.iterdir() if _is_dead(file)] if folder.is_dir() else []
 
 
-def _identity(file: Path) -> ProcessIdentity:
-    pid, created = file.name.split(" ")
-    return ProcessIdentity(pid=int(pid), created=created)
+def _is_dead(file: Path) -> bool:
+    # A file of an earlier version has no host.
+    *host, pid, created = file.name.split(" ")
+    if host not in ([], [socket.gethostname()]):
+        return False
+    return not processes.is_alive(ProcessIdentity(pid=int(pid), created=created))
 
 
 def _marker_folder(settings: Settings) -> Path:

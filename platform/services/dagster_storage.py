@@ -24,14 +24,19 @@ from pathlib import Path
 from typing import Any
 
 from dagster import DagsterInstance, EventLogEntry, StringSource
-from dagster._core.storage.base_storage import DagsterStorage
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
-from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
-from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
-from dagster._serdes import ConfigurableClass, ConfigurableClassData
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import QueuePool
+
+from services.dagster_internals import (
+    INDEX_SHARD_NAME,
+    ConfigurableClass,
+    ConfigurableClassData,
+    DagsterStorage,
+    SqliteEventLogStorage,
+    SqliteRunStorage,
+    SqliteScheduleStorage,
+)
 
 _BUSY_SECONDS = 30
 _MOST_FILES = 8

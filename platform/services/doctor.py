@@ -13,7 +13,7 @@ import psutil
 
 from errors import PlatformError
 from errors.remedies import Remedy, StartService
-from services import engine, jars, java, postgres, processes, spark_connect
+from services import dagster_home, engine, jars, java, postgres, processes, spark_connect
 from services.config import Settings
 
 _PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
@@ -68,6 +68,7 @@ def examine(settings: Settings) -> list[Finding]:
         ("port", _ports),
         ("spark", _spark),
         ("postgres", _postgres),
+        ("storage", _storage),
     ]
     findings: list[Finding] = []
     for name, look in looks:
@@ -206,3 +207,17 @@ def _postgres(settings: Settings) -> Iterator[Finding]:
     if settings.postgres.url:
         step = Remedy("Check the address in BLOGDATA_POSTGRES")
     yield Finding(name="postgres", ok=ok, detail=detail, remedy=step)
+
+
+def _storage(settings: Settings) -> Iterator[Finding]:
+    place = dagster_home.storage(settings)
+    if settings.dagster_storage is None:
+        yield Finding(name="storage", ok=True, detail=f"Dagster's runs and events: SQLite in {place}")
+        return
+    try:
+        version = postgres.probe(settings.dagster_storage)
+    except postgres.PostgresUnreachable as error:
+        step = Remedy("Check the address in BLOGDATA_DAGSTER_STORAGE, and whether that server runs")
+        yield Finding(name="storage", ok=False, detail=f"{error.what} ({place})", remedy=step)
+    else:
+        yield Finding(name="storage", ok=True, detail=f"Dagster's runs and events: PostgreSQL {version} at {place}")

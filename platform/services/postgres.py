@@ -115,7 +115,7 @@ def up(settings: Settings) -> str:
         PostgresFailed: The own server cannot be started.
     """
     if settings.postgres.url is not None:
-        _probe(settings.postgres.url)
+        probe(settings.postgres.url)
         return settings.postgres.url
     with locked(_folder(settings) / "lock", seconds=_START_SECONDS + 60):
         state = _read(settings)
@@ -173,7 +173,7 @@ def status(settings: Settings) -> PostgresStatus:
     assert url is not None
     pid = state.pid if state is not None and settings.postgres.url is None else None
     try:
-        version = _probe(url)
+        version = probe(url)
     except PostgresUnreachable as error:
         return PostgresStatus(state="silent", url=without_password(url), pid=pid, detail=error.what)
     return PostgresStatus(state="running", url=without_password(url), pid=pid, detail=f"PostgreSQL {version} answers")
@@ -233,7 +233,12 @@ def without_password(url: str) -> str:
     return f"postgresql://{parts.get('user', '')}@{place}/{parts.get('dbname', '')}"
 
 
-def _probe(url: str) -> str:
+def probe(url: str) -> str:
+    """Return the version of the server at an address.
+
+    Raises:
+        PostgresUnreachable: It does not answer; transient.
+    """
     with connected(url) as connection:
         row = connection.execute("SHOW server_version").fetchone()
     assert row is not None

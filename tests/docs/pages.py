@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from blogdata.main import app
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = (
@@ -99,3 +105,15 @@ def quoted(page: str) -> dict[str, str]:
     """Read the blocks of a page that quote code, by the file that a comment before the block names."""
     marked = ((match["mark"] or "", match["text"]) for match in SHOWN.finditer(text(page)))
     return {mark.removeprefix(CODE_OF): code for mark, code in marked if mark.startswith(CODE_OF)}
+
+
+def parse(arguments: list[str]) -> None:
+    """Let every level of the command line parse its arguments, and run nothing."""
+    command: Any = typer.main.get_command(app)
+    parent: Any = None
+    while True:
+        context = command.make_context(command.name, list(arguments), parent=parent)
+        if not isinstance(command, TyperGroup):
+            return
+        _, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+        parent = context

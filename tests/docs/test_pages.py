@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -14,7 +13,7 @@ from typer.core import TyperGroup
 from blogdata.docs import generated
 from blogdata.main import app
 from blogdata.sql_command import READS, TABLE, VERSIONS
-from docs.pages import PAGES, ROOT, blocks, commands, text
+from docs.pages import PAGES, ROOT, blocks, commands, parse, text
 from patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
 from patterns.error_management.checkpointer import STREAM_OFFSETS
 from quality.contracts import EVERY
@@ -38,13 +37,13 @@ def test_the_generated_pages_are_current() -> None:
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("blogdata ")])
 def test_a_command_of_the_pages_has_the_arguments_it_is_shown_with(line: str) -> None:
-    _parse(shlex.split(line)[1:])
+    parse(shlex.split(line)[1:])
 
 
 @pytest.mark.parametrize("wrong", ["blogdata land everything", "blogdata run --since 2026-01-05", "blogdata sql"])
 def test_a_command_that_does_not_exist_would_be_found(wrong: str) -> None:
     with pytest.raises(USAGE_ERROR):
-        _parse(shlex.split(wrong)[1:])
+        parse(shlex.split(wrong)[1:])
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("blogdata sql")])
@@ -116,18 +115,6 @@ def test_files_named_in_a_page_exist(page: str) -> None:
     named = re.findall(r"`((?:platform|assets|quality|sensors|tests|blogdata)/[\w/.]+\.\w+)`", text(page))
     planned = {"tests/data_value/test_tail_folder.py"}
     assert not [name for name in named if not (ROOT / name).exists() and name not in planned]
-
-
-def _parse(arguments: list[str]) -> None:
-    """Let every level of the command line parse its arguments, and run nothing."""
-    command: Any = typer.main.get_command(app)
-    parent: Any = None
-    while True:
-        context = command.make_context(command.name, list(arguments), parent=parent)
-        if not isinstance(command, TyperGroup):
-            return
-        _, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
-        parent = context
 
 
 def _anchors(page: Path) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,17 @@ from sqlalchemy.exc import OperationalError
 from blogdata import main
 from orchestration import storage_faults
 from orchestration.storage_faults import StorageFailed
+from services.config import Settings
 
 
-def test_a_fault_of_dagsters_storage_says_where_it_is_and_what_to_do() -> None:
+def test_a_fault_of_dagsters_storage_says_where_it_is_and_what_to_do(settings: Settings) -> None:
     fault = OperationalError("INSERT", None, sqlite3.OperationalError("database or disk is full"))
     with (
         pytest.raises(StorageFailed, match="database or disk is full") as failed,
-        storage_faults.translated(Path("/home/x")),
+        storage_faults.translated(replace(settings, home=Path("/home/x"))),
     ):
         raise fault
-    assert failed.value.where == "/home/x"
+    assert failed.value.where == "/home/x/dagster"
     assert "free space" in failed.value.next_step
 
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from dagster import DagsterInstance
 from dagster._core.run_coordinator import QueuedRunCoordinator
 
@@ -34,3 +36,21 @@ def test_an_unchanged_file_is_left_alone_and_a_changed_one_is_put_right(settings
     file.write_text("telemetry: {enabled: true}\n")
     dagster_home.render(mine)
     assert file.read_text() == content
+
+
+def test_a_marker_of_another_host_is_not_taken_for_a_killed_run(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = replace(settings, home=tmp_path)
+    folder = tmp_path / "dagster" / "executing"
+    folder.mkdir(parents=True)
+    dead = "999999999 none"
+    (folder / f"elsewhere {dead}").touch()
+    assert dagster_home.left_behind(mine) == []
+    own = [folder / f"{socket.gethostname()} {dead}", folder / dead]
+    for file in own:
+        file.touch()
+    assert sorted(dagster_home.left_behind(mine)) == sorted(own)
+    with dagster_home.execution_marker(mine):
+        monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
+        assert [file.name for file in dagster_home.left_behind(mine) if file not in own] == [f"elsewhere {dead}"]

@@ -1,0 +1,51 @@
+"""Everything the platform imports from Dagster's private modules, with the reason for each name.
+
+Dagster may change these without notice, so they are imported here only, and `tests/services/test_dagster_internals.py`
+records their signatures. After an upgrade of Dagster that test names what to review; then set :data:`REVIEWED`.
+
+Importing this module imports Dagster and its SQLite storage: commands that answer at once must not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run_iterator
+from dagster._core.storage.base_storage import DagsterStorage
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
+from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
+from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
+from dagster._serdes import ConfigurableClass, ConfigurableClassData
+from dagster_shared.error import SerializableErrorInfo
+
+__all__ = [
+    "INDEX_SHARD_NAME",
+    "ConfigurableClass",
+    "ConfigurableClassData",
+    "DagsterStorage",
+    "InMemoryJob",
+    "SerializableErrorInfo",
+    "SqliteEventLogStorage",
+    "SqliteRunStorage",
+    "SqliteScheduleStorage",
+    "execute_run_iterator",
+]
+
+REVIEWED = "1.13.27"
+"""The Dagster version these names were reviewed for."""
+
+_STORAGE = "services.dagster_storage keeps SQLite's connections open; dagster.yaml can only replace the whole class"
+REASONS: Mapping[str, str] = {
+    "execute_run_iterator": "blogdata run shows each event as it happens; execute_in_process returns when all is over",
+    "InMemoryJob": "execute_run_iterator takes the job in this wrapper",
+    "SerializableErrorInfo": "the type of the error of a failed step, which a public event contains",
+    "DagsterStorage": "the base class of a storage that dagster.yaml names; documented, but not exported",
+    "ConfigurableClass": "likewise: what dagster.yaml names must be one",
+    "ConfigurableClassData": "likewise: the entry of dagster.yaml that such a class is given",
+    "SqliteEventLogStorage": _STORAGE,
+    "SqliteRunStorage": _STORAGE,
+    "SqliteScheduleStorage": _STORAGE,
+    "INDEX_SHARD_NAME": f"{_STORAGE}; the index has this name beside the runs' files",
+}
+"""Why each name is needed, and why no public one does."""

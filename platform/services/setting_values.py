@@ -1,0 +1,96 @@
+"""Validates single values of the settings; an error names the value, where it was set, and what to write instead.
+
+Every function takes the values of one section by key, each with its source: the variable or the place in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+from urllib.parse import urlsplit
+
+from errors import ConfigurationError
+
+Values = Mapping[str, tuple[Any, str]]
+
+
+def switch(values: Values) -> bool:
+    """Read `on`: true or false."""
+    value, source = values.get("on", (False, ""))
+    known = {"true": True, "false": False}
+    if str(value).lower() not in known:
+        raise ConfigurationError(what=f"'{value}' is neither true nor false", where=source, next_step="write true")
+    return known[str(value).lower()]
+
+
+def day(values: Values) -> str | None:
+    """Read `begins`, a day as `2026-01-05`; None if it is not set."""
+    text, source = values.get("begins", (None, ""))
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(str(text)).isoformat()
+    except ValueError as error:
+        raise ConfigurationError(
+            what=f"'{text}' is not a day", where=source, next_step="write it like 2026-01-05"
+        ) from error
+
+
+def choice(values: Values, key: str, default: str, allowed: tuple[str, ...]) -> str:
+    """Read one of several words."""
+    value, source = values.get(key, (default, ""))
+    if value not in allowed:
+        raise ConfigurationError(
+            what=f"{value!r} is not a value of {key}",
+            where=source,
+            next_step=f"Use one of: {', '.join(allowed)}",
+        )
+    return str(value)
+
+
+def number(values: Values, key: str, default: float, least: float, most: float) -> float:
+    """Read a number between two bounds, both included."""
+    value, source = values.get(key, (default, ""))
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise _bad_number(value, source, least, most) from error
+    if not least <= number <= most:
+        raise _bad_number(value, source, least, most)
+    return number
+
+
+def port(values: Values, key: str) -> int:
+    """Read a port; 0 if it is not set."""
+    found = number(values, key, 0, 0, 65535)
+    if found != int(found):
+        raise _bad_number(found, values[key][1], 0, 65535)
+    return int(found)
+
+
+def database(values: Values, key: str, *, otherwise: str = "") -> str:
+    """Read the address of a PostgreSQL database.
+
+    Args:
+        values: The section.
+        key: A key that is set.
+        otherwise: What else may be written, for the message.
+    """
+    url, source = values[key]
+    if urlsplit(str(url)).scheme not in ("postgresql", "postgres"):
+        raise ConfigurationError(
+            # The value is not shown: it may contain a password.
+            what="that is not the address of a PostgreSQL server",
+            where=source,
+            next_step=f"write {otherwise}an address like postgresql://user:password@host:5432/database",
+        )
+    return str(url)
+
+
+def _bad_number(value: object, source: str, least: float, most: float) -> ConfigurationError:
+    return ConfigurationError(
+        what=f"{value!r} is not a number this setting takes",
+        where=source,
+        next_step=f"Give a number from {least:g} to {most:g}",
+    )

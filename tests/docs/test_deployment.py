@@ -1,0 +1,220 @@
+"""The deployment examples fit together and fit the project. No container is built here: nothing else is shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from docs.pages import ROOT, commands, parse
+from services import config, dagster_home, jars
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER = ROOT / "deployment"
+EXAMPLE = FOLDER / "blogdata.env.example"
+PAGE = "docs/how-to/deploy.md"
+CONTAINERFILE = (FOLDER / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+COMPOSE: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))
+SERVICES: dict[str, Any] = COMPOSE["services"]
+MANIFESTS = FOLDER / "kubernetes"
+KUSTOMIZATION: dict[str, Any] = yaml.safe_load((MANIFESTS / "kustomization.yaml").read_text(encoding="utf-8"))
+OBJECTS: list[dict[str, Any]] = [
+    found
+    for file in KUSTOMIZATION["resources"]
+    for found in yaml.safe_load_all((MANIFESTS / file).read_text(encoding="utf-8"))
+]
+WORKLOADS = [found for found in OBJECTS if found["kind"] in ("Deployment", "StatefulSet")]
+OURS = {"BLOGDATA_HOME", *config._ENVIRONMENT}
+OF_POSTGRES = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
+HOME = "/var/lib/blogdata"
+
+
+def lines(instruction: str) -> list[str]:
+    """The arguments of one kind of instruction of the Containerfile."""
+    return re.findall(rf"^{instruction} +(.+)$", CONTAINERFILE, re.MULTILINE)
+
+
+def example() -> dict[str, str]:
+    """The variables of the example."""
+    rows = [line for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    return {name: value for name, _, value in (row.partition("=") for row in rows)}
+
+
+def names(kind: str) -> set[str]:
+    return {found["metadata"]["name"] for found in OBJECTS if found["kind"] == kind}
+
+
+def pod(workload: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = workload["spec"]["template"]["spec"]
+    return found
+
+
+def containers() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each container of the manifests, with its workload."""
+    for workload in WORKLOADS:
+        for container in pod(workload)["containers"]:
+            yield workload, container
+
+
+def test_the_image_copies_what_there_is_and_all_of_the_package() -> None:
+    copied = {word for line in lines("COPY") if "--from" not in line for word in shlex.split(line)[:-1]}
+    assert not [name for name in copied if not (ROOT / name).exists()]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert {name.partition("/")[0] for name in packages} <= copied
+    assert {"uv.lock", "pyproject.toml", "workspace.yaml"} <= copied
+
+
+def test_the_image_runs_the_command_as_an_ordinary_user_with_the_jars_in_it() -> None:
+    (entry,) = lines("ENTRYPOINT")
+    assert yaml.safe_load(entry) == ["tini", "--", "blogdata"]
+    assert "blogdata" in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    (command,) = lines("CMD")
+    parse(yaml.safe_load(command))
+    assert CONTAINERFILE.rindex("\nUSER 10001") > CONTAINERFILE.rindex("\nFROM ")
+    assert lines("VOLUME") == [HOME]
+    (environment,) = lines("ENV")
+    variables = dict(word.split("=", 1) for word in shlex.split(environment))
+    assert variables["BLOGDATA_HOME"] == HOME
+    assert variables.keys() - {"PATH"} <= OURS
+    assert f"BLOGDATA_JARS={variables['BLOGDATA_JARS']}" in " ".join(lines("RUN"))
+    assert "install --yes --no-install-recommends tini" in " ".join(lines("RUN"))
+
+
+def test_what_the_image_is_built_with_exists() -> None:
+    commands_run = " ".join(lines("RUN"))
+    for script in re.findall(r"\bsh (\S+)", commands_run):
+        assert (ROOT / script).is_file()
+    (program,) = re.findall(r'-c "(.+?)"', commands_run)
+    modules = re.match(r"from services import (.+?);", program)
+    assert modules is not None
+    for module in modules[1].split(", "):
+        assert (ROOT / "platform" / "services" / f"{module}.py").is_file()
+    compile(program, "Containerfile", "exec")
+    assert jars.lock_file().is_file()
+
+
+def test_both_stages_have_one_python_that_the_project_takes() -> None:
+    bases = {line.split(" AS ")[0] for line in lines("FROM")}
+    assert len(bases) == 1
+    version = re.fullmatch(r"python:3\.(\d+)-slim-\w+", bases.pop())
+    assert version is not None
+    assert 10 <= int(version[1]) < 14
+
+
+def test_the_example_has_settings_that_are_known_and_fit_each_other(tmp_path: Path) -> None:
+    found = example()
+    assert found.keys() <= OURS | OF_POSTGRES
+    settings = config.load({**found, "BLOGDATA_HOME": str(tmp_path)})
+    assert settings.dagster_storage is not None
+    for address in (settings.postgres.url, settings.dagster_storage):
+        parts = urlsplit(str(address))
+        assert parts.hostname in SERVICES
+        assert parts.hostname in names("Service")
+        assert (parts.username, parts.password, parts.path[1:]) == (
+            found["POSTGRES_USER"], found["POSTGRES_PASSWORD"], found["POSTGRES_DB"],
+        )  # fmt: skip
+    assert found["POSTGRES_PASSWORD"] not in dagster_home.storage(settings)
+
+
+def test_the_copies_with_the_password_are_ignored_by_git() -> None:
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    used = {f"deployment/{service['env_file']}" for service in SERVICES.values()}
+    used |= {f"deployment/kubernetes/{file}" for each in KUSTOMIZATION["secretGenerator"] for file in each["envs"]}
+    assert used == {"deployment/blogdata.env", "deployment/kubernetes/blogdata.env"}
+    assert used <= {*ignored}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_of_compose_uses_what_is_declared(name: str) -> None:
+    service = SERVICES[name]
+    assert ("image" in service) != ("build" in service)
+    for volume in service["volumes"]:
+        assert volume.partition(":")[0] in COMPOSE["volumes"]
+    for other, wait in service.get("depends_on", {}).items():
+        assert wait == {"condition": "service_healthy"}
+        assert "healthcheck" in SERVICES[other]
+    assert EXAMPLE.name == f"{service['env_file']}.example"
+    if "build" in service:
+        context = (FOLDER / service["build"]["context"]).resolve()
+        assert context == ROOT
+        assert (context / service["build"]["dockerfile"]).is_file()
+        parse(service["command"])
+        assert f"home:{HOME}" in service["volumes"]
+        (port,) = service["ports"]
+        assert port.startswith("127.0.0.1:"), "the UI has no login"
+        assert port.endswith(":" + lines("EXPOSE")[0])
+
+
+def test_the_references_of_the_manifests_lead_somewhere() -> None:
+    secrets = {each["name"] for each in KUSTOMIZATION["secretGenerator"]}
+    images = {each["name"] for each in KUSTOMIZATION["images"]}
+    for workload, container in containers():
+        spec, labels = workload["spec"], workload["spec"]["template"]["metadata"]["labels"]
+        assert spec["selector"]["matchLabels"] == labels
+        assert spec["replicas"] == 1
+        volumes = {each["name"] for each in [*pod(workload).get("volumes", ()), *_claimed(spec)]}
+        assert {each["name"] for each in container["volumeMounts"]} <= volumes
+        assert {each["secretRef"]["name"] for each in container["envFrom"]} <= secrets
+        ports = {each["name"] for each in container["ports"]}
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            assert container.get(probe, {}).get("httpGet", {}).get("port", next(iter(ports))) in ports
+        if ":" not in container["image"]:
+            assert container["image"] in images
+            parse(container["args"])
+    claims = {
+        volume["persistentVolumeClaim"]["claimName"]
+        for workload in WORKLOADS
+        for volume in pod(workload).get("volumes", ())
+    }
+    assert claims == names("PersistentVolumeClaim")
+
+
+def _claimed(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each["metadata"] for each in spec.get("volumeClaimTemplates", ())]
+
+
+def test_a_service_of_the_manifests_finds_its_pod_and_port() -> None:
+    for service in (found for found in OBJECTS if found["kind"] == "Service"):
+        (workload, container), *others = [
+            (workload, container)
+            for workload, container in containers()
+            if workload["spec"]["template"]["metadata"]["labels"] == service["spec"]["selector"]
+        ]
+        assert not others
+        (port,) = service["spec"]["ports"]
+        assert port["targetPort"] in {each["name"] for each in container["ports"]}
+        if workload["kind"] == "StatefulSet":
+            assert workload["spec"]["serviceName"] == service["metadata"]["name"]
+
+
+def test_no_two_daemons_run_at_once_and_the_host_keeps_its_name() -> None:
+    (dagster,) = (found for found in WORKLOADS if found["kind"] == "Deployment")
+    assert dagster["spec"]["strategy"] == {"type": "Recreate"}
+    assert pod(dagster)["hostname"] == SERVICES["dagster"]["hostname"]
+    assert str(pod(dagster)["securityContext"]["runAsUser"]) == lines("USER")[0]
+
+
+@pytest.mark.parametrize("line", [line for line in commands(PAGE) if " blogdata " in line])
+def test_a_command_inside_a_container_has_the_arguments_it_is_shown_with(line: str) -> None:
+    words = shlex.split(line)
+    assert {"dagster", "deploy/dagster"} & {*words}
+    parse(words[words.index("blogdata") + 1 :])
+
+
+def test_files_of_the_commands_exist() -> None:
+    named = {word for line in commands(PAGE) for word in shlex.split(line) if word.startswith("deployment/")}
+    made = {"deployment/blogdata.env", "deployment/kubernetes/blogdata.env"}
+    assert named
+    assert not [name for name in named - made if not (ROOT / name).exists()]

@@ -1,0 +1,133 @@
+"""What the platform takes from Dagster's private modules is in one place, and an upgrade that changes it is noticed."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from services import dagster_internals as internals
+
+ROOT = Path(__file__).parent.parent.parent
+FOLDERS = ("platform", "assets", "sensors", "quality", "resources", "blogdata")
+PLACE = ROOT / "platform" / "services" / "dagster_internals.py"
+PRIVATE = re.compile(r"\bdagster(?:_\w+)?(?:\.\w+)*\._\w|\bfrom dagster\w* import _|\bdagster_shared\b")
+
+SIGNATURES = {
+    "execute_run_iterator": "(job, dagster_run, instance, resume_from_failure=False)",
+    "InMemoryJob": "(job_def)",
+    "DagsterStorage.register_instance": "(self, instance)",
+    "ConfigurableClass.config_type": "()",
+    "ConfigurableClass.from_config_value": "(inst_data, config_value)",
+    "ConfigurableClassData": "(module_name, class_name, config_yaml)",
+    "SerializableErrorInfo": "(message, stack, cls_name, cause=None, context=None)",
+    "SqliteEventLogStorage": "(base_dir, inst_data=None)",
+    "SqliteEventLogStorage.conn_string_for_shard": "(self, shard_name)",
+    "SqliteEventLogStorage.dispose": "(self)",
+    "SqliteEventLogStorage.has_table": "(self, table_name)",
+    "SqliteEventLogStorage.index_connection": "(self)",
+    "SqliteEventLogStorage.path_for_shard": "(self, run_id)",
+    "SqliteEventLogStorage.run_connection": "(self, run_id=None)",
+    "SqliteEventLogStorage.store_event": "(self, event)",
+    "SqliteEventLogStorage.wipe": "(self)",
+    "SqliteRunStorage": "(conn_string, inst_data=None)",
+    "SqliteRunStorage.connect": "(self)",
+    "SqliteRunStorage.dispose": "(self)",
+    "SqliteRunStorage.from_local": "(base_dir, inst_data=None)",
+    "SqliteScheduleStorage": "(conn_string, inst_data=None)",
+    "SqliteScheduleStorage.connect": "(self)",
+    "SqliteScheduleStorage.from_local": "(base_dir, inst_data=None)",
+}
+"""Parameters of what is called or overridden; annotations are left out."""
+
+UNDOCUMENTED = {
+    "create_run_for_job": {"job_def", "tags", "run_config"},
+    "add_run_tags": {"run_id", "new_tags"},
+    "all_logs": {"run_id", "of_type"},
+    "report_run_failed": {"dagster_run", "message"},
+    "from_config": {"config_dir"},
+}
+"""Methods of the public instance that are called and that Dagster does not document, with the parameters used."""
+
+
+def test_the_installed_dagster_is_the_one_that_was_reviewed() -> None:
+    assert version("dagster") == internals.REVIEWED, (
+        "review the names in services.dagster_internals against the new version: is there a public one now, do these do"
+        " what their reasons say? Then record new signatures here and set REVIEWED"
+    )
+
+
+def test_every_name_has_a_reason_and_every_reason_a_name() -> None:
+    imported = re.search(r"^from dagster.*?(?=^__all__)", PLACE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert imported is not None
+    for name in internals.__all__:
+        assert re.search(rf"\b{name}\b", imported[0]), name
+    assert {*internals.REASONS} == {*internals.__all__}
+
+
+def test_no_other_module_imports_what_is_private() -> None:
+    files = [*(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.*")), ROOT / "definitions.py"]
+    found = [
+        f"{file.relative_to(ROOT)}: {line.strip()}"
+        for file in files
+        if file.suffix in (".py", ".yaml", ".sh") and file != PLACE
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if PRIVATE.search(line)
+    ]
+    assert not found, f"use a public name, or import it in services.dagster_internals and say why: {found}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from dagster._core.execution.api import execute_job",
+        "import dagster._check as check",
+        "from dagster import _check",
+        "from dagster_postgres.utils._private import name",
+        "from dagster_shared.error import SerializableErrorInfo",
+        "  module: dagster._core.run_coordinator",
+    ],
+)
+def test_an_import_of_what_is_private_would_be_found(line: str) -> None:
+    assert PRIVATE.search(line)
+
+
+@pytest.mark.parametrize("line", ["import dagster as dg", "from dagster_pyspark import LazyPySparkResource"])
+def test_a_public_import_is_no_fault(line: str) -> None:
+    assert not PRIVATE.search(line)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_what_is_relied_upon_has_the_recorded_parameters(name: str) -> None:
+    found: object = internals
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert callable(found)
+    assert bare(found) == SIGNATURES[name], (
+        f"{name} changed: review services.dagster_storage or the caller, see REASONS"
+    )
+
+
+def test_the_storage_has_the_parts_that_a_class_of_ours_fills_in() -> None:
+    parts = internals.DagsterStorage.__abstractmethods__ | internals.ConfigurableClass.__abstractmethods__
+    assert parts == {
+        "config_type", "event_log_storage", "from_config_value", "inst_data", "run_storage", "schedule_storage",
+    }  # fmt: skip
+    assert internals.INDEX_SHARD_NAME == "index"
+
+
+@pytest.mark.parametrize("name", UNDOCUMENTED)
+def test_the_instance_has_the_methods_that_are_called(name: str) -> None:
+    assert {*inspect.signature(getattr(dg.DagsterInstance, name)).parameters} >= UNDOCUMENTED[name]
+
+
+def bare(found: object) -> str:
+    """Return the parameters of a callable with their kinds and defaults."""
+    assert callable(found)
+    signature = inspect.signature(found)
+    parameters = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
+    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))

@@ -1,0 +1,191 @@
+"""Dagster's storage in PostgreSQL: what one process writes another reads, and the password stays out of files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psycopg
+import pytest
+from dagster_postgres import PostgresEventLogStorage, PostgresRunStorage, PostgresScheduleStorage
+from sqlalchemy.engine import make_url
+
+from errors import ConfigurationError
+from orchestration import storage_faults
+from orchestration.storage_faults import StorageFailed, StorageUnreachable
+from services import config, dagster_home, dagster_postgres, doctor, processes
+from services.config import Settings
+from services.postgres import PostgresUnreachable
+
+KEY = dg.AssetKey("thing")
+RUNS = """
+import sys
+import dagster as dg
+from services import config, dagster_home
+
+@dg.asset(name="thing")
+def thing() -> None: ...
+
+with dagster_home.open_instance(config.load()) as instance:
+    print(dg.materialize([thing], instance=instance).run_id)
+"""
+
+
+@pytest.fixture
+def stored(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A deployment whose Dagster storage is an empty database of its own."""
+    monkeypatch.setenv("BLOGDATA_DAGSTER_STORAGE", database)
+    return config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")})
+
+
+@pytest.fixture
+def instance(stored: Settings) -> Iterator[dg.DagsterInstance]:
+    with dagster_home.open_instance(stored) as found:
+        yield found
+
+
+def elsewhere(program: str, stored: Settings) -> subprocess.Popen[str]:
+    environment = {**os.environ, "BLOGDATA_HOME": str(stored.home)}
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def tables(database: str) -> dict[str, set[str]]:
+    """The tables of a database by schema."""
+    with psycopg.connect(database) as connection:
+        rows: list[tuple[Any, ...]] = connection.execute(
+            "SELECT schemaname, tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+        ).fetchall()
+    return {schema: {table for other, table in rows if other == schema} for schema, _ in rows}
+
+
+def test_a_run_of_one_process_is_read_by_another(stored: Settings, database: str) -> None:
+    with elsewhere(RUNS, stored) as process:
+        run_id = process.communicate(timeout=300)[0].strip()
+    with dagster_home.open_instance(stored) as instance:
+        assert isinstance(instance.run_storage, PostgresRunStorage)
+        assert isinstance(instance.event_log_storage, PostgresEventLogStorage)
+        assert isinstance(instance.schedule_storage, PostgresScheduleStorage)
+        run = instance.get_run_by_id(run_id)
+        assert run is not None
+        assert run.status == dg.DagsterRunStatus.SUCCESS
+        (materialized,) = instance.fetch_materializations(KEY, limit=9).records
+        assert materialized.run_id == run_id
+    found = tables(database)
+    assert {"runs", "event_logs", "job_ticks", "asset_keys"} <= found.pop("dagster")
+    assert found == {}
+    assert not [file for file in stored.home.rglob("*.db") if "compute_logs" not in file.parts]
+
+
+def test_the_password_is_in_no_file_and_not_in_what_runs_are_started_with(
+    stored: Settings, database: str, instance: dg.DagsterInstance
+) -> None:
+    password = str(make_url(database).password)
+    assert password not in str(instance.get_ref().to_dict())
+    assert password not in dagster_home.storage(stored)
+    assert not [file for file in stored.home.rglob("*") if file.is_file() and password.encode() in file.read_bytes()]
+
+
+def test_processes_that_open_an_empty_database_at_once_all_succeed(stored: Settings, tmp_path: Path) -> None:
+    # Homes of their own: the lock of one home would let them in one by one.
+    homes = [replace(stored, home=tmp_path / name) for name in ("a", "b", "c")]
+    started = [elsewhere(RUNS, each) for each in homes]
+    runs = {process.communicate(timeout=300)[0].strip() for process in started}
+    assert [process.returncode for process in started] == [0, 0, 0]
+    with dagster_home.open_instance(stored) as instance:
+        assert {run.run_id for run in instance.get_runs()} == runs
+
+
+def test_the_storage_of_the_file_needs_the_setting(stored: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = dagster_home.render(stored)
+    monkeypatch.delenv("BLOGDATA_DAGSTER_STORAGE")
+    with pytest.raises(ConfigurationError, match="does not know its address"):
+        dg.DagsterInstance.from_config(str(home))
+
+
+def test_without_the_setting_the_storage_is_sqlite_again(stored: Settings) -> None:
+    dagster_home.render(stored)
+    with dagster_home.open_instance(replace(stored, dagster_storage=None)) as instance:
+        assert not isinstance(instance.run_storage, PostgresRunStorage)
+
+
+def test_a_server_that_does_not_answer_is_named(stored: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = f"postgresql://blogdata:secret-word@127.0.0.1:{processes.free_port()}/blogdata"
+    monkeypatch.setenv("BLOGDATA_DAGSTER_STORAGE", nobody)
+    lost = replace(stored, dagster_storage=nobody)
+    with (
+        pytest.raises(PostgresUnreachable) as opening,
+        storage_faults.translated(lost),
+        dagster_home.open_instance(lost),
+    ):
+        pass
+    assert "secret-word" not in str(opening.value)
+    finding = {found.name: found for found in doctor.examine(lost)}["storage"]
+    assert not finding.ok
+    assert "BLOGDATA_DAGSTER_STORAGE" in finding.next_step
+    assert "secret-word" not in finding.detail
+
+
+def test_a_server_that_goes_away_is_named(
+    stored: Settings, database: str, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dagster_postgres.utils.calculate_delay", lambda **_: 0)
+    name = make_url(database).database
+    server = database.rpartition("/")[0] + "/postgres"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+        with pytest.raises(StorageUnreachable, match="not currently accepting") as failed:
+            materialize(stored, instance)
+        connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+    assert failed.value.where == dagster_home.storage(stored)
+
+
+def test_a_server_that_refuses_a_write_is_named_with_its_reason(
+    stored: Settings, database: str, instance: dg.DagsterInstance
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {make_url(database).database} SET default_transaction_read_only = on")
+    with pytest.raises(StorageFailed, match="read-only transaction") as failed:
+        materialize(stored, instance)
+    assert "the server's log" in failed.value.next_step
+
+
+def materialize(stored: Settings, instance: dg.DagsterInstance) -> None:
+    with storage_faults.translated(stored):
+        instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
+
+
+def test_the_doctor_names_the_storage(stored: Settings, database: str) -> None:
+    found = {finding.name: finding for finding in doctor.examine(stored)}["storage"]
+    assert found.ok
+    assert dagster_home.storage(stored) in found.detail
+    files = replace(stored, dagster_storage=None)
+    assert str(stored.home / "dagster") in {each.name: each for each in doctor.examine(files)}["storage"].detail
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("postgres://u:p%40ss@h/d", "postgresql+psycopg2://u:p%40ss@h/d?options=-csearch_path%3Ddagster"),
+        (
+            "postgresql://u@h:5433/d?sslmode=require&options=-cwork_mem%3D8MB",
+            "postgresql+psycopg2://u@h:5433/d?options=-cwork_mem%3D8MB+-csearch_path%3Ddagster&sslmode=require",
+        ),
+    ],
+)
+def test_an_address_keeps_its_options_and_gets_the_schema(address: str, expected: str) -> None:
+    assert dagster_postgres.url(address) == expected
+
+
+def test_an_address_that_is_none_is_refused_and_not_shown(tmp_path: Path) -> None:
+    wrong = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_DAGSTER_STORAGE": "mysql://u:secret-word@h/d"}
+    with pytest.raises(ConfigurationError) as refused:
+        config.load(wrong)
+    assert "secret-word" not in str(refused.value)
+    assert "sqlite" in refused.value.next_step
+    assert config.load({**wrong, "BLOGDATA_DAGSTER_STORAGE": "sqlite"}).dagster_storage is None
