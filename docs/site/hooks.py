@@ -57,7 +57,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Rewrite the links to repository files, so that they lead to their pages; hide the menu where there is no section."""
+    """Rewrite the links to repository files, so that they lead to their pages; hide a menu without a section."""
     if page.parent is None:
         page.meta.setdefault("hide", ["navigation"])
     uri = page.file.src_uri
