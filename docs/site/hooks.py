@@ -57,7 +57,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Rewrite the links to repository files, so that they lead to their pages; menus are for sections."""
+    """Rewrite the links to repository files, so that they lead to their pages; hide a menu without a section."""
     if page.parent is None:
         page.meta.setdefault("hide", ["navigation"])
     uri = page.file.src_uri
@@ -146,10 +146,10 @@ def _content(origin: Path) -> str:
         return origin.read_text(encoding="utf-8")
     head = f"---\nsearch:\n  exclude: true\n---\n\n# {origin.name}\n\n`{origin.relative_to(ROOT)}`\n\n"
     if origin.is_dir():
-        shown = sorted(file for file in origin.iterdir() if file.suffix in LANGUAGES)
+        shown = sorted(file for file in origin.iterdir() if not file.name.startswith((".", "_")))
         return head + "".join(f"- [{file.name}]({file.name})\n" for file in shown)
     language = LANGUAGES.get(origin.suffix, "text")
-    return f"{head}~~~~~~~~ {language}\n{origin.read_text(encoding='utf-8')}\n~~~~~~~~\n"
+    return f"{head}~~~~~~~~ {language}\n{origin.read_text(encoding='utf-8', errors='replace')}\n~~~~~~~~\n"
 
 
 def _mermaid() -> bytes:
