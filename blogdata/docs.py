@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from blogdata import command_pages, contract_pages, lineage_picture, pattern_index
+from blogdata import command_pages, contract_pages, lineage_picture, pattern_index, pattern_pages
 from blogdata.main import COMMANDS
 from blogdata.output import console
+from blogdata.pattern_figures import Measured
 from errors import PlatformError
 from quality.contracts import EVERY
 from services.config import PostgresSettings, Settings
@@ -37,13 +38,25 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
     served = PostgresSettings(url="postgresql://nowhere/nothing")
     definitions = build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served))
     readme, architecture = root / "README.md", root / "docs" / "explanation" / "architecture.md"
+    patterns = pattern_index.find(root, definitions)
     return {
-        root / "docs" / "patterns.md": pattern_index.render(pattern_index.find(root, definitions)),
+        **{root / page: text for page, text in pattern_pages.render(patterns, Measured.read(root)).items()},
         root / "docs" / "reference" / "contracts.md": contract_pages.render(EVERY.values()),
         root / "docs" / "reference" / "command-line.md": command_pages.render(COMMANDS),
-        readme: _with_part(readme, "lineage", lineage_picture.render(definitions)),
+        root / "docs" / "explanation" / "lineage.md": lineage_picture.page(definitions),
+        readme: _with_part(readme, "patterns", pattern_pages.listed(patterns)),
         architecture: _with_part(architecture, "ledger", contract_pages.ledger(EVERY.values())),
     }
+
+
+def leftovers(files: Iterable[Path], root: Path = ROOT) -> list[Path]:
+    """List the pages of patterns that no longer exist.
+
+    Args:
+        files: The files that are generated.
+        root: The project's root.
+    """
+    return sorted({*(root / pattern_pages.FOLDER).glob("*.md")} - {*files})
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -52,20 +65,25 @@ def main(arguments: Sequence[str]) -> int:
     Returns:
         1 if a label is not true or, with `--check`, a file is outdated; else 0.
     """
+    files = generated()
     stale = {
-        file: text
-        for file, text in generated().items()
-        if not file.is_file() or file.read_text(encoding="utf-8") != text
+        file: text for file, text in files.items() if not file.is_file() or file.read_text(encoding="utf-8") != text
     }
+    left = leftovers(files)
     check = "--check" in arguments
-    for file, text in stale.items():
-        console.print(f"{file.relative_to(ROOT)}: {'not current; run make docs' if check else 'written'}")
-        if not check:
+    for file in [*stale, *left]:
+        done = "not current; run make docs" if check else "written" if file in stale else "removed"
+        console.print(f"{file.relative_to(ROOT)}: {done}")
+    if not check:
+        for file, text in stale.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
+        for file in left:
+            file.unlink()
     untrue = pattern_index.unfounded(ROOT)
     for problem in untrue:
         console.print(problem, style="red", markup=False)
-    return 1 if untrue or (check and stale) else 0
+    return 1 if untrue or (check and (stale or left)) else 0
 
 
 def _with_part(page: Path, name: str, part: str) -> str:

@@ -1,4 +1,4 @@
-"""The pattern index: every pattern with its module, the datasets and sensors that use it, its callers and its tests.
+"""The pattern index: every pattern with its card, the datasets and sensors that use it, its callers, tests and defects.
 
 Names and sources come from the modules' cards, callers from the calls in the code, tests from their names, docstrings
 and imports. The users of a pattern carry its label: datasets in their contracts, assets, sensors and schedules in their
@@ -7,20 +7,20 @@ tags. A label must be true (:func:`unfounded`): the code that carries it calls t
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 
+from blogdata import pattern_card, seeded_defects
 from blogdata.call_graph import Code, Name
+from blogdata.pattern_card import Card
+from blogdata.seeded_defects import Defect
 from orchestration.names import slug
 from quality.contracts import CONTRACTS, EVERY, STREAMED
 
-CARD = re.compile(r"^(?P<name>[A-Z][A-Za-z-]*(?: [A-Z][A-Za-z-]*)*): (?P<sentence>.+?)$", re.MULTILINE)
-SOURCE = re.compile(r'Source: "?Data Engineering Design Patterns"?, ch\. (\d+)')
 COMMAND = re.compile(r"blogdata/(\w+)_commands?\.py$")
 CHAPTERS = {
     2: "Ingestion",
@@ -51,9 +51,7 @@ class Pattern:
     """One pattern of the index.
 
     Args:
-        name: As in the book.
-        chapter: Chapter of the book.
-        sentence: First sentence of its card.
+        card: The docstring of its module.
         module: File of its module, relative to the project's root.
         datasets: Datasets whose contract names it and assets that carry its tag; if there are none and the building
             block of all datasets runs it, every dataset.
@@ -62,17 +60,23 @@ class Pattern:
         callers: Files of the modules that call it, relative to the root, without tests.
         works: Whether code outside the pattern library calls it, directly or through other modules.
         tests: Test modules named after it or with its name in their docstring; if there are none, those that import it.
+        defects: Seeded defects in its module or in a module beside it that belongs to it, and those that the tests
+            named after it notice.
     """
 
-    name: str
-    chapter: int
-    sentence: str
+    card: Card
     module: str
     datasets: tuple[str, ...]
     starters: tuple[str, ...]
     callers: tuple[str, ...]
     works: bool
     tests: tuple[str, ...]
+    defects: tuple[Defect, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name, as in the book."""
+        return self.card.name
 
 
 def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
@@ -90,24 +94,25 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
     modules = _modules(code)
     works = _called(code, [name for name in code.definitions if not name[0].startswith(LIBRARY)])
     everywhere = _called(code, _blocks(code))
+    defects, others = seeded_defects.read(root), [card.name for card in modules.values()]
     found = []
-    for module, (name, chapter, sentence) in modules.items():
-        file, callers = code.files[module], sorted(set(_callers(code, module)))
-        named = datasets.get(slug(name), [EVERY_DATASET] if module in everywhere else [])
+    for module, card in modules.items():
+        label, callers = slug(card.name), sorted(set(_callers(code, module)))
+        named = datasets.get(label, [EVERY_DATASET] if module in everywhere else [])
+        bear = _named_after(card.name, module, tests, others)
         found.append(
             Pattern(
-                name=name,
-                chapter=chapter,
-                sentence=sentence,
-                module=file,
+                card=card,
+                module=code.files[module],
                 datasets=tuple(named),
-                starters=tuple(starters.get(slug(name), () if named else _commands(callers))),
+                starters=tuple(starters.get(label, () if named else _commands(callers))),
                 callers=tuple(callers),
                 works=module in works,
-                tests=tuple(sorted(_tests(name, module, tests))),
+                tests=tuple(sorted(bear or _importing(module, tests))),
+                defects=tuple(_defects(defects, bear, code, module, modules)),
             )
         )
-    return sorted(found, key=lambda pattern: (pattern.chapter, pattern.name))
+    return sorted(found, key=lambda pattern: (pattern.card.chapter, pattern.name))
 
 
 def unfounded(root: Path) -> list[str]:
@@ -124,7 +129,7 @@ def unfounded(root: Path) -> list[str]:
         A sentence for each untrue label.
     """
     code = Code(root, CODE)
-    modules = {slug(name): module for module, (name, _, _) in _modules(code).items()}
+    modules = {slug(card.name): module for module, card in _modules(code).items()}
     tagged = {
         name: sorted(tag[len(TAG) :] for tag in definition.tags if tag.startswith(TAG) and tag != TAG)
         for name, definition in code.definitions.items()
@@ -166,9 +171,11 @@ def _declaring(code: Code, package: str) -> dict[Name, set[str]]:
     }
 
 
-def _modules(code: Code) -> dict[str, tuple[str, int, str]]:
+def _modules(code: Code) -> dict[str, Card]:
     cards = {
-        module: _card(code.root / file) for module, file in sorted(code.files.items()) if file.startswith(MECHANICS)
+        module: pattern_card.read(code.root / file)
+        for module, file in sorted(code.files.items())
+        if file.startswith(MECHANICS)
     }
     return {module: card for module, card in cards.items() if card is not None}
 
@@ -196,42 +203,6 @@ def _is_public(code: Code, module: str, name: str) -> bool:
     return definition is not None and definition.function and not name.startswith("_")
 
 
-def render(patterns: Sequence[Pattern]) -> str:
-    """Write the index as Markdown, with links relative to the folder `docs`."""
-    lines = [
-        "# Patterns",
-        "",
-        "Generated by `make docs` from the code; a test holds that it is current. A pattern's module bears its name,",
-        "and the module's docstring is its card: the problem, how it works, the trap, when not to use it.",
-        'In Dagster\'s UI the selection `tag:"pattern/late-data-detector"` shows the assets of a pattern.',
-    ]
-    for chapter in sorted({pattern.chapter for pattern in patterns}):
-        lines += ["", f"## {CHAPTERS[chapter]} (chapter {chapter})", ""]
-        lines += ["| pattern | used by | called from | tests |", "|---|---|---|---|"]
-        for pattern in (one for one in patterns if one.chapter == chapter):
-            used = [name if name == EVERY_DATASET else f"`{name}`" for name in pattern.datasets] + list(
-                pattern.starters
-            )
-            cells = (
-                f"[**{pattern.name}**](../{pattern.module}): {pattern.sentence}",
-                ", ".join(used) or "–",
-                ", ".join(_link(caller) for caller in pattern.callers) or "–",
-                ", ".join(_link(test) for test in pattern.tests) or "–",
-            )
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def _card(file: Path) -> tuple[str, int, str] | None:
-    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    title, source = CARD.match(text), SOURCE.search(text)
-    if title is None or source is None:
-        return None
-    if title["name"].lower().replace("-", "_").replace(" ", "_") != file.stem:
-        return None
-    return title["name"], int(source[1]), title["sentence"].rstrip(".")
-
-
 def _users(definitions: dg.Definitions) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     datasets: dict[str, list[str]] = {}
     for name, contract in EVERY.items():
@@ -252,15 +223,32 @@ def _users(definitions: dg.Definitions) -> tuple[dict[str, list[str]], dict[str,
     return datasets, starters
 
 
-def _tests(name: str, module: str, tests: Code) -> set[str]:
-    modules = {test: file for test, file in tests.files.items() if Path(file).name.startswith("test_")}
-    bear = {
-        file
-        for test, file in modules.items()
-        if Path(file).stem == f"test_{module.rpartition('.')[2]}" or name in tests.docstring(test)
-    }
-    return bear or {file for test, file in modules.items() if module in tests.imported(test)}
+def _named_after(name: str, module: str, tests: Code, others: Iterable[str]) -> set[str]:
+    own = f"test_{module.rpartition('.')[2]}"
+    # A docstring that says Stateful Merger does not name the Merger.
+    longer = [other for other in others if name in other and name != other]
+
+    def names(docstring: str) -> bool:
+        for other in longer:
+            docstring = docstring.replace(other, "")
+        return name in docstring
+
+    return {file for test, file in _test_modules(tests) if Path(file).stem == own or names(tests.docstring(test))}
 
 
-def _link(path: str) -> str:
-    return f"[{Path(path).stem}](../{path})"
+def _importing(module: str, tests: Code) -> set[str]:
+    return {file for test, file in _test_modules(tests) if module in tests.imported(test)}
+
+
+def _test_modules(tests: Code) -> list[tuple[str, str]]:
+    return [(test, file) for test, file in tests.files.items() if Path(file).name.startswith("test_")]
+
+
+def _defects(
+    defects: Iterable[Defect], tests: set[str], code: Code, module: str, modules: dict[str, Card]
+) -> Iterator[Defect]:
+    package = f"{module.rpartition('.')[0]}."
+    beside = {other for other in code.files if other.startswith(package) and other not in modules}
+    own = {code.files[other] for other in beside if modules[module].name in code.docstring(other)}
+    own.add(code.files[module])
+    yield from (defect for defect in defects if defect.file in own or defect.tests & tests)

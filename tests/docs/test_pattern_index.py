@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blogdata import pattern_index
+from blogdata import pattern_card, pattern_index
+from blogdata.pattern_card import PARTS
 from blogdata.pattern_index import Pattern
 from definitions import build
 from docs.pages import ROOT
@@ -46,6 +47,19 @@ WORKING = (
     "Dataset Tracker",
     "Fine-Grained Tracker",
 )
+
+CARD = '''"""Full Loader: whole.
+
+Problem: two lines
+of one paragraph.
+
+How it works: :func:`guard` and ``Engine.FAST`` of :mod:`.lake`.
+
+Another paragraph.
+
+Source: "Data Engineering Design Patterns", ch. 2.
+"""
+'''
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +102,43 @@ def test_a_label_that_no_code_bears_out_is_found(monkeypatch: pytest.MonkeyPatch
     ]
 
 
-def test_a_module_whose_name_is_not_its_patterns_is_not_in_the_index(tmp_path: Path) -> None:
-    card = '"""Full Loader: whole.\n\nSource: Data Engineering Design Patterns, ch. 2.\n"""\n'
+@pytest.mark.parametrize("name", WORKING)
+def test_a_pattern_s_card_has_all_parts(index: dict[str, Pattern], name: str) -> None:
+    assert tuple(index[name].card.parts) == PARTS
+
+
+def test_a_module_whose_name_is_not_its_patterns_has_no_card(tmp_path: Path) -> None:
     for name in ("full_loader.py", "loader.py"):
-        (tmp_path / name).write_text(card, encoding="utf-8")
-    assert pattern_index._card(tmp_path / "full_loader.py") == ("Full Loader", 2, "whole")
-    assert pattern_index._card(tmp_path / "loader.py") is None
+        (tmp_path / name).write_text(CARD, encoding="utf-8")
+    card = pattern_card.read(tmp_path / "full_loader.py")
+    assert card is not None
+    assert (card.name, card.chapter, card.sentence) == ("Full Loader", 2, "whole")
+    assert pattern_card.read(tmp_path / "loader.py") is None
+
+
+def test_a_card_is_written_as_markdown(tmp_path: Path) -> None:
+    file = tmp_path / "full_loader.py"
+    file.write_text(CARD, encoding="utf-8")
+    card = pattern_card.read(file)
+    assert card is not None
+    assert card.parts == {
+        "Problem": "two lines of one paragraph.",
+        "How it works": "`guard` and `Engine.FAST` of `lake`.\n\nAnother paragraph.",
+        "Source": "*Data Engineering Design Patterns*, chapter 2.",
+    }
+
+
+def test_a_pattern_has_the_defects_of_its_module_and_of_its_tests(index: dict[str, Pattern]) -> None:
+    letters = {defect.name: defect.file for defect in index["Dead-Letter"].defects}
+    assert letters["an unknown condition is no reason"] == index["Dead-Letter"].module
+    assert letters["a replay has another name each time"].endswith("dead_letter_replay.py")
+    assert letters["a correction behind the watermark is late"].startswith("assets/")
+
+
+def test_a_longer_name_does_not_name_the_pattern_within_it(index: dict[str, Pattern]) -> None:
+    stateful = "tests/idempotency/test_stateful_merger.py"
+    assert stateful in index["Stateful Merger"].tests
+    assert stateful not in index["Merger"].tests
 
 
 def test_slugs_of_patterns_are_distinct() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from blogdata import pattern_index
+from blogdata import pattern_card
 from docs.pages import ROOT, files
 from lineage.deployment import Deployment
 from services.spark_connect import SparkServer
@@ -108,9 +108,9 @@ def test_a_dataset_is_three_files(tmp_path: Path) -> None:
         ast.parse(text)
     file = tmp_path / "tail_folder.py"
     file.write_text(FILES[PATTERN], encoding="utf-8")
-    card = pattern_index._card(file)
+    card = pattern_card.read(file)
     assert card is not None
-    assert card[:2] == ("Tail Folder", 5)
+    assert (card.name, card.chapter) == ("Tail Folder", 5)
 
 
 def test_the_pages_own_tests_pass(project: Project) -> None:
@@ -134,7 +134,8 @@ def test_the_dataset_is_everywhere(project: Project) -> None:
     written = project.python("-m", "blogdata.docs")
     assert written.returncode == 0, written.stdout + written.stderr
     assert DATASET in (project.root / "docs" / "reference" / "contracts.md").read_text(encoding="utf-8")
-    assert "browser_stats" in (project.root / "README.md").read_text(encoding="utf-8")
+    assert "browser_stats" in (project.root / "docs" / "explanation" / "lineage.md").read_text(encoding="utf-8")
+    assert "gold.browser_stats" in (project.root / "docs" / "patterns" / "tail_folder.md").read_text(encoding="utf-8")
     # It changes: what has ended is computed anew in the night, whether or not all of its hours are there.
     land_late(project)
     assert project.command("run", "--select", "silver.visits_enriched").returncode == 0

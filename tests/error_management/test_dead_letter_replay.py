@@ -20,7 +20,7 @@ FILE = "visits/date=2026-01-05/hour=03/visits-0000.json"
 CORRECTION = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"v"}')
 OTHER = Correction(source_file=FILE, source_offset=99, payload="{}")
 DEAD = [(FILE, 17), (FILE, 99)]
-land = partial(replays.land, letters=CONTRACTS["bronze.dead_letters"])
+land = partial(replays.land_corrections, letters=CONTRACTS["bronze.dead_letters"])
 
 
 @pytest.fixture

@@ -93,8 +93,8 @@ TABLES = (
     in_code(
         "of a frozen year a lost week is refused",
         CLEANER,
-        "_refuse_frozen(seen, tuple(published), target.contract.dataset)",
-        "_refuse_frozen(seen, keys, target.contract.dataset)",
+        "_refuse_frozen(seen, tuple(published), target.contract)",
+        "_refuse_frozen(seen, keys, target.contract)",
         "tests/laws/test_lost_files.py::test_what_is_frozen_and_whole_stays_so_when_another_week_of_its_year_is_lost",
     ),
     in_code(
