@@ -14,7 +14,7 @@ from blogdata.seeded_defects import Defect
 from quality.contracts import EVERY
 
 FOLDER = Path("docs") / "patterns"
-CONTRACTS_PAGE = "docs/contracts.md"
+CONTRACTS_PAGE = "docs/reference/contracts.md"
 
 
 def render(patterns: Sequence[Pattern], measured: Measured) -> dict[Path, str]:
