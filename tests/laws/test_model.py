@@ -26,9 +26,9 @@ from laws.small_lineage import BRONZE, GOLD, HOURS, SILVER, Line, Lineage
 from laws.stepping import Held, Probe
 from publish.write_faults import ConcurrentWrite
 
-SHORT = 300
+SHORT = 100
 STEPS = int(os.environ.get("MODEL_STEPS", SHORT))
-ENOUGH = 10 * SHORT
+ENOUGH = 30 * SHORT
 """Steps in which every rule is drawn, also by chance."""
 AT_ONCE = 50
 """Steps a machine makes before it begins anew."""
