@@ -9,27 +9,29 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from assets.arrivals import LANDED, WATCHED, Arrivals, Overdue
 from orchestration.step import LakeAccess
+from planning.arrivals import Arrivals, Overdue, input_of
 from publish.contract import Contract
-from quality.contracts import CONTRACTS
+from quality.contracts import LANDED
 
 OVERDUE = "overdue"
 
 
-def overdue_check_key(dataset: str) -> dg.AssetCheckKey:
+def overdue_check_key(contract: Contract) -> dg.AssetCheckKey:
     """Return the key of the check on a dataset's landed table."""
-    return dg.AssetCheckKey(dg.AssetKey(["landing", LANDED[dataset][0]]), OVERDUE)
+    landed = input_of(contract)
+    assert landed is not None, f"{contract.dataset} reads nothing that lands"
+    return dg.AssetCheckKey(dg.AssetKey(["landing", landed.table]), OVERDUE)
 
 
-def overdue_evaluation(dataset: str, found: Overdue) -> dg.AssetCheckEvaluation:
+def overdue_evaluation(contract: Contract, found: Overdue) -> dg.AssetCheckEvaluation:
     """Build the evaluation of the check from the overdue partitions.
 
     Args:
-        dataset: The dataset computed from the landed table.
+        contract: Contract of the dataset computed from the landed table.
         found: The overdue partitions of that table.
     """
-    key = overdue_check_key(dataset)
+    key = overdue_check_key(contract)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,
         check_name=key.name,
@@ -40,8 +42,8 @@ def overdue_evaluation(dataset: str, found: Overdue) -> dg.AssetCheckEvaluation:
     )
 
 
-def _check(dataset: str, contract: Contract) -> dg.AssetChecksDefinition:
-    key = overdue_check_key(dataset)
+def _check(contract: Contract) -> dg.AssetChecksDefinition:
+    key = overdue_check_key(contract)
 
     @dg.asset_check(
         asset=key.asset_key,
@@ -51,8 +53,8 @@ def _check(dataset: str, contract: Contract) -> dg.AssetChecksDefinition:
     )
     def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         access: LakeAccess = context.resources.lake
-        found = Arrivals.of(dataset, access.landing_zone).overdue(access.events, datetime.now(timezone.utc))
-        made = overdue_evaluation(dataset, found)
+        found = Arrivals.of(contract, access.landing_zone).overdue(access.events, datetime.now(timezone.utc))
+        made = overdue_evaluation(contract, found)
         return dg.AssetCheckResult(
             passed=made.passed, severity=made.severity, description=made.description, metadata=made.metadata
         )
@@ -60,4 +62,4 @@ def _check(dataset: str, contract: Contract) -> dg.AssetChecksDefinition:
     return check
 
 
-CHECKS = tuple(_check(dataset, CONTRACTS[dataset]) for dataset in WATCHED)
+CHECKS = tuple(map(_check, LANDED.values()))

@@ -7,10 +7,10 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assets.arrivals import LANDED
 from patterns.ingestion.landed_links import stray
 from patterns.ingestion.readiness_marker import mark
-from planning.look import landed
+from planning.arrivals import Arrivals
+from quality.contracts import LANDED
 from resources.lake import zone_of
 from services import config, spark_connect
 from services.config import PostgresSettings, Settings
@@ -105,8 +105,8 @@ def _stray(folder: str, names: list[str], landing: Path) -> list[str]:
 
 
 def _flag(original: Settings, copied: Settings) -> None:
-    for table, grain in LANDED.values():
-        for partition in landed(zone_of(original), table, grain):
+    for contract in LANDED.values():
+        for partition in Arrivals.of(contract, zone_of(original)).partitions:
             if partition.marked_at_ns is None:
                 mark(copied.landing / partition.folder.relative_to(original.landing), allow_empty=True)
 

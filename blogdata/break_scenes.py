@@ -15,13 +15,13 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assets.arrivals import Arrivals
 from errors import ConfigurationError
 from evidence.events import EventLog
 from lake.commit import WHOLE_TABLE
 from lake.lake import Lake
 from patterns.ingestion import readiness_marker
 from patterns.ingestion.whole_files import write_whole
+from planning.arrivals import Arrivals
 from planning.look import Snapshot, landed
 from planning.plan import ASKED, Plan, Planner
 from publish.partitions import Grain, start_of
@@ -234,7 +234,7 @@ def stopped_clock(story: Story) -> None:
     then = time.time() - 3 * 3600
     os.utime(file, (then, then))
     story.narrate(f"{len(events)} events of {hour} arrive, all of {stopped.strftime(_TIME)}, and their flag does not")
-    arrivals = Arrivals.of("bronze.visits", story.settings.landing)
+    arrivals = Arrivals.of(CONTRACTS["bronze.visits"], story.settings.landing)
     overdue = arrivals.overdue(story.events, datetime.now(timezone.utc))
     story.narrate(overdue.warning or "nothing is overdue")
     story.run("a run now reads nothing of it: the hour is not complete")

@@ -23,10 +23,11 @@ def add_findings(outcome: Outcome, zone: LandingZone, events: EventLog) -> None:
         zone: The landing zone.
         events: The event log.
     """
-    from assets import arrivals
+    from planning import arrivals
+    from quality.contracts import LANDED
 
-    outcome.warnings += arrivals.warnings(zone, events, datetime.now(timezone.utc))
-    outcome.problems += [str(error) for error in arrivals.refusals(zone)]
+    outcome.warnings += arrivals.warnings(LANDED.values(), zone, events, datetime.now(timezone.utc))
+    outcome.problems += [str(error) for error in arrivals.refusals(LANDED.values(), zone)]
 
 
 def say_warnings(warnings: Iterable[str]) -> None:

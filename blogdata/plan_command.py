@@ -41,11 +41,11 @@ def plan(
 
     Without --replay it is what `blogdata run` would do now, as far as can be told before it begins.
     """
-    from assets import arrivals
     from patterns.ingestion.log_splitter import unsplit_logs
+    from planning import arrivals
     from planning.look import Snapshot
     from planning.plan import ASKED, Planner
-    from quality.contracts import GRAPH
+    from quality.contracts import GRAPH, LANDED
     from resources.lake import zone_of
 
     refuse_unknown([replay] if replay else [], CONTRACTS, where="--replay")
@@ -59,8 +59,8 @@ def plan(
                 what="partitions of which dataset?", where="--partitions", next_step="add: --replay DATASET"
             )
         planned = planner.outstanding()
-        planned = replace(planned, refused=(*planned.refused, *arrivals.refusals(look.zone)))
-        warnings = arrivals.warnings(look.zone, look.events, datetime.now(timezone.utc))
+        planned = replace(planned, refused=(*planned.refused, *arrivals.refusals(LANDED.values(), look.zone)))
+        warnings = arrivals.warnings(LANDED.values(), look.zone, look.events, datetime.now(timezone.utc))
     else:
         keys = planner.resolve_keys(replay, partitions)
         planned = planner.plan_of_replay({replay: dict.fromkeys(keys, ASKED)})

@@ -8,8 +8,9 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from assets.arrivals import WATCHED, Arrivals
 from assets.landing_checks import overdue_evaluation
+from planning.arrivals import Arrivals
+from quality.contracts import LANDED
 from resources.lake import LakeResource
 from sensors.run_requests import EVERYTHING
 
@@ -33,8 +34,8 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
     """Warn once per set of overdue partitions, report once when it is over, and update the checks."""
     before = json.loads(context.cursor) if context.cursor else {}
     now, cursor, events, standing = _now(), {}, list[dg.AssetCheckEvaluation](), list[str]()
-    for dataset in WATCHED:
-        found = Arrivals.of(dataset, lake.landing_zone).overdue(lake.events, now)
+    for dataset, contract in LANDED.items():
+        found = Arrivals.of(contract, lake.landing_zone).overdue(lake.events, now)
         cursor[dataset] = _digest(found.warning) if found.warning else ""
         changed = before.get(dataset, "") != cursor[dataset]
         if found.warning:
@@ -43,7 +44,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
                 context.log.warning(found.warning)
         elif changed:
             context.log.info(f"{found.table}: nothing is overdue any more")
-        result = overdue_evaluation(dataset, found)
+        result = overdue_evaluation(contract, found)
         if changed or _shows_another(context.instance, result):
             events.append(result)
     reason = f"overdue: {', '.join(standing)}" if standing else "nothing is overdue"

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
-from assets import arrivals
 from errors import PlatformError
 from orchestration.computation import evaluation
 from orchestration.refresh import JOB, Request
 from orchestration.waiting import waiting_check
 from patterns.ingestion.log_splitter import refused_logs, unsplit_logs
+from planning import arrivals
 from planning import look as clock
 from planning.look import Snapshot
 from planning.plan import Planner, Scope
-from quality.contracts import GRAPH
+from quality.contracts import GRAPH, LANDED
 from resources.lake import LakeResource
 from sensors import request_throttle, run_requests
 from sensors.run_requests import EVERYTHING
@@ -96,8 +96,8 @@ def _warn(
 ) -> list[str]:
     """Warn once per anomaly in the landing zone: partitions changed after completion, empty, misnamed or refused."""
     lines = []
-    for dataset in arrivals.WATCHED:
-        found = arrivals.Arrivals.of(dataset, look.zone)
+    for dataset, contract in LANDED.items():
+        found = arrivals.Arrivals.of(contract, look.zone)
         lines += [
             f"{line} ({stale[dataset][key]})"
             for key, line in found.changed_warnings(look)

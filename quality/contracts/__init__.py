@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
+from planning.arrivals import input_of
 from planning.graph import Graph
 from publish.contract import Contract
 from quality.contracts import bronze, gold, live, serving, silver
@@ -18,6 +19,10 @@ CONTRACTS = _declared(bronze, silver, gold)
 """Every dataset that is computed by partitions, in the order of the lineage."""
 GRAPH = Graph(contracts=CONTRACTS)
 """Their dependencies and the order in which they run."""
+LANDED: Mapping[str, Contract] = MappingProxyType(
+    {name: contract for name, contract in CONTRACTS.items() if input_of(contract) is not None}
+)
+"""The datasets that are computed from the landing zone."""
 STREAMED = _declared(live)
 """The datasets that a stream appends to; `blogdata run` does not compute them."""
 EVERY: Mapping[str, Contract] = MappingProxyType(

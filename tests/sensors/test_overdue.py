@@ -10,17 +10,18 @@ import dagster as dg
 import pytest
 
 from assets import landing_checks
-from assets.arrivals import Arrivals
 from assets.landing_checks import overdue_check_key
 from evidence.events import EventLog
+from planning.arrivals import Arrivals
 from published import bronze, land
+from quality.contracts import CONTRACTS
 from resources.lake import LakeResource
 from sensors import overdue
 
 overdue_arrivals = overdue.overdue_arrivals()
 NOW = datetime(2026, 1, 5, 12, 30, tzinfo=timezone.utc)
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
-VISITS = overdue_check_key("bronze.visits")
+VISITS = overdue_check_key(CONTRACTS["bronze.visits"])
 Shown = Callable[[], dg.AssetCheckEvaluation]
 
 
@@ -57,7 +58,7 @@ def shown(instance: dg.DagsterInstance) -> Shown:
 
 
 def due(lake: LakeResource, dataset: str = "bronze.visits", now: datetime = NOW) -> dict[str, list[str]]:
-    found = Arrivals.of(dataset, lake.landing_zone).overdue(EventLog(lake.lake), now)
+    found = Arrivals.of(CONTRACTS[dataset], lake.landing_zone).overdue(EventLog(lake.lake), now)
     return {why: list(keys) for why, keys in found.without.items()}
 
 

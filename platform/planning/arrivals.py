@@ -26,19 +26,9 @@ from patterns.ingestion.readiness_marker import (
 )
 from planning.look import EARLIEST, is_possible
 from planning.reach import Landed
-from publish.contract import Look
+from publish.contract import Contract, Look
 from publish.partitions import Grain, contiguous
-from quality.contracts import CONTRACTS
 
-LANDED = {
-    name: (read.reach.table, read.reach.grain)
-    for name, contract in CONTRACTS.items()
-    for read in contract.reads
-    if isinstance(read.reach, Landed)
-}
-"""Dataset to its input folder in the landing zone, and the length of that folder's partitions."""
-WATCHED = tuple(LANDED)
-"""Datasets whose landed input has a deadline: `freshness_hours` of their contracts."""
 ABSENT = "absent"
 _NAMED = 5
 _WHY = {
@@ -97,24 +87,33 @@ class Arrivals:
     """A snapshot of a landed table.
 
     Args:
-        dataset: The dataset computed from it.
-        table: Folder in the landing zone.
-        grain: Length of its partitions.
+        contract: Contract of the dataset that is computed from it.
+        landed: Its folder in the landing zone, and the length of a partition.
         zone: The landing zone.
         partitions: All existing partitions, in order.
     """
 
-    dataset: str
-    table: str
-    grain: Grain
+    contract: Contract
+    landed: Landed
     zone: LandingZone
     partitions: Sequence[LandedPartition]
 
     @classmethod
-    def of(cls, dataset: str, landing: Path | LandingZone) -> Arrivals:
-        """Scan the landed table of a dataset, one of :data:`WATCHED`."""
-        (table, grain), zone = LANDED[dataset], LandingZone.of(landing)
-        return cls(dataset=dataset, table=table, grain=grain, zone=zone, partitions=zone.scan(table, grain))
+    def of(cls, contract: Contract, landing: Path | LandingZone) -> Arrivals:
+        """Scan the landed table of a dataset that has one."""
+        landed, zone = input_of(contract), LandingZone.of(landing)
+        assert landed is not None, f"{contract.dataset} reads nothing that lands"
+        return cls(contract=contract, landed=landed, zone=zone, partitions=zone.scan(landed.table, landed.grain))
+
+    @property
+    def table(self) -> str:
+        """Folder in the landing zone."""
+        return self.landed.table
+
+    @property
+    def grain(self) -> Grain:
+        """Length of a partition."""
+        return self.landed.grain
 
     @property
     def ready(self) -> list[LandedPartition]:
@@ -149,7 +148,7 @@ class Arrivals:
             Pairs of partition key and warning. Every published partition counts as changed: the caller keeps those
             that are stale.
         """
-        published = look.published(self.dataset)
+        published = look.published(self.contract.dataset)
         for partition in self.ready:
             late = ", ".join(file.name for file in late_files(partition))
             if late or partition.key in published:
@@ -172,9 +171,8 @@ class Arrivals:
             events: The event log.
             now: Current time, timezone-aware.
         """
-        contract = CONTRACTS[self.dataset]
-        assert contract.freshness_hours is not None
-        deadline = timedelta(hours=contract.freshness_hours)
+        assert self.contract.freshness_hours is not None
+        deadline = timedelta(hours=self.contract.freshness_hours)
         without: dict[str, list[str]] = {}
         for partition in overdue(self.partitions, self.grain, now=now, deadline=deadline):
             assert partition.lacks is not None
@@ -182,10 +180,10 @@ class Arrivals:
         if wide := [partition.key for partition in self.refused if start_of_key(partition.key, self.grain) is None]:
             without.setdefault(Lack.LINK.value, []).extend(wide)
         # A table that is written whole is delivered only when something is new: a missing day is not overdue.
-        if contract.partitioning is not None:
+        if self.contract.partitioning is not None:
             absent = gaps(self.partitions, self.grain, now=now, deadline=deadline)
             # A published partition may have been removed from the landing zone since.
-            published = events.publications(self.dataset, absent) if absent else {}
+            published = events.publications(self.contract.dataset, absent) if absent else {}
             without[ABSENT] = [key for key in absent if key not in published]
         found = {why: keys for why, keys in without.items() if keys}
         return Overdue(table=self.table, grain=self.grain, deadline=deadline, without=found)
@@ -197,17 +195,23 @@ class Arrivals:
         return "in the future, and taken in when its time has come" if start > now else f"before {EARLIEST}"
 
 
-def warnings(landing: Path | LandingZone, events: EventLog, now: datetime) -> list[str]:
+def input_of(contract: Contract) -> Landed | None:
+    """Return what a dataset reads of the landing zone; None if nothing."""
+    return next((read.reach for read in contract.reads if isinstance(read.reach, Landed)), None)
+
+
+def warnings(contracts: Iterable[Contract], landing: Path | LandingZone, events: EventLog, now: datetime) -> list[str]:
     """Warn about misnamed and overdue partitions, one line of each kind per landed table.
 
     Args:
+        contracts: Contracts of the datasets that are computed from the landing zone.
         landing: The landing zone.
         events: The event log.
         now: Current time, timezone-aware.
     """
     found = []
-    for dataset in WATCHED:
-        arrivals = Arrivals.of(dataset, landing)
+    for contract in contracts:
+        arrivals = Arrivals.of(contract, landing)
         if misnamed := arrivals.with_impossible_key:
             found.append(arrivals.impossible_key_warning(misnamed, now))
         if overdue_now := arrivals.overdue(events, now).warning:
@@ -215,13 +219,14 @@ def warnings(landing: Path | LandingZone, events: EventLog, now: datetime) -> li
     return found
 
 
-def refusals(landing: Path | LandingZone) -> list[LinkRefused]:
+def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list[LinkRefused]:
     """List the refused links that block publication, those of access logs included.
 
     Args:
+        contracts: Contracts of the datasets that are computed from the landing zone.
         landing: The landing zone.
     """
-    refused = [partition for dataset in WATCHED for partition in Arrivals.of(dataset, landing).refused]
+    refused = [partition for contract in contracts for partition in Arrivals.of(contract, landing).refused]
     links = [
         *(link for partition in refused for link in partition.links),
         *refused_logs(LandingZone.of(landing).folder),
