@@ -81,7 +81,7 @@ docs: setup ## Write the generated pages: patterns, contracts, commands, the lin
 	@$(BIN)/python -m blogdata.docs
 
 site: setup-site ## Build the documentation as a site that needs no network, into build/site (a dead link ends it)
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
 bench: setup-bench ## Measure against hand-written peers
