@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs bench clean
+.PHONY: help setup setup-bench setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs docs-figures bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -74,8 +74,11 @@ format: setup ## Let ruff format the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: setup ## Write the generated pages: patterns, contracts, the lineage in the README
+docs: setup ## Write the generated pages: patterns, contracts, lineage, the list of patterns in the README
 	@$(BIN)/python -m blogdata.docs
+
+docs-figures: setup ## Measure the patterns' figures in a sample deployment (minutes; make docs then writes them)
+	@$(BIN)/python -m blogdata.measure_figures
 
 bench: setup-bench ## Measure against hand-written peers
 	@$(BIN)/python -m benchmarks $(ARGS)
