@@ -10,7 +10,8 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from orchestration.step import LakeAccess
-from planning.arrivals import Arrivals, Overdue, input_of
+from planning.arrivals import Arrivals, Overdue
+from planning.reach import landed_input
 from publish.contract import Contract
 from quality.contracts import LANDED
 
@@ -19,7 +20,7 @@ OVERDUE = "overdue"
 
 def overdue_check_key(contract: Contract) -> dg.AssetCheckKey:
     """Return the key of the check on a dataset's landed table."""
-    landed = input_of(contract)
+    landed = landed_input(contract)
     assert landed is not None, f"{contract.dataset} reads nothing that lands"
     return dg.AssetCheckKey(dg.AssetKey(["landing", landed.table]), OVERDUE)
 

@@ -20,7 +20,7 @@ _AGAIN = (
 )
 _PUBLISHED = "SELECT count(*) FROM ops.publications WHERE dataset = '{}'"
 _LISTED = "SELECT concat_ws(', ', sort_array(collect_list(concat({0}, ' ', rows)))) FROM ({1} GROUP BY {0})"
-_FILES = "SELECT count(DISTINCT input_file_name()) FROM silver.visits"
+_FILES = "SELECT count(DISTINCT file) FROM (SELECT input_file_name() AS file, event_hour FROM silver.visits)"
 _INPUTS = "explode(map_keys(from_json(get_json_object(payload, '$.inputs'), 'map<string,bigint>')))"
 _OBSERVED = "ops.events WHERE dataset = 'silver.visits' AND kind = 'publication'"
 _MEASURES = "from_json(get_json_object(payload, '$.measures'), 'map<string,string>')"
@@ -93,7 +93,7 @@ FIGURES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("Rows that arrived behind the watermark", "SELECT count(*) FROM silver.late_visits"),
         (
             "Their share of all usable rows",
-            "SELECT format_string('%.1f %%', 100.0 * count(*) /"
+            "SELECT format_string('%.1f %%', 100D * count(*) /"
             " (SELECT count(*) FROM bronze.visits WHERE size(reasons) = 0)) FROM silver.late_visits",
         ),
         (
@@ -103,7 +103,7 @@ FIGURES: Mapping[str, Sequence[tuple[str, str]]] = {
         ),
     ),
     "Static Late Data Integrator": (
-        ("Days within the lookback that late rows changed", _AGAIN.format("gold.referral_stats", "> 1")),
+        ("Days within the lookback that were computed again", _AGAIN.format("gold.referral_stats", "> 1")),
         ("Days computed once", _AGAIN.format("gold.referral_stats", "= 1")),
     ),
     "Windowed Deduplicator": (
@@ -228,13 +228,14 @@ FIGURES: Mapping[str, Sequence[tuple[str, str]]] = {
     "Metadata Enhancer": (
         ("Files of `silver.visits`", _FILES),
         (
-            "Files whose statistics admit a row that arrived at 2026-01-06T12",
-            "SELECT count(*) FROM (SELECT min(arrival_hour) AS least, max(arrival_hour) AS most FROM silver.visits"
-            " GROUP BY input_file_name()) WHERE '2026-01-06T12' BETWEEN least AND most",
+            "Files whose range of `event_time` holds 2026-01-05 10:30; a reader skips all others",
+            "SELECT count(*) FROM (SELECT min(event_time) AS least, max(event_time) AS most FROM"
+            " (SELECT input_file_name() AS file, event_time FROM silver.visits) GROUP BY file)"
+            " WHERE TIMESTAMP'2026-01-05 10:30:00' BETWEEN least AND most",
         ),
     ),
     "Audit-Write-Audit-Publish": (
-        ("Publications, all audited before their commit", "SELECT count(*) FROM ops.publications"),
+        ("Publications of a partition, all audited before their commit", "SELECT count(*) FROM ops.publications"),
         ("Rows in them", "SELECT sum(rows_out) FROM ops.events WHERE kind = 'publication'"),
     ),
     "Online Observer": (
@@ -246,7 +247,7 @@ FIGURES: Mapping[str, Sequence[tuple[str, str]]] = {
     ),
     "Dataset Tracker": (
         (
-            "Datasets whose newest publications recorded their inputs",
+            "Datasets whose publications recorded their inputs",
             f"SELECT count(DISTINCT dataset) FROM (SELECT dataset, {_INPUTS} AS input FROM ops.events"
             " WHERE kind = 'publication')",
         ),

@@ -25,7 +25,7 @@ from patterns.ingestion.readiness_marker import (
     start_of_key,
 )
 from planning.look import EARLIEST, is_possible
-from planning.reach import Landed
+from planning.reach import Landed, landed_input
 from publish.contract import Contract, Look
 from publish.partitions import Grain, contiguous
 
@@ -101,7 +101,7 @@ class Arrivals:
     @classmethod
     def of(cls, contract: Contract, landing: Path | LandingZone) -> Arrivals:
         """Scan the landed table of a dataset that has one."""
-        landed, zone = input_of(contract), LandingZone.of(landing)
+        landed, zone = landed_input(contract), LandingZone.of(landing)
         assert landed is not None, f"{contract.dataset} reads nothing that lands"
         return cls(contract=contract, landed=landed, zone=zone, partitions=zone.scan(landed.table, landed.grain))
 
@@ -193,11 +193,6 @@ class Arrivals:
         if start is None:
             return f"no {self.grain.value}"
         return "in the future, and taken in when its time has come" if start > now else f"before {EARLIEST}"
-
-
-def input_of(contract: Contract) -> Landed | None:
-    """Return what a dataset reads of the landing zone; None if nothing."""
-    return next((read.reach for read in contract.reads if isinstance(read.reach, Landed)), None)
 
 
 def warnings(contracts: Iterable[Contract], landing: Path | LandingZone, events: EventLog, now: datetime) -> list[str]:

@@ -19,7 +19,7 @@ from lake.commit import WHOLE_TABLE, Entry
 from patterns.error_management import dynamic_late_data_integrator, late_data_detector
 from patterns.error_management.late_data_detector import PartitionReading
 from planning.finality import open_periods
-from publish.contract import Arrival, Edge, Look, Wanted
+from publish.contract import Arrival, Contract, Edge, Look, Wanted
 from publish.partitions import Grain, coarser, finer
 
 _ALL = ""
@@ -338,6 +338,11 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
 
 def _replaced(partition: Arrival, published: Mapping[str, Entry]) -> str:
     return f"version {published[partition.key].version}" if partition.key in published else "nothing"
+
+
+def landed_input(contract: Contract) -> Landed | None:
+    """Return what a dataset reads of the landing zone; None if nothing."""
+    return next((read.reach for read in contract.reads if isinstance(read.reach, Landed)), None)
 
 
 def first_delivery(deliveries: Iterable[tuple[str, Entry]]) -> str | None:

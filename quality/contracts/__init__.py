@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
-from planning.arrivals import input_of
 from planning.graph import Graph
+from planning.reach import landed_input
 from publish.contract import Contract
 from quality.contracts import bronze, gold, live, serving, silver
 
@@ -20,7 +20,7 @@ CONTRACTS = _declared(bronze, silver, gold)
 GRAPH = Graph(contracts=CONTRACTS)
 """Their dependencies and the order in which they run."""
 LANDED: Mapping[str, Contract] = MappingProxyType(
-    {name: contract for name, contract in CONTRACTS.items() if input_of(contract) is not None}
+    {name: contract for name, contract in CONTRACTS.items() if landed_input(contract) is not None}
 )
 """The datasets that are computed from the landing zone."""
 STREAMED = _declared(live)

@@ -1,0 +1,75 @@
+"""The figures of the patterns: every query is one that the tables answer, and the measured ones are those declared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from blogdata.pattern_figures import FIGURES, Measured, declared
+from blogdata.sample_deployment import log_lines
+from blogdata.sql_command import READS, TABLE, VERSIONS
+from docs.pages import ROOT
+from docs.test_pattern_index import WORKING
+from evidence.events import EVENTS, SCHEMA
+from patterns.data_value.metadata_decorator import CONTEXT, IS_PUBLICATION, PUBLICATIONS
+from patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
+from quality.contracts import EVERY
+
+MOST = 4
+QUERIES = [query for _, _, query in declared()]
+EXECUTIONS_DDL = "dataset STRING, execution STRING, table_version BIGINT, applied BOOLEAN"
+TYPES = {"timestamp[us, tz=UTC]": "TIMESTAMP", "int64": "BIGINT", "string": "STRING", "double": "DOUBLE"}
+
+
+def test_the_measured_figures_are_those_declared() -> None:
+    measured = Measured.read(ROOT)
+    found = [(figure.pattern, figure.label, figure.query) for figure in measured.figures]
+    assert found == list(declared()), "run make docs-figures"
+    assert set(measured.how) == {"command", "sample", "seed", "version"}
+
+
+def test_figures_belong_to_patterns_that_work_and_are_few() -> None:
+    assert set(FIGURES) <= set(WORKING)
+    for pattern, questions in FIGURES.items():
+        labels = [label for label, _ in questions]
+        assert 1 <= len(set(labels)) == len(labels) <= MOST, pattern
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_names_tables_that_exist(query: str) -> None:
+    assert READS.match(query)
+    names = {match.group(0) for match in TABLE.finditer(query)}
+    assert names
+    assert names <= {*EVERY, EVENTS, PUBLICATIONS, VERSIONS, STREAM_OFFSETS}
+
+
+def test_every_query_is_one_column_of_columns_that_exist(session: Any) -> None:
+    columns = {
+        EVENTS: ", ".join(f"{one.name} {_type(one)}" for one in SCHEMA),
+        STREAM_OFFSETS: OFFSETS_DDL,
+        VERSIONS: EXECUTIONS_DDL,
+        **{
+            name: ", ".join(f"`{column.name}` {column.type}" for column in contract.columns)
+            for name, contract in EVERY.items()
+        },
+    }
+    for name, ddl in columns.items():
+        session.createDataFrame([], ddl).createOrReplaceTempView(name.replace(".", "__"))
+    context = [f"{expression} AS {name}" for name, expression in CONTEXT.items()]
+    events = session.table(EVENTS.replace(".", "__"))
+    events.where(IS_PUBLICATION).selectExpr(*context).createOrReplaceTempView(PUBLICATIONS.replace(".", "__"))
+    for query in QUERIES:
+        rewritten = TABLE.sub(lambda match: match.group(0).replace(".", "__"), query)
+        # Spark analyses the query; it is not run.
+        assert len(session.sql(rewritten).columns) == 1, query
+
+
+def test_the_access_log_of_the_sample_is_the_same_for_a_seed() -> None:
+    assert list(log_lines(7)) == list(log_lines(7))
+    assert list(log_lines(7)) != list(log_lines(8))
+
+
+def _type(column: pa.Field) -> str:
+    return TYPES[str(column.type)]
