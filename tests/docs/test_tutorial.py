@@ -23,6 +23,7 @@ ANYTHING = "…"
 """What stands in a shown line for what differs from run to run, such as durations and ids."""
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_each_command_prints_what_the_page_shows(spark_server: SparkServer, tmp_path: Path) -> None:
     home = tmp_path / "home"
