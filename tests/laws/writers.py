@@ -13,8 +13,8 @@ from lake.commit import Account, Commit
 from patterns.idempotency import fast_metadata_cleaner, proxy
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.merger import merge
-from patterns.quality import audit_write_audit_publish
 from patterns.quality.audit_write_audit_publish import publish
+from publish import publication
 from publish.audit import AuditSpec, Judgement, judge
 from publish.changes import AppendBatch
 from publish.contract import Contract
@@ -36,7 +36,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
         act()
         return judge(rows, spec)
 
-    monkeypatch.setattr(audit_write_audit_publish, "judge", judged)
+    monkeypatch.setattr(publication, "judge", judged)
 
 
 @dataclass(frozen=True, kw_only=True)
