@@ -34,7 +34,7 @@ COMMAND = "from blogdata.main import main; main()"
 LOOK = f"""
 import json
 from definitions import build
-from orchestration.names import key_of
+from orchestration.names import asset_key
 from planning.look import Snapshot
 from resources.lake import zone_of
 from planning.plan import Planner, Scope
@@ -45,7 +45,7 @@ from services.config import load
 
 settings = load()
 definitions = build(settings)
-node = definitions.resolve_asset_graph().get(key_of("{DATASET}"))
+node = definitions.resolve_asset_graph().get(asset_key("{DATASET}"))
 look = Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
 print(json.dumps({{
     "parents": [key.path for key in node.parent_keys],

@@ -17,7 +17,6 @@ import pytest
 
 from evidence import served as core
 from kills import kill_postgres
-from lake.lake import Lake
 from orchestration import sinks
 from orchestration.calendar import calendar
 from orchestration.names import asset_key
@@ -161,7 +160,7 @@ def test_what_a_run_has_served_that_died_before_it_noted_it_is_noted_by_the_next
 
     shop.publish(MONDAY, TUESDAY)
     with monkeypatch.context() as patch:
-        patch.setattr(sinks, "note", die)
+        patch.setattr(sinks, "record_deliveries", die)
         assert not shop.run(MONDAY, MONDAY).success
     assert (shop.shown()[SALES], noted()) == ([MONDAY], [])
     for _ in range(2):
@@ -175,16 +174,16 @@ def test_a_database_that_is_killed_in_the_middle_is_started_again_and_the_step_i
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.publish(MONDAY)
-    read = Lake.batches
+    read = LakeResource.batches
     killed: list[str] = []
 
-    def batches(lake: Lake, dataset: str, *at: Any) -> Iterator[Any]:
+    def batches(lake: LakeResource, dataset: str, *at: Any) -> Iterator[Any]:
         if dataset == RETURNS and not killed:
             killed.append(dataset)
             kill_postgres(shop.settings)
         yield from read(lake, dataset, *at)
 
-    monkeypatch.setattr(Lake, "batches", batches)
+    monkeypatch.setattr(LakeResource, "batches", batches)
     result = shop.run(MONDAY, MONDAY)
     assert killed == [RETURNS]
     assert result.success
