@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -21,20 +20,14 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from errors import PlatformError
+from evidence.event import LOST, PUBLICATION, RESTORATION, SCHEMA, TAKEN_BACK, Event, entry_of, publication_events
 from lake import arrow
-from lake.commit import Commit, Entry, entries_of, parse
+from lake.commit import Commit, Entry, parse
 from lake.data_files import ZSTD
 from lake.lake import Lake
 from lake.store_faults import store_faults
 
 EVENTS = "ops.events"
-PUBLICATION = "publication"
-TAKEN_BACK = "taken back"
-"""Event kind: publications of a partition up to a version no longer count, because its files are lost."""
-LOST = "lost"
-"""Event kind: the commit of a version is lost, and the version now equals the one before it."""
-RESTORATION = "restoration"
-"""Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
 COMPACT_EVERY = 100
 """Number of appends after which the log's small files are compacted."""
 CHECKPOINT_EVERY = 10
@@ -44,40 +37,6 @@ _TRIES = 100
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
 _APPENDED = '"appended": true'
 """Searched in the unparsed payload: for tables without appends only the newest line of a partition is parsed."""
-
-SCHEMA = pa.schema(
-    [
-        pa.field("event_id", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("recorded_at", pa.timestamp("us", tz="UTC"), nullable=False),
-        pa.field("dataset", pa.string(), nullable=False),
-        pa.field("partition", pa.string()),
-        pa.field("run_id", pa.string()),
-        pa.field("code_version", pa.string()),
-        pa.field("table_version", pa.int64()),
-        pa.field("rows_in", pa.int64()),
-        pa.field("rows_out", pa.int64()),
-        pa.field("seconds", pa.float64()),
-        pa.field("payload", pa.string()),
-    ]
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """Something that happened to a dataset; ``payload`` has the data of its kind, as plain JSON values."""
-
-    kind: str
-    dataset: str
-    partition: str | None = None
-    run_id: str | None = None
-    code_version: str | None = None
-    table_version: int | None = None
-    rows_in: int | None = None
-    rows_out: int | None = None
-    seconds: float | None = None
-    payload: dict[str, Any] | None = None
-    identity: str | None = None
 
 
 class RecordingContended(PlatformError):
@@ -186,12 +145,12 @@ class EventLog:
             if asked is not None and row["partition"] not in asked:
                 continue
             if row["payload"] and _APPENDED in row["payload"]:
-                appended.setdefault(row["partition"], []).append(_entry(row))
+                appended.setdefault(row["partition"], []).append(entry_of(row))
                 continue
             held = newest.get(row["partition"])
             if held is None or held["table_version"] <= row["table_version"]:
                 newest[row["partition"]] = row
-        lines = {partition: _entry(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
+        lines = {partition: entry_of(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
         for partition, entries in appended.items():
             begins = newest[partition]["table_version"] if partition in newest else -1
             for entry in sorted(entries, key=lambda entry: entry.version):
@@ -233,7 +192,7 @@ class EventLog:
         rows = _rows(log, dataset, (LOST, *kinds))
         lost = {row["table_version"] for row in rows if row["kind"] == LOST}
         kept = [row for row in rows if row["kind"] != LOST and row["table_version"] not in lost]
-        return [_entry(row) for row in sorted(kept, key=lambda row: int(row["table_version"]))]
+        return [entry_of(row) for row in sorted(kept, key=lambda row: int(row["table_version"]))]
 
     def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
         """List all events of some kinds other than publications, oldest first; of one dataset, if it is named."""
@@ -294,7 +253,7 @@ class EventLog:
         for version, commit in self._lake.commits(table, after):
             info = parse(commit.get("userMetadata"))
             if info is not None:
-                events.extend(_publication_events(dataset, version, int(commit["timestamp"]), info))
+                events.extend(publication_events(dataset, version, int(commit["timestamp"]), info))
         if events:
             # If two processes add events of one dataset to the same log version, Delta refuses the second.
             self._write(events, log, Transaction(dataset, table.version()))
@@ -358,58 +317,3 @@ def _rows(
         wanted.append(f"partition < {arrow.text(until)}")
     with store_faults(EVENTS):
         return arrow.select(log, f"SELECT {', '.join(_READ)} FROM t WHERE {' AND '.join(wanted)}")
-
-
-def _publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:
-    if info.get("executed") and not info.get("execution"):
-        # For example a compaction: the table still consists of the same executions.
-        return
-    for partition, entry in entries_of(dataset, version, info).items():
-        yield Event(
-            kind=PUBLICATION if entry.restored is None else RESTORATION,
-            identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}")),
-            dataset=dataset,
-            partition=partition,
-            run_id=info["run"]["run_id"],
-            code_version=info["run"]["code_version"],
-            table_version=version,
-            rows_in=entry.rows_in,
-            rows_out=entry.rows_out,
-            seconds=round(committed_at / 1000 - float(info["started_at"]), 3),
-            payload={
-                "reasons": dict(entry.reasons),
-                "measures": dict(entry.measures),
-                "breakdowns": {
-                    name: [[*key, rows] for key, rows in counts.items()] for name, counts in entry.breakdowns.items()
-                },
-                "inputs": dict(entry.inputs),
-                "landed": entry.landed,
-                **({} if entry.restored is None else {"restored": entry.restored}),
-                **({"appended": True} if entry.appended else {}),
-                **({"outdates": list(entry.makes_stale)} if entry.makes_stale else {}),
-                "run": info["run"],
-            },
-        )
-
-
-def _entry(row: dict[str, Any]) -> Entry:
-    payload = json.loads(row["payload"])
-    return Entry(
-        dataset=row["dataset"],
-        partition=row["partition"],
-        version=row["table_version"],
-        rows_in=row["rows_in"],
-        rows_out=row["rows_out"],
-        reasons=payload["reasons"],
-        measures=payload["measures"],
-        breakdowns={
-            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
-        },
-        inputs=payload["inputs"],
-        run_id=row["run_id"] or "",
-        landed=payload["landed"],
-        appended=payload.get("appended", False),
-        makes_stale=tuple(payload.get("outdates", ())),
-        seconds=row["seconds"] or 0.0,
-        restored=payload.get("restored"),
-    )

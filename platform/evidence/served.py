@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from evidence.events import Event, EventLog
+from evidence.event import Event
+from evidence.events import EventLog
 
 SERVED = "served"
 

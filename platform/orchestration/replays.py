@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from evidence.events import Event, EventLog
+from evidence.event import Event
+from evidence.events import EventLog
 from lake.commit import WHOLE_TABLE, Entry
 from lake.lake import Lake
 from planning.plan import Planned

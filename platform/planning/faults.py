@@ -36,7 +36,7 @@ def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], 
         failed: Partition to its error.
         states: Stale partition to the input state it lacked; failed partitions that were not stale are not recorded.
     """
-    from evidence.events import Event
+    from evidence.event import Event
 
     events.append(
         [

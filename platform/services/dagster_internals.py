@@ -37,7 +37,7 @@ REVIEWED = "1.13.27"
 
 _STORAGE = "services.dagster_storage keeps SQLite's connections open; dagster.yaml can only replace the whole class"
 REASONS: Mapping[str, str] = {
-    "execute_run_iterator": "The command line shows each event as it happens; execute_in_process returns when all is over",
+    "execute_run_iterator": "shows each event as it happens; execute_in_process returns at the end",
     "InMemoryJob": "execute_run_iterator takes the job in this wrapper",
     "SerializableErrorInfo": "the type of the error of a failed step, which a public event contains",
     "DagsterStorage": "the base class of a storage that dagster.yaml names; documented, but not exported",

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from chaos import world as worlds
 from chaos.bench import Bench
 from chaos.world import Difference
-from evidence.events import PUBLICATION
+from evidence.event import PUBLICATION
 from lake.commit import entries_of, parse
 from lake.lake import marks_rows
 from lineage.deployment import Deployment

@@ -12,7 +12,8 @@ from blogdata.sample_deployment import log_lines
 from blogdata.sql_command import READS, TABLE, VERSIONS
 from docs.pages import ROOT
 from docs.test_pattern_index import WORKING
-from evidence.events import EVENTS, SCHEMA
+from evidence.event import SCHEMA
+from evidence.events import EVENTS
 from patterns.data_value.metadata_decorator import CONTEXT, IS_PUBLICATION, PUBLICATIONS
 from patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
 from quality.contracts import EVERY

@@ -14,7 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 
 import published
 from evidence import events
-from evidence.events import EVENTS, Event, EventLog
+from evidence.event import Event
+from evidence.events import EVENTS, EventLog
 from lake.lake import Lake
 
 HOUR = "2026-01-05T10"

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 from errors import DiskFull, PlatformError
 from evidence import ledger, repair
-from evidence.events import Event, EventLog
+from evidence.event import Event
+from evidence.events import EventLog
 from evidence.repair import Damage, Kind
 from lake.commit import Commit
 from lake.lake import Lake

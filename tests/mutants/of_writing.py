@@ -121,10 +121,11 @@ WRITING = (
         "what is published is recorded first",
         ONE_WAY,
         "            _write(rows, target, spec, change, commit_id, companion_rows)\n",
-        "            from evidence.events import EventLog, _publication_events\n"
+        "            from evidence.event import publication_events\n"
+        "            from evidence.events import EventLog\n"
         "            seen = judge(rows, spec)\n"
         '            told = {**spec.info, "measures": seen.measures, "breakdowns": seen.breakdowns}\n'
-        "            events = _publication_events(contract.dataset, before + 1, int(time.time() * 1000), told)\n"
+        "            events = publication_events(contract.dataset, before + 1, int(time.time() * 1000), told)\n"
         "            EventLog(lake).append(list(events))\n"
         "            _write(rows, target, spec, change, commit_id, companion_rows)\n",
         f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",

@@ -22,7 +22,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from errors import ConfigurationError
-from evidence.events import EVENTS, PUBLICATION
+from evidence.event import PUBLICATION
+from evidence.events import EVENTS
 from lake.lake import Lake
 from publish.contract import Contract
 from publish.schema import Classification
