@@ -152,6 +152,7 @@ def scene(blog: Deployment, name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.campaign
 def test_bad_rows_become_dead_letters_with_their_reasons(blog: Deployment) -> None:
     found = scene(blog, "bad-rows")
     assert found["before"]["letters"] == {}

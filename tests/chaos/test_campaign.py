@@ -74,6 +74,7 @@ def test_a_first_run_killed_at_every_writer_is_completed_by_the_next_ones(bench:
     assert not any("PROBLEMS" in line for line in lines)
 
 
+@pytest.mark.campaign
 def test_what_came_later_is_published_once_though_every_run_of_it_is_killed(bench: Bench) -> None:
     kills = {kill.writer: [kill] for kill in kills_of_runs(bench.order, 1)}
     # Ended, as a write that goes on could publish before the next run looks what there is to do.

@@ -113,6 +113,7 @@ def test_a_dataset_is_three_files(tmp_path: Path) -> None:
     assert (card.name, card.chapter) == ("Tail Folder", 5)
 
 
+@pytest.mark.campaign
 def test_the_pages_own_tests_pass(project: Project) -> None:
     ran = project.python("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *TESTS)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -145,6 +146,7 @@ def test_the_dataset_is_everywhere(project: Project) -> None:
     assert DATASET in look["tonight"]
 
 
+@pytest.mark.campaign
 def test_cutting_the_tail_instead_of_folding_it_is_refused(project: Project) -> None:
     module = project.root / PATTERN
     whole = module.read_text(encoding="utf-8")

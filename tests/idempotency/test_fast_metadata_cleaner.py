@@ -190,6 +190,7 @@ def test_a_year_whose_rows_are_not_those_that_were_published_is_not_frozen(spark
     assert set(tables(lake)) == {OLD, LAST, NEW}
 
 
+@pytest.mark.campaign
 def test_a_column_that_is_added_is_null_in_older_weeks_and_none_is_rewritten(spark: Any, lake: Lake) -> None:
     before = tables(lake)
     publish(spark, lake, {NEW: {5}}, "wider", contract=WIDER)
@@ -204,6 +205,7 @@ def pages(spark: Any, lake: Lake) -> set[tuple[str, str | None]]:
     return {(row["week"], row["page"]) for row in lake.read(spark, WEEKS.dataset).collect()}
 
 
+@pytest.mark.campaign
 def test_a_year_from_before_a_column_was_added_is_frozen_with_nulls(spark: Any, lake: Lake) -> None:
     narrower = replace(WEEKS, columns=WEEKS.columns[:1], rules=(), key=())
     with pytest.raises(SchemaDrift, match=r"removed: \['click'\]"):
@@ -215,6 +217,7 @@ def test_a_year_from_before_a_column_was_added_is_frozen_with_nulls(spark: Any, 
     assert problems(lake) == []
 
 
+@pytest.mark.campaign
 def test_a_frozen_week_that_is_corrected_shows_a_column_that_was_added_since(spark: Any, lake: Lake) -> None:
     freeze(spark, target(Path(lake.root), "freeze", contract=WEEKS), final_before=NEW)
     publish(spark, lake, {LAST: {9}}, "corrected", contract=WIDER, thaw=True)
@@ -222,6 +225,7 @@ def test_a_frozen_week_that_is_corrected_shows_a_column_that_was_added_since(spa
     assert there(spark, lake) == {**BEFORE, LAST: {9}}
 
 
+@pytest.mark.campaign
 def test_a_year_of_which_a_week_was_taken_back_is_frozen_once_that_is_published_again(spark: Any, lake: Lake) -> None:
     aim = target(Path(lake.root), "freeze", contract=WEEKS)
     assert EventLog(lake).take_back(WEEKS.dataset, partitions=[LAST]) == [LAST]

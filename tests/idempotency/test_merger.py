@@ -96,6 +96,7 @@ def test_table_4_1_new_changed_and_removed_rows_of_an_incremental_dataset(
         assert letters.rows() == expected
 
 
+@pytest.mark.campaign
 def test_table_4_2_running_old_deliveries_again_shows_readers_what_never_was(letters: Letters) -> None:
     """Why a backfill needs the Stateful Merger: rows of later deliveries are there while the older ones run again."""
     eight = [("A", "updated", False), *new("B")]
@@ -118,6 +119,7 @@ SEVERAL: dict[str, Callable[[str], list[Change]]] = {
 }
 
 
+@pytest.mark.campaign
 @every_engine
 def test_several_changes_of_one_key_are_refused_whatever_the_table_has_and_none_is_chosen(
     spark: Any, lake_root: Path, engine: Engine
@@ -238,6 +240,7 @@ def test_a_full_delivery_removes_what_it_does_not_have_any_more(spark: Any, lake
     assert letters.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]
 
 
+@pytest.mark.campaign
 def test_null_is_a_value_like_others(letters: Letters) -> None:
     letters.merge(("A", None, False))
     letters.merge(("A", "something", False))
@@ -260,6 +263,7 @@ def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
         merge(frame, target(lake_root, contract=keyless), Provenance())
 
 
+@pytest.mark.campaign
 def test_a_changed_row_of_a_table_that_is_merged_costs_no_copy_of_its_file(spark: Any, lake_root: Path) -> None:
     contract = replace(LETTERS, write=Merge())
     lake = Lake(root=str(lake_root))
@@ -292,6 +296,7 @@ def test_a_changed_row_of_a_table_that_is_merged_costs_no_copy_of_its_file(spark
     assert len(lake.read(spark, contract.dataset).collect()) == 2999
 
 
+@pytest.mark.campaign
 @every_engine
 def test_a_table_that_is_older_than_a_column_of_its_key_is_replaced_once(
     spark: Any, lake_root: Path, engine: Engine

@@ -138,6 +138,7 @@ def test_the_files_of_a_copy_lose_their_write_permission(spark: Any, lake: Lake)
     assert [file.name for file in files if file.stat().st_mode & 0o222] == []
 
 
+@pytest.mark.campaign
 def test_a_reader_in_a_loop_sees_the_old_copy_or_the_new_one(spark: Any, lake: Lake) -> None:
     load(spark, lake, 10, "r0")
     done = threading.Event()
@@ -161,6 +162,7 @@ def test_a_reader_in_a_loop_sees_the_old_copy_or_the_new_one(spark: Any, lake: L
     assert (seen[0], seen[-1]) == (10, 12)
 
 
+@pytest.mark.campaign
 def test_a_table_from_before_is_taken_over_with_its_versions(spark: Any, lake: Lake) -> None:
     frame = spark.range(7).selectExpr("'h' AS hour", "id AS click", "1L AS stands_for", "'/' AS page")
     before = overwrite_table(frame, target(Path(lake.root), "r0", contract=THINGS), Provenance())

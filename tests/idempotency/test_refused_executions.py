@@ -80,6 +80,7 @@ def test_whatever_ends_a_merge_for_good_leaves_the_table_as_it_was_before_the_re
     assert daily.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_contract_that_does_not_fit_the_restored_table_leaves_the_one_before(spark: Any, daily: Table) -> None:
     before, versions = daily.rows(), daily.versions()
     narrower = replace(daily.contract, columns=daily.contract.columns[:1])
@@ -100,6 +101,7 @@ def test_after_a_transient_error_the_restored_table_is_what_the_retry_goes_on_wi
     assert daily.operations()[5:] == ["RESTORE", "MERGE"]
 
 
+@pytest.mark.campaign
 def test_after_a_computation_broke_the_table_is_as_it_was_before_the_restoration(daily: Table) -> None:
     before, versions = daily.rows(), daily.versions()
     with pytest.raises(ZeroDivisionError):
@@ -119,6 +121,7 @@ def test_after_the_server_was_lost_the_restored_table_is_what_the_retry_goes_on_
     assert daily.operations()[5:] == ["RESTORE", "MERGE"]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("run", ["the same", "another"])
 def test_a_merge_that_is_refused_when_it_is_tried_again_leaves_the_table_as_it_was_before_the_first_try(
     daily: Table, run: str
@@ -133,6 +136,7 @@ def test_a_merge_that_is_refused_when_it_is_tried_again_leaves_the_table_as_it_w
     assert daily.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_later_day_that_is_refused_leaves_the_table_as_it_was_before_the_backfill(daily: Table) -> None:
     before = daily.rows()
     daily.deliveries[DAYS[1]] = [("A", None, True), ("Z", "corrected", False)]
@@ -146,6 +150,7 @@ def test_a_later_day_that_is_refused_leaves_the_table_as_it_was_before_the_backf
     assert (daily.gone(), daily.problems()) == ([], [])
 
 
+@pytest.mark.campaign
 def test_a_new_day_that_is_refused_leaves_what_a_backfill_has_made(daily: Table) -> None:
     daily.deliveries["2024-10-07, later"] = [("Z", "late", False)]
     assert daily.backfill("2024-10-07, later") == ["2024-10-07, later", DAYS[3]]

@@ -39,6 +39,7 @@ def test_table_4_3_the_state_table_has_the_version_that_each_execution_made(spar
     assert due(CONTRACT, hourly.events.executions(CONTRACT.dataset), ["2026-01-05T11"]) == ["2026-01-05T11"]
 
 
+@pytest.mark.campaign
 @pytest.mark.matrix(8)
 @pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 def test_table_4_2_is_no_problem_any_more_readers_see_in_a_backfill_what_they_saw_before(
@@ -71,6 +72,7 @@ def test_table_4_4_the_next_run_and_the_first_and_a_later_one_again(daily: Table
     assert daily.problems() == []
 
 
+@pytest.mark.campaign
 def test_table_4_5_after_a_backfill_of_the_third_day_the_fourth_is_a_normal_run(daily: Table) -> None:
     """The book leaves the restoration out of its versions; here it is a commit of its own, number 5."""
     daily.execute("2024-10-07")
@@ -93,6 +95,7 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
 
 
+@pytest.mark.campaign
 def test_figure_4_7_a_compaction_between_two_runs_is_not_lost(spark: Any, daily: Table, tmp_path: Path) -> None:
     """Versions are those of the figure; its days are four days later here, as four others come before them."""
     fifth, sixth, seventh, eighth = (f"2024-10-{day:02}" for day in range(9, 13))
@@ -129,6 +132,7 @@ def test_a_backfill_of_an_old_day_leaves_the_rows_of_a_rebuild_from_scratch(
     assert daily.problems() == []
 
 
+@pytest.mark.campaign
 def test_an_execution_that_never_ran_is_merged_where_it_belongs(daily: Table) -> None:
     daily.deliveries["2024-10-06, later"] = [("A", "late", False), ("C", None, True)]
     assert daily.backfill("2024-10-06, later") == ["2024-10-06, later", *DAYS[2:]]
@@ -136,6 +140,7 @@ def test_an_execution_that_never_ran_is_merged_where_it_belongs(daily: Table) ->
     assert daily.rows() == [("A", "7th"), ("D", "7th"), ("E", "8th")]
 
 
+@pytest.mark.campaign
 def test_the_same_run_again_is_the_same_commit_and_another_run_the_same_rows(daily: Table) -> None:
     before = daily.rows()
     first = daily.execute(DAYS[3], run="again")
@@ -145,6 +150,7 @@ def test_the_same_run_again_is_the_same_commit_and_another_run_the_same_rows(dai
     assert daily.rows() == before
 
 
+@pytest.mark.campaign
 def test_a_first_execution_that_leaves_nothing_can_run_again(spark: Any, lake_root: Path) -> None:
     table = Table(spark, lake_root, {DAYS[0]: [("A", None, True)], DAYS[1]: [("B", "new", False)]})
     table.execute(DAYS[0])
@@ -153,6 +159,7 @@ def test_a_first_execution_that_leaves_nothing_can_run_again(spark: Any, lake_ro
     assert (table.rows(), table.gone(), table.problems()) == ([("B", "new")], [], [])
 
 
+@pytest.mark.campaign
 def test_a_run_whose_execution_was_restored_over_is_not_taken_for_done(daily: Table) -> None:
     daily.execute(DAYS[3], run="mine")
     expected = daily.rows()
@@ -216,6 +223,7 @@ def test_a_restoration_is_for_the_version_it_was_decided_on_and_no_other(spark: 
     assert daily.lake.version(CONTRACT.dataset) == 4
 
 
+@pytest.mark.campaign
 def test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebuild_works(daily: Table) -> None:
     table = daily.lake.caught_up(CONTRACT.dataset)
     assert table is not None

@@ -164,6 +164,7 @@ def test_a_crash_between_the_commit_and_the_companion_s_log_is_made_good_by_whoe
     assert world.problems() == []
 
 
+@pytest.mark.campaign
 def test_many_who_look_at_once_follow_a_commit_once(world: World, probe: Probe) -> None:
     before = world.write(60, "one").companions[BESIDE.dataset].version
     probe.end("committed")
@@ -175,6 +176,7 @@ def test_many_who_look_at_once_follow_a_commit_once(world: World, probe: Probe) 
     assert world.disputed() == (disputes_among(30), disputes_among(30))
 
 
+@pytest.mark.campaign
 def test_two_runs_of_different_hours_both_publish(world: World, probe: Probe) -> None:
     world.write(60, "one")
     with Held(lambda: world.write(30, "two", HOURS[:1], probe=probe), probe, "audited") as held:
@@ -195,6 +197,7 @@ def test_of_two_runs_of_an_hour_one_publishes_both_tables(world: World, probe: P
     assert world.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_reader_in_a_loop_never_sees_one_without_the_other(world: World) -> None:
     world.write(20, "first")
     sizes = [60, 10, 90, 30]
@@ -229,6 +232,7 @@ def test_two_commits_one_after_the_other_show_the_mixture(world: World) -> None:
     assert (told, world.lake.read(world.spark, "silver.naive").count()) == (10, 20)
 
 
+@pytest.mark.campaign
 def test_each_version_of_the_companion_belongs_to_versions_of_its_main_table(world: World) -> None:
     sizes = {world.write(size, f"run-{size}").main.version: size for size in (60, 30, 90)}
     for version, size in sizes.items():

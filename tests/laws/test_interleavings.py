@@ -28,7 +28,7 @@ from publish.target import Provenance, Target
 from publish.write_faults import ConcurrentWrite
 from toy import WHOLE, target
 
-pytestmark = pytest.mark.matrix(12)
+pytestmark = pytest.mark.matrix(24)
 CONTRACT = replace(WHOLE, dataset="silver.stepped", reasons={}, breakdowns={})
 PHASES = ("opened", "written", "audited")
 LISTING = "listing"
