@@ -92,6 +92,5 @@ def _option(name: str, value: str | None) -> list[str]:
 
 def _quoted(word: str) -> str:
     """Quote a word for a shell; a query, which holds single quotes, reads better in double ones."""
-    if "'" in word and _SAFE_IN_DOUBLE_QUOTES.fullmatch(word):
-        return f'"{word}"'
-    return shlex.quote(word)
+    quoted = shlex.quote(word)
+    return f'"{word}"' if quoted != word and _SAFE_IN_DOUBLE_QUOTES.fullmatch(word) else quoted

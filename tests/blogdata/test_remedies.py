@@ -58,7 +58,7 @@ TYPED: list[tuple[Action, str]] = [
     (ShowLedger(dataset="gold.pages"), "blogdata ledger gold.pages"),
     (ShowVersions(dataset="bronze.devices"), "blogdata versions bronze.devices"),
     (Query(sql=SQL), f'blogdata sql "{SQL}"'),
-    (Query(sql="SELECT ...", as_of="TIME"), "blogdata sql 'SELECT ...' --as-of TIME"),
+    (Query(sql="SELECT ...", as_of="TIME"), 'blogdata sql "SELECT ..." --as-of TIME'),
     (Query(sql="SELECT '$HOME'"), "blogdata sql 'SELECT '\"'\"'$HOME'\"'\"''"),
     (RunStream(), "blogdata stream"),
     (RunStream(name="visits", new_checkpoint=True), "blogdata stream visits --new-checkpoint"),

@@ -88,7 +88,7 @@ def test_what_came_later_is_published_once_though_every_run_of_it_is_killed(benc
     done = later.run()
     assert_nothing_was_lost(done)
     assert len(done.hits) >= len(WRITERS), [kill.text for kill in done.missed]
-    assert {hit.kill.writer for hit in done.hits} == set(WRITERS)
+    assert {hit.kill.writer for hit in done.hits} >= set(WRITERS)
     # A server that is gone is a fault that may pass: the step is run again, on the next server.
     assert retries(later.deployment, DOOMED) == ["SparkServerLost"]
     assert {hit.kill.writer for hit in done.hits if hit.kill.victim == SERVER} == {DOOMED}

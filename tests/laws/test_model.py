@@ -381,9 +381,11 @@ def test_any_order_of_anything_ends_in_the_tables_that_plain_python_says(machine
         # Hypothesis ends some machines early, and draws few of the rules for each.
         while made.total() < STEPS:
             made += _make_and_keep(machine, min(PART, STEPS - made.total()))
-    if STEPS == SHORT or STEPS >= ENOUGH:
-        often = {"run", "crash", "retry", "late", "backfill", "replay", "compact", "vacuum", "restore"}
+    often = {"run", "crash", "retry", "late", "backfill", "replay", "compact", "vacuum", "restore"}
+    if STEPS >= ENOUGH:
         assert set(made) >= often
+    elif STEPS == SHORT:
+        assert len(often & set(made)) >= len(often) - 1, "a short run may draw one of them never"
 
 
 def _make_and_keep(machine: type[Machine], steps: int) -> Counter[str]:
