@@ -70,7 +70,7 @@ def test_every_way_to_break_it_is_listed(typed: Terminal) -> None:
     assert [each["name"] for each in json.loads(out)] == [scene.name for scene in SCENES]
 
 
-def test_an_unknown_way_is_refused_with_those_there_are(typed: Terminal) -> None:
+def test_an_unknown_scene_is_refused_with_the_list(typed: Terminal) -> None:
     code, out, err = typed("break", "everything")
     assert (code, out) == (2, "")
     assert err.splitlines()[0] == "error: no way to break it is called everything"
@@ -83,7 +83,7 @@ def test_without_a_terminal_nothing_is_broken_unasked(typed: Terminal, tmp_path:
     assert not (tmp_path / "home" / "break").exists()
 
 
-def test_the_menu_breaks_nothing_when_the_person_does_not_want_it(typed: Terminal, tmp_path: Path) -> None:
+def test_the_menu_breaks_nothing_after_a_no(typed: Terminal, tmp_path: Path) -> None:
     code, out, _ = typed("break", answers="0\n")
     assert code == 0
     assert "1  kill the Spark server" in out
@@ -91,7 +91,7 @@ def test_the_menu_breaks_nothing_when_the_person_does_not_want_it(typed: Termina
     assert not (tmp_path / "home" / "break").exists()
 
 
-def test_what_is_changed_in_a_copy_does_not_change_the_original(tmp_path: Path) -> None:
+def test_changing_the_copy_keeps_the_original_unchanged(tmp_path: Path) -> None:
     original = Deployment.create(tmp_path / "home")
     file = original.land(HOURS[0], [event("10:05", "/a")])
     log = original.settings.lake / "silver" / "visits" / "_delta_log" / "_last_checkpoint"
@@ -108,7 +108,7 @@ def test_what_is_changed_in_a_copy_does_not_change_the_original(tmp_path: Path) 
     assert (again.settings.lake / log.relative_to(original.settings.lake)).read_text() == "{}"
 
 
-def test_a_copy_has_flags_and_no_link_that_leads_out(tmp_path: Path) -> None:
+def test_a_copy_has_flags_but_no_outward_links(tmp_path: Path) -> None:
     original = Deployment.create(tmp_path / "home")
     (original.settings.home / "blogdata.toml").write_text('[landing]\nready = "next_exists"\n')
     settings = config.load(overrides={"BLOGDATA_HOME": str(original.settings.home)})
@@ -184,7 +184,7 @@ def test_late_rows_reach_the_hours_they_are_of(blog: Deployment) -> None:
 
 
 @pytest.mark.campaign
-def test_a_field_that_is_no_longer_sent_makes_dead_letters_and_stops_nobody(blog: Deployment) -> None:
+def test_rows_without_a_dropped_field_become_dead_letters(blog: Deployment) -> None:
     found = scene(blog, "dropped-column")
     assert len(found["runs"]) == 2
     assert found["runs"][1]["problems"] == []
@@ -195,7 +195,7 @@ def test_a_field_that_is_no_longer_sent_makes_dead_letters_and_stops_nobody(blog
 
 
 @pytest.mark.campaign
-def test_a_stopped_clock_and_a_missing_flag_delay_rows_and_lose_none(blog: Deployment) -> None:
+def test_a_stopped_clock_delays_rows_but_loses_none(blog: Deployment) -> None:
     found = scene(blog, "stopped-clock")
     waiting, taken = found["runs"][1:]
     assert waiting["planned"] == []
@@ -226,6 +226,6 @@ def test_a_publication_whose_server_is_killed_appears_once(tmp_path: Path, monke
     assert found["after"]["accounts"] == found["before"]["accounts"]
 
 
-def test_a_server_of_others_is_not_killed(blog: Deployment) -> None:
+def test_a_foreign_spark_server_is_not_killed(blog: Deployment) -> None:
     with pytest.raises(ConfigurationError, match="only a Spark server of this deployment's own"):
         play(blog.settings, SCENES[0], seed=1, quiet=True)

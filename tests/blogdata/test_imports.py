@@ -67,19 +67,19 @@ def test_help_imports_nothing_that_reads_a_table(tmp_path: Path, arguments: tupl
 
 
 @pytest.mark.parametrize("arguments", [("ledger",), ("versions", "bronze.devices"), ("lineage",)])
-def test_what_looks_at_an_empty_home_is_light_and_says_what_to_type(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_an_empty_home_gets_first_steps_without_spark(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     said, found = imported(RUN, tmp_path, *arguments)
     assert said == f"nothing is published yet; try: {FIRST_STEPS}\n"
     assert not found & HEAVY
 
 
-def test_a_query_of_an_empty_home_is_refused_before_spark_is_started(tmp_path: Path) -> None:
+def test_querying_an_empty_home_does_not_start_spark(tmp_path: Path) -> None:
     _, found = imported(RUN.replace("finally:", "except SystemExit:"), tmp_path, "sql", "SELECT * FROM gold.page_stats")
     assert not found & HEAVY
     assert not (tmp_path / "services" / "spark").exists()
 
 
-def test_the_ledger_of_published_tables_is_light(tmp_path: Path) -> None:
+def test_the_ledger_command_imports_no_heavy_package(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path / "lake"))
     published.bronze(lake, {"2026-01-05T10": {"2026-01-05T10": 3}})
     EventLog(lake).publications("bronze.visits")
@@ -90,13 +90,15 @@ def test_the_ledger_of_published_tables_is_light(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("modules", "without"), [(DECLARE, HEAVY | OF_TABLES), (PLAN, HEAVY)])
-def test_what_declares_and_plans_is_light(tmp_path: Path, modules: tuple[str, ...], without: set[str]) -> None:
+def test_declaring_and_planning_import_no_heavy_package(
+    tmp_path: Path, modules: tuple[str, ...], without: set[str]
+) -> None:
     program = RUN.replace("from blogdata.main import main", f"import {', '.join(modules)}").replace("main()", "pass")
     _, found = imported(program, tmp_path)
     assert not found & without
 
 
-def test_the_list_says_of_each_command_what_its_own_help_begins_with() -> None:
+def test_the_command_list_repeats_each_commands_help() -> None:
     listed = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert list(listed) == list(COMMANDS)
     for name, declared in COMMANDS.items():
@@ -104,7 +106,7 @@ def test_the_list_says_of_each_command_what_its_own_help_begins_with() -> None:
         assert listed[name].help == declared.help == own.help.partition("\n\n")[0].replace("\n", " ")
 
 
-def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(tmp_path: Path) -> None:
+def test_a_mistyped_command_suggests_the_right_one(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", RUN, "ledgr"], capture_output=True, text=True, timeout=300, check=False
     )

@@ -76,21 +76,21 @@ def test_an_action_is_a_command_that_exists(action: Action, typed: str) -> None:
     parse(shlex.split(typed)[1:])
 
 
-def test_every_action_is_tried() -> None:
+def test_every_action_has_a_tested_command() -> None:
     assert {type(action) for action, _ in TYPED} == {*get_args(Action)}
 
 
-def test_a_query_reaches_the_command_as_it_is_written() -> None:
+def test_a_query_is_quoted_for_the_shell() -> None:
     for sql in (SQL, "SELECT '$HOME'", "SELECT \"a\", 'b' FROM `c!`", "SELECT 1"):
         assert shlex.split(remedies.command(Query(sql=sql))) == ["blogdata", "sql", sql]
 
 
-def test_a_run_that_lifts_a_guard_has_a_tag_in_the_ui() -> None:
+def test_a_run_lifting_a_guard_names_its_tag() -> None:
     assert remedies.said(Run(accept="size")).endswith(f"(in the UI: the run's tag {ACCEPT}=size)")
     assert remedies.said(Run()) == "blogdata run"
 
 
-def test_the_library_knows_no_command() -> None:
+def test_library_messages_name_no_command() -> None:
     assert len(LIBRARY) > 100
     modules = {str(file.relative_to(ROOT)): ast.parse(file.read_text(encoding="utf-8")) for file in LIBRARY}
     found = [f"{name}: {text}" for name, module in modules.items() for text in texts(module) if COMMAND.search(text)]
@@ -102,7 +102,7 @@ def test_a_command_in_a_message_would_be_found() -> None:
     assert [text for text in texts(module) if COMMAND.search(text)] == [", then: blogdata run"]
 
 
-def test_without_a_command_line_an_action_reads_as_plain_words(neutral: None) -> None:
+def test_actions_read_as_plain_words_without_a_cli(neutral: None) -> None:
     error = PlatformError(
         what="torn",
         where="gold.pages",
@@ -113,7 +113,7 @@ def test_without_a_command_line_an_action_reads_as_plain_words(neutral: None) ->
     assert "blogdata" not in "".join(str(action) for action, _ in TYPED)
 
 
-def test_an_error_is_shown_by_the_process_that_has_it(neutral: None) -> None:
+def test_an_error_takes_the_wording_of_its_process(neutral: None) -> None:
     error = pickle.loads(pickle.dumps(DiskFull("/data")))
     assert "check the deployment" in str(error)
     remedies.register()
@@ -134,7 +134,7 @@ def test_a_remedy_within_a_remedy_keeps_its_actions() -> None:
 
 
 @pytest.mark.parametrize("action", [action for action, _ in TYPED])
-def test_the_worker_of_a_stream_leaves_the_wording_to_the_client(action: Action, neutral: None) -> None:
+def test_the_client_words_the_stream_workers_errors(action: Action, neutral: None) -> None:
     error = dead_letter.TooManyDeadLetters(what="many", where="here", next_step=Remedy("look, then: ", action))
     text = stream_faults.packed(error)
     remedies.register()
@@ -144,7 +144,9 @@ def test_the_worker_of_a_stream_leaves_the_wording_to_the_client(action: Action,
     assert "blogdata " in caught.value.next_step
 
 
-def test_a_command_shows_commands(neutral: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+def test_a_commands_error_names_the_next_command(
+    neutral: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
     monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))
     monkeypatch.setattr("sys.argv", ["blogdata", "plan", "--replay", "gold.page_stats", "--partitions", "all"])
     with pytest.raises(SystemExit):
@@ -152,7 +154,9 @@ def test_a_command_shows_commands(neutral: None, monkeypatch: pytest.MonkeyPatch
     assert "next:  land something first: blogdata land --help" in capsys.readouterr().err
 
 
-def test_the_definitions_show_commands(neutral: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_loading_the_definitions_makes_remedies_name_commands(
+    neutral: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))
     definitions.defs()
     assert str(Remedy("run: ", Run())) == "run: blogdata run"

@@ -30,19 +30,19 @@ def times(lake: Lake) -> list[datetime]:
     return [datetime.fromtimestamp(stamp / 1000, tz=timezone.utc) for stamp in stamps]
 
 
-def test_a_time_after_the_last_commit_reads_the_newest_state(lake: Lake) -> None:
+def test_a_time_after_all_commits_reads_the_newest(lake: Lake) -> None:
     """Delta's own time travel refuses it, so a query over two tables could name no time at all."""
     assert version_at(lake, "gold.page_stats", times(lake)[-1] + timedelta(days=1)) == 1
 
 
-def test_a_time_between_two_commits_reads_the_earlier_one(lake: Lake) -> None:
+def test_a_time_between_commits_reads_the_earlier_one(lake: Lake) -> None:
     first, second = times(lake)
     assert version_at(lake, "gold.page_stats", second) == 1
     if first < second:
         assert version_at(lake, "gold.page_stats", first) == 0
 
 
-def test_a_time_before_the_table_existed_is_refused_with_its_first_time(lake: Lake) -> None:
+def test_a_time_before_the_table_is_refused(lake: Lake) -> None:
     with pytest.raises(ConfigurationError, match=r"did not exist at 2020-01-01") as refused:
         version_at(lake, "gold.page_stats", datetime(2020, 1, 1, tzinfo=timezone.utc))
     assert f"{times(lake)[0]:%Y-%m-%d}" in refused.value.next_step

@@ -53,7 +53,7 @@ class Attempts:
 @pytest.mark.parametrize("before", [0, 2])
 @pytest.mark.parametrize("within", [0, 2])
 @pytest.mark.parametrize("there", [0, 1])
-def test_a_new_checkpoint_is_begun_once_although_the_server_goes_away(
+def test_lost_servers_do_not_begin_a_second_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int, within: int, there: int
 ) -> None:
     settings = config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})

@@ -50,7 +50,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     return lake
 
 
-def test_each_copy_has_its_time_its_run_and_its_rows(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_copy_shows_its_time_run_and_rows(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     versions_command.versions("bronze.devices", as_json=True)
     first, second = json.loads(capsys.readouterr().out)
     assert (first["visible_from"], first["visible_until"]) == ("2026-01-05T12:00:00+00:00", "2026-01-06T12:00:00+00:00")
@@ -65,7 +65,7 @@ def test_each_copy_has_its_time_its_run_and_its_rows(lake: Lake, capsys: pytest.
     assert "visible" in shown
 
 
-def test_only_what_was_visible_at_a_time_is_shown(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_copies_visible_at_a_time_are_shown(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     shown = {}
     for at in ("2026-01-05T11:59:59", "2026-01-05T12:00:00", "2026-01-06T11:59:59+00:00", "2026-01-06T13:00:00+01:00"):
         versions_command.versions("bronze.devices", at=at, as_json=True)
@@ -88,7 +88,7 @@ def test_a_time_reads_the_copy_of_that_time(lake: Lake) -> None:
         assert lake.row_counts("bronze.devices", None, version_at(lake, "bronze.devices", first)) == {"": 1}
 
 
-def test_a_dataset_without_copies_is_refused_with_those_that_have_some(lake: Lake) -> None:
+def test_a_dataset_without_copies_is_refused_with_alternatives(lake: Lake) -> None:
     write_deltalake(lake.path("gold.page_stats"), pa.table({"page": ["/"]}))
     with pytest.raises(ConfigurationError, match=r"gold\.page_stats is one table") as refused:
         versions_command.versions("gold.page_stats")

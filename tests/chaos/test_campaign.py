@@ -60,7 +60,7 @@ def assert_nothing_was_lost(done: Done) -> None:
 
 
 @pytest.mark.campaign
-def test_a_first_run_killed_at_every_writer_is_completed_by_the_next_ones(bench: Bench, tmp_path: Path) -> None:
+def test_a_run_killed_at_every_writer_is_completed(bench: Bench, tmp_path: Path) -> None:
     done = Round(bench, 0, kills_of_runs(bench.order, 0), empty=True).run()
     assert_nothing_was_lost(done)
     assert len(done.hits) + len(done.missed) == len(bench.order)
@@ -75,7 +75,7 @@ def test_a_first_run_killed_at_every_writer_is_completed_by_the_next_ones(bench:
 
 
 @pytest.mark.campaign
-def test_what_came_later_is_published_once_though_every_run_of_it_is_killed(bench: Bench) -> None:
+def test_killed_runs_still_publish_later_data_once(bench: Bench) -> None:
     kills = {kill.writer: [kill] for kill in kills_of_runs(bench.order, 1)}
     # Ended, as a write that goes on could publish before the next run looks what there is to do.
     kills[TWICE] = [cut_off(TWICE, "opened", fate=ENDED), draw(SEED, 1, TWICE, 1)]
@@ -95,7 +95,7 @@ def test_what_came_later_is_published_once_though_every_run_of_it_is_killed(benc
     assert [hit.kill.attempt for hit in done.hits if hit.kill.writer == OUTLIVED] == [0, 1]
 
 
-def test_the_same_seed_draws_the_same_kills_and_every_moment_is_drawn() -> None:
+def test_seeded_kills_repeat_and_cover_every_moment() -> None:
     kills, again, others = (
         [kill for number in range(500) for kill in drawn(seed, number, WRITERS)] for seed in (SEED, SEED, SEED + 1)
     )

@@ -55,7 +55,7 @@ def test_kills_on_other_code_do_not_count(rounds: Path) -> None:
     assert "PROBLEMS" not in line
 
 
-def test_where_earlier_code_counts_as_well_the_certificate_names_it_and_its_problems(rounds: Path) -> None:
+def test_a_certificate_names_the_earlier_code_it_counts(rounds: Path) -> None:
     kept = Kept(rounds, 1, [EARLIER])
     assert kept.hits[WRITER] == 5
     (line,) = kept.certify([WRITER])
@@ -65,7 +65,7 @@ def test_where_earlier_code_counts_as_well_the_certificate_names_it_and_its_prob
     assert certificate["problems"] == ["something was left"]
 
 
-def test_any_change_of_the_platform_is_other_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_any_platform_change_gives_another_code_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     monkeypatch.setattr(certificates, "ROOT", tmp_path)
     (tmp_path / "assets").mkdir()

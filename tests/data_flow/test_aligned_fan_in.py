@@ -19,19 +19,19 @@ def test_a_day_is_complete_with_its_24_hours() -> None:
     assert (day.complete, day.present, day.missing) == (True, 24, ())
 
 
-def test_one_missing_hour_makes_a_day_incomplete_and_is_named() -> None:
+def test_a_missing_hour_makes_its_day_incomplete() -> None:
     day = completeness([DAY], Grain.DAY, Grain.HOUR, HOURS[:-1])[DAY]
     assert (day.complete, day.present, day.missing) == (False, 23, (f"{DAY}T23",))
 
 
-def test_as_many_hours_of_another_day_do_not_count() -> None:
+def test_hours_of_another_day_do_not_count() -> None:
     """Counting what is there, without looking at its keys, would call this day complete."""
     others = finer("2026-01-06", Grain.DAY, Grain.HOUR)
     assert len(others) == 24
     assert completeness([DAY], Grain.DAY, Grain.HOUR, others)[DAY].present == 0
 
 
-def test_a_week_needs_the_168_hours_from_its_monday_on() -> None:
+def test_a_week_needs_168_hours_from_its_monday() -> None:
     week = completeness([DAY], Grain.WEEK, Grain.HOUR, HOURS)[DAY]
     assert (len(week.needed), week.present) == (168, 24)
     assert (week.needed[0], week.needed[-1]) == ("2026-01-05T00", "2026-01-11T23")
@@ -43,7 +43,7 @@ def test_a_key_that_is_no_day_is_refused() -> None:
 
 
 @given(st.sets(st.sampled_from(HOURS)))
-def test_what_is_present_and_what_is_missing_make_up_the_day(published: set[str]) -> None:
+def test_present_and_missing_hours_make_the_day(published: set[str]) -> None:
     day = completeness([DAY], Grain.DAY, Grain.HOUR, published)[DAY]
     assert set(day.needed) == published | set(day.missing)
     assert day.present == len(published)

@@ -57,7 +57,7 @@ def by_key(frame: Any, keys: int) -> dict[Any, tuple[Any, ...]]:
     return found
 
 
-def test_groups_equal_brute_force_and_null_is_a_group(spark: Any) -> None:
+def test_grouped_results_equal_brute_force_with_null_groups(spark: Any) -> None:
     rows = skewed()
     frame = spark.createDataFrame(rows, ROWS)
     assert by_key(distributed_aggregator.aggregate(frame, ("a", "b"), EXACT), 2) == brute(rows, (0, 1))
@@ -71,7 +71,7 @@ def test_salting_does_not_change_the_result(spark: Any, spread: tuple[str, ...])
     assert by_key(salted, 2) == brute(rows, (0, 1))
 
 
-def test_a_column_may_be_both_a_group_and_a_measure(spark: Any) -> None:
+def test_one_column_can_be_group_and_measure(spark: Any) -> None:
     rows = skewed()
     measures = (Measure(name="n"), Measure(name="people", how=How.DISTINCT, column="who"))
     found = by_key(distributed_aggregator.salted(spark.createDataFrame(rows, ROWS), ("who",), measures), 1)
@@ -83,7 +83,7 @@ def brute_counts(rows: list[tuple[Any, ...]]) -> dict[Any, tuple[Any, ...]]:
     return {(who,): (sum(row[2] == who for row in rows), 0, 0 if who is None else 1) for who in people}
 
 
-def test_salting_shuffles_by_the_salt_before_it_shuffles_by_the_group(spark: Any) -> None:
+def test_salting_adds_a_shuffle_by_the_salt(spark: Any) -> None:
     frame = spark.range(100).selectExpr("'hot' AS a", "id AS amount")
     measures = (Measure(name="n"),)
     plain = distributed_aggregator.aggregate(frame, ("a",), measures)._explain_string("simple")
@@ -101,7 +101,7 @@ def test_counts_are_computed_in_part_before_rows_move(spark: Any) -> None:
 
 
 @pytest.mark.parametrize("salted", [False, True])
-def test_an_approximate_count_stays_within_three_times_its_stated_error(spark: Any, salted: bool) -> None:
+def test_approximate_counts_stay_within_three_stated_errors(spark: Any, salted: bool) -> None:
     frame = spark.range(200_000).selectExpr("'g' AS a", "concat('u', id % 50000) AS who")
     measures = (Measure(name="people", how=How.APPROXIMATE, column="who"),)
     if salted:
@@ -120,7 +120,7 @@ def test_an_approximate_count_of_nothing_is_zero(spark: Any) -> None:
     assert [plain.collect()[0].people, salted.collect()[0].people] == [0, 0]
 
 
-def test_a_salt_without_columns_to_spread_by_is_refused(spark: Any) -> None:
+def test_a_salt_without_spread_columns_is_refused(spark: Any) -> None:
     with pytest.raises(ConfigurationError, match="spreads"):
         distributed_aggregator.salted(spark.range(1), ("id",), (Measure(name="n"),))
 

@@ -79,7 +79,7 @@ def test_a_reader_sees_several_tables_as_one(ask: Ask) -> None:
     assert ask("SELECT * FROM gold.weeks_public ORDER BY day") == [(FIRST_WEEK, "/a", None), (SECOND_WEEK, "/b", 7)]
 
 
-def test_a_reader_is_led_from_a_row_to_its_run(ask: Ask) -> None:
+def test_a_reader_finds_the_run_of_a_row(ask: Ask) -> None:
     found = ask(
         "SELECT v.page, p.run_id, p.code_version, p.job, p.attempt FROM silver.pages_public v JOIN ops.publications p "
         "ON p.dataset = 'silver.pages' AND p.partition = v.day AND p.current ORDER BY v.day"

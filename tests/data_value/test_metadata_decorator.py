@@ -51,7 +51,7 @@ def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return lake
 
 
-def test_a_row_joins_to_the_run_that_wrote_it(spark: Any, lake: Lake) -> None:
+def test_a_row_joins_to_its_writing_run(spark: Any, lake: Lake) -> None:
     context = context_table(spark, lake).where("dataset = 'silver.pages' AND current")
     rows = lake.read(spark, "silver.pages").withColumnRenamed("day", "partition").join(context, "partition")
     assert {(row["page"], row["run_id"], row["attempt"]) for row in rows.collect()} == {
@@ -87,21 +87,21 @@ def test_a_consumer_sees_neither_personal_nor_technical_columns(spark: Any, lake
     assert consumer_view(lake.read(spark, "silver.pages"), PAGES).columns == ["day", "page"]
 
 
-def test_a_key_is_shown_though_its_name_is_technical(spark: Any, lake: Lake) -> None:
+def test_a_key_is_shown_despite_its_technical_name(spark: Any, lake: Lake) -> None:
     keyed = replace(PAGES, key=("source_file",))
     assert consumer_view(lake.read(spark, "silver.pages"), keyed).columns == ["day", "page", "source_file"]
 
 
-def test_a_personal_column_is_hidden_though_it_is_a_key(spark: Any, lake: Lake) -> None:
+def test_a_personal_key_column_is_hidden(spark: Any, lake: Lake) -> None:
     keyed = replace(PAGES, key=("login",))
     assert "login" not in consumer_view(lake.read(spark, "silver.pages"), keyed).columns
 
 
-def test_a_column_nobody_declared_is_hidden(spark: Any, lake: Lake) -> None:
+def test_an_undeclared_column_is_hidden(spark: Any, lake: Lake) -> None:
     frame = lake.read(spark, "silver.pages").selectExpr("*", "'x' AS debug")
     assert "debug" not in consumer_view(frame, PAGES).columns
 
 
-def test_a_dataset_with_nothing_to_show_has_no_view(spark: Any, lake: Lake) -> None:
+def test_a_dataset_without_visible_columns_has_no_view(spark: Any, lake: Lake) -> None:
     with pytest.raises(ConfigurationError, match="personal or technical"):
         consumer_view(lake.read(spark, "silver.pages").select("login", "raw"), PAGES)

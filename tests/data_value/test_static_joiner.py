@@ -56,7 +56,7 @@ def joined(facts_: Any, versions_: Any, **more: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("disjoint", [False, True])
-def test_a_fact_on_the_boundary_gets_the_version_that_begins(spark: Any, disjoint: bool) -> None:
+def test_a_boundary_fact_gets_the_version_that_begins(spark: Any, disjoint: bool) -> None:
     history = versions(spark, ("old", 1, 5), ("new", 5, None))
     rows = joined(facts(spark, 1, 4, 5, 9), history, disjoint=disjoint)
     assert [(row.login, row.known) for row in rows] == [
@@ -68,13 +68,13 @@ def test_a_fact_on_the_boundary_gets_the_version_that_begins(spark: Any, disjoin
     assert rows[2].valid_from == day(5)
 
 
-def test_ranges_closed_at_both_ends_would_double_that_fact(spark: Any) -> None:
+def test_ranges_closed_at_both_ends_double_boundary_facts(spark: Any) -> None:
     history = versions(spark, ("old", 1, 5), ("new", 5, None))
     naive = facts(spark, 5).join(history, "user_id").where("at >= valid_from AND (valid_to IS NULL OR at <= valid_to)")
     assert naive.count() == 2
 
 
-def test_facts_without_a_version_stay_and_say_so(spark: Any) -> None:
+def test_facts_without_a_version_stay_marked_unmatched(spark: Any) -> None:
     history = versions(spark, ("a", 3, 5), ("b", 7, 8))
     rows = joined(facts(spark, 1, 5, 6, 8, None), history)
     assert [(row.login, row.valid_from, row.known) for row in rows] == [(None, None, False)] * 5
@@ -112,7 +112,7 @@ def test_overlapping_versions_never_double_a_fact(spark: Any, ranges: Any, expec
         assert [row.login for row in rows] == expected
 
 
-def test_a_fact_that_comes_out_twice_is_refused_by_the_account_of_its_dataset(spark: Any, tmp_path: Path) -> None:
+def test_the_account_refuses_a_doubled_fact(spark: Any, tmp_path: Path) -> None:
     """As in silver.visits_enriched, which is told that its users are disjoint."""
     history = versions(spark, ("old", 1, 7), ("new", 5, 20))
     contract = Contract(
@@ -144,13 +144,13 @@ def test_facts_keep_their_columns_and_order(spark: Any) -> None:
     assert frame.columns == ["fact", "user_id", "at", "login", "valid_from", "valid_to", "user_known"]
 
 
-def test_a_column_that_would_hide_one_of_the_facts_is_refused(spark: Any) -> None:
+def test_a_clash_with_a_fact_column_is_refused(spark: Any) -> None:
     frame = facts(spark, 2).withColumn("login", F.lit("mine"))
     with pytest.raises(ColumnClash, match="login"):
         joined(frame, versions(spark, ("a", 1, None)))
 
 
-def test_small_reference_data_is_broadcast_and_the_facts_are_not_moved(spark: Any) -> None:
+def test_small_reference_data_is_broadcast_without_moving_facts(spark: Any) -> None:
     frame = static_joiner.join_as_of(
         spark.range(10).select(F.col("id").cast("string").alias("user_id"), F.current_timestamp().alias("at")),
         versions(spark, ("a", 1, None)),

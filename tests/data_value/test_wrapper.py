@@ -48,7 +48,7 @@ def test_two_tables_come_together_by_the_key(spark: Any) -> None:
     assert [row.path for row in together] == ["/", None, "/b"]
 
 
-def test_a_computed_column_would_replace_a_raw_one_of_its_name_and_is_refused(spark: Any) -> None:
+def test_a_computed_column_cannot_replace_a_raw_one(spark: Any) -> None:
     naive = received(spark).withColumn("page", F.trim("page"))
     assert naive.where("id = 3").collect()[0].page != " /b "
     with pytest.raises(NotWrappable, match="page"):
@@ -70,9 +70,7 @@ def test_the_nested_layouts_keep_equal_names_apart(spark: Any) -> None:
         (Layout.RAW_NESTED, "raw", ()),
     ],
 )
-def test_parts_that_could_not_be_told_apart_are_refused(
-    spark: Any, layout: Layout, name: str, key: tuple[str, ...]
-) -> None:
+def test_indistinguishable_parts_are_refused(spark: Any, layout: Layout, name: str, key: tuple[str, ...]) -> None:
     with pytest.raises(NotWrappable):
         wrapper.wrap(received(spark), {name: F.lit(1)}, layout, key=key)
 

@@ -55,23 +55,23 @@ def of_keeper(code: Code, *roots: Name, without: tuple[Name, ...] = ()) -> set[s
     return {name for module, name in code.runs(roots, without=without) if module == "patterns.keeper"}
 
 
-def test_a_function_runs_what_it_calls_by_any_name(code: Code) -> None:
+def test_the_graph_follows_calls_by_any_name(code: Code) -> None:
     visits = ("assets.shown", "visits")
     assert of_keeper(code, ("assets.shop", "sales"), without=(visits,)) == {"keep", "_kept"}
     assert of_keeper(code, visits) == {"lose"}
     assert of_keeper(code, ("assets.passed_on", "later")) == {"lose"}
 
 
-def test_an_import_that_nobody_calls_runs_nothing(code: Code) -> None:
+def test_an_uncalled_import_runs_nothing(code: Code) -> None:
     assert of_keeper(code, ("assets.shop", "imported")) == set()
 
 
-def test_of_a_class_those_methods_run_that_somebody_calls(code: Code) -> None:
+def test_only_the_called_methods_of_a_class_run(code: Code) -> None:
     found = of_keeper(code, ("assets.shop", "boxed"))
     assert found == {"Box", "Box.__init__", "Box.shaken", "keep", "_kept", "turn"}
 
 
-def test_a_declaration_is_known_by_its_texts(code: Code) -> None:
+def test_a_declaration_exposes_its_dataset_and_tags(code: Code) -> None:
     sales = code.definitions["assets.shop", "sales"]
     assert sales.declares == {"gold.sales"}
     assert sales.tags == {"gold.sales", "pattern/keeper", ""}

@@ -17,7 +17,7 @@ def rows(lines: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines.splitlines()]
 
 
-def test_the_crash_campaign_has_the_kills_that_the_page_tells_of() -> None:
+def test_the_page_states_the_crash_campaigns_kills() -> None:
     rounds = rows(gzip.decompress((KEPT / "crash-campaign.jsonl.gz").read_bytes()).decode())
     kills = Counter(hit["kill"]["writer"] for each in rounds for hit in each["hits"])
     assert min(kills.values()) >= 500
@@ -34,7 +34,7 @@ def test_the_crash_campaign_has_the_kills_that_the_page_tells_of() -> None:
     assert not any(each[wrong] for each in found for wrong in ("lost", "doubled", "foreign"))
 
 
-def test_the_model_has_made_the_steps_that_the_page_tells_of() -> None:
+def test_the_page_states_the_models_steps() -> None:
     runs = rows((KEPT / "model-runs.jsonl").read_text(encoding="utf-8"))
     made = sum((Counter(each["made"]) for each in runs), Counter[str]())
     assert made.total() >= 10_000

@@ -67,7 +67,7 @@ def containers() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
             yield workload, container
 
 
-def test_the_image_copies_what_there_is_and_all_of_the_package() -> None:
+def test_the_image_copies_the_whole_package() -> None:
     copied = {word for line in lines("COPY") if "--from" not in line for word in shlex.split(line)[:-1]}
     assert not [name for name in copied if not (ROOT / name).exists()]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ def test_the_image_copies_what_there_is_and_all_of_the_package() -> None:
     assert {"uv.lock", "pyproject.toml", "workspace.yaml"} <= copied
 
 
-def test_the_image_runs_the_command_as_an_ordinary_user_with_the_jars_in_it() -> None:
+def test_the_image_runs_blogdata_as_ordinary_user() -> None:
     (entry,) = lines("ENTRYPOINT")
     assert yaml.safe_load(entry) == ["tini", "--", "blogdata"]
     assert "blogdata" in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
@@ -105,7 +105,7 @@ def test_what_the_image_is_built_with_exists() -> None:
     assert jars.lock_file().is_file()
 
 
-def test_both_stages_have_one_python_that_the_project_takes() -> None:
+def test_both_stages_use_one_supported_python() -> None:
     bases = {line.split(" AS ")[0] for line in lines("FROM")}
     assert len(bases) == 1
     version = re.fullmatch(r"python:3\.(\d+)-slim-\w+", bases.pop())
@@ -113,7 +113,7 @@ def test_both_stages_have_one_python_that_the_project_takes() -> None:
     assert 10 <= int(version[1]) < 14
 
 
-def test_the_example_has_settings_that_are_known_and_fit_each_other(tmp_path: Path) -> None:
+def test_the_example_environment_has_valid_settings(tmp_path: Path) -> None:
     found = example()
     assert found.keys() <= OURS | OF_POSTGRES
     settings = config.load({**found, "BLOGDATA_HOME": str(tmp_path)})
@@ -128,7 +128,7 @@ def test_the_example_has_settings_that_are_known_and_fit_each_other(tmp_path: Pa
     assert found["POSTGRES_PASSWORD"] not in dagster_home.storage(settings)
 
 
-def test_the_copies_with_the_password_are_ignored_by_git() -> None:
+def test_git_ignores_the_copies_with_the_password() -> None:
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     used = {f"deployment/{service['env_file']}" for service in SERVICES.values()}
     used |= {f"deployment/kubernetes/{file}" for each in KUSTOMIZATION["secretGenerator"] for file in each["envs"]}
@@ -185,7 +185,7 @@ def _claimed(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [each["metadata"] for each in spec.get("volumeClaimTemplates", ())]
 
 
-def test_a_service_of_the_manifests_finds_its_pod_and_port() -> None:
+def test_a_kubernetes_service_finds_its_pod_and_port() -> None:
     for service in (found for found in OBJECTS if found["kind"] == "Service"):
         (workload, container), *others = [
             (workload, container)
@@ -199,7 +199,7 @@ def test_a_service_of_the_manifests_finds_its_pod_and_port() -> None:
             assert workload["spec"]["serviceName"] == service["metadata"]["name"]
 
 
-def test_no_two_daemons_run_at_once_and_the_host_keeps_its_name() -> None:
+def test_the_dagster_deployment_recreates_under_one_hostname() -> None:
     (dagster,) = (found for found in WORKLOADS if found["kind"] == "Deployment")
     assert dagster["spec"]["strategy"] == {"type": "Recreate"}
     assert pod(dagster)["hostname"] == SERVICES["dagster"]["hostname"]
@@ -207,7 +207,7 @@ def test_no_two_daemons_run_at_once_and_the_host_keeps_its_name() -> None:
 
 
 @pytest.mark.parametrize("line", [line for line in commands(PAGE) if " blogdata " in line])
-def test_a_command_inside_a_container_has_the_arguments_it_is_shown_with(line: str) -> None:
+def test_container_commands_of_the_page_parse(line: str) -> None:
     words = shlex.split(line)
     assert {"dagster", "deploy/dagster"} & {*words}
     parse(words[words.index("blogdata") + 1 :])

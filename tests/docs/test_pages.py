@@ -36,18 +36,18 @@ def test_the_generated_pages_are_current() -> None:
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("blogdata ")])
-def test_a_command_of_the_pages_has_the_arguments_it_is_shown_with(line: str) -> None:
+def test_commands_of_the_pages_parse(line: str) -> None:
     parse(shlex.split(line)[1:])
 
 
 @pytest.mark.parametrize("wrong", ["blogdata land everything", "blogdata run --since 2026-01-05", "blogdata sql"])
-def test_a_command_that_does_not_exist_would_be_found(wrong: str) -> None:
+def test_a_wrong_command_would_be_found(wrong: str) -> None:
     with pytest.raises(USAGE_ERROR):
         parse(shlex.split(wrong)[1:])
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("blogdata sql")])
-def test_a_query_of_the_pages_names_tables_that_exist(line: str) -> None:
+def test_a_query_of_a_page_names_existing_tables(line: str) -> None:
     query = shlex.split(line)[2]
     assert READS.match(query)
     names = {match.group(0) for match in TABLE.finditer(query)}
@@ -75,7 +75,7 @@ def test_every_command_of_the_command_line_is_shown() -> None:
     assert set(root.commands) <= words
 
 
-def test_the_configuration_table_has_every_setting_and_no_other() -> None:
+def test_the_configuration_table_has_exactly_the_settings() -> None:
     page = text("docs/reference/configuration.md")
     table = page[page.index("| environment |") : page.index("```toml")]
     documented = set(re.findall(r"^\| `([A-Z_]+)`", table, re.MULTILINE))

@@ -31,7 +31,7 @@ def test_the_measured_figures_are_those_declared() -> None:
     assert set(measured.how) == {"command", "sample", "seed", "version"}
 
 
-def test_figures_belong_to_patterns_that_work_and_are_few() -> None:
+def test_only_working_patterns_have_a_few_figures() -> None:
     assert set(FIGURES) <= set(WORKING)
     for pattern, questions in FIGURES.items():
         labels = [label for label, _ in questions]
@@ -46,7 +46,7 @@ def test_a_query_names_tables_that_exist(query: str) -> None:
     assert names <= {*EVERY, EVENTS, PUBLICATIONS, VERSIONS, STREAM_OFFSETS}
 
 
-def test_every_query_is_one_column_of_columns_that_exist(session: Any) -> None:
+def test_every_query_resolves_to_one_column(session: Any) -> None:
     columns = {
         EVENTS: ", ".join(f"{one.name} {_type(one)}" for one in SCHEMA),
         STREAM_OFFSETS: OFFSETS_DDL,
@@ -67,7 +67,7 @@ def test_every_query_is_one_column_of_columns_that_exist(session: Any) -> None:
         assert len(session.sql(rewritten).columns) == 1, query
 
 
-def test_the_access_log_of_the_sample_is_the_same_for_a_seed() -> None:
+def test_a_seed_repeats_the_samples_access_log() -> None:
     assert list(log_lines(7)) == list(log_lines(7))
     assert list(log_lines(7)) != list(log_lines(8))
 

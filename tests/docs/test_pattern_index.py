@@ -70,7 +70,7 @@ def index() -> dict[str, Pattern]:
     return {pattern.name: pattern for pattern in pattern_index.find(ROOT, definitions)}
 
 
-def test_the_index_has_the_patterns_that_work_and_no_other(index: dict[str, Pattern]) -> None:
+def test_the_index_has_exactly_the_working_patterns(index: dict[str, Pattern]) -> None:
     assert set(index) == set(WORKING)
 
 
@@ -89,11 +89,11 @@ def test_a_pattern_has_a_test(index: dict[str, Pattern], name: str) -> None:
     assert index[name].tests
 
 
-def test_whoever_carries_a_pattern_s_label_calls_it() -> None:
+def test_every_pattern_label_is_backed_by_code() -> None:
     assert pattern_index.unfounded(ROOT) == []
 
 
-def test_a_label_that_no_code_bears_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_label_without_code_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     stats = replace(EVERY["gold.page_stats"], patterns=("Aligned Fan-In", "Static Joiner", "Checkpointer"))
     monkeypatch.setattr(pattern_index, "EVERY", {stats.dataset: stats})
     assert [problem.partition(",")[0] for problem in pattern_index.unfounded(ROOT)] == [
@@ -107,7 +107,7 @@ def test_a_pattern_s_card_has_all_parts(index: dict[str, Pattern], name: str) ->
     assert tuple(index[name].card.parts) == PARTS
 
 
-def test_a_module_whose_name_is_not_its_patterns_has_no_card(tmp_path: Path) -> None:
+def test_a_card_needs_a_module_of_its_name(tmp_path: Path) -> None:
     for name in ("full_loader.py", "loader.py"):
         (tmp_path / name).write_text(CARD, encoding="utf-8")
     card = pattern_card.read(tmp_path / "full_loader.py")
@@ -128,14 +128,14 @@ def test_a_card_is_written_as_markdown(tmp_path: Path) -> None:
     }
 
 
-def test_a_pattern_has_the_defects_of_its_module_and_of_its_tests(index: dict[str, Pattern]) -> None:
+def test_a_pattern_lists_its_modules_and_tests_defects(index: dict[str, Pattern]) -> None:
     letters = {defect.name: defect.file for defect in index["Dead-Letter"].defects}
     assert letters["an unknown condition is no reason"] == index["Dead-Letter"].module
     assert letters["a replay has another name each time"].endswith("dead_letter_replay.py")
     assert letters["a correction behind the watermark is late"].startswith("assets/")
 
 
-def test_a_longer_name_does_not_name_the_pattern_within_it(index: dict[str, Pattern]) -> None:
+def test_a_longer_name_does_not_match_the_shorter(index: dict[str, Pattern]) -> None:
     stateful = "tests/idempotency/test_stateful_merger.py"
     assert stateful in index["Stateful Merger"].tests
     assert stateful not in index["Merger"].tests

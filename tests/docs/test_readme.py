@@ -9,20 +9,20 @@ from docs.pages import ROOT, quoted, text
 QUOTED = quoted("README.md")
 
 
-def test_the_readme_can_be_read_in_one_go() -> None:
+def test_the_readme_has_at_most_160_lines() -> None:
     assert len(text("README.md").splitlines()) <= 160
 
 
 @pytest.mark.parametrize("file", QUOTED)
-def test_code_that_is_quoted_is_in_the_file_it_is_quoted_from(file: str) -> None:
+def test_quoted_code_is_in_its_file(file: str) -> None:
     assert QUOTED[file] in (ROOT / file).read_text(encoding="utf-8")
 
 
-def test_there_is_code() -> None:
+def test_the_readme_quotes_the_enriched_asset() -> None:
     assert set(QUOTED) == {"assets/silver/enriched.py"}
 
 
-def test_the_layers_are_the_same_five_boxes_on_both_first_pages() -> None:
+def test_both_first_pages_show_the_same_layers() -> None:
     def boxes(page: str) -> str:
         return text(page).split("```mermaid\n")[1].split("```")[0]
 

@@ -83,7 +83,7 @@ def test_no_page_loads_anything_from_another_host(site: dict[Path, Html]) -> Non
     assert foreign(site) == []
 
 
-def test_every_link_leads_to_a_page_and_an_anchor(site: dict[Path, Html]) -> None:
+def test_every_link_leads_to_an_existing_target(site: dict[Path, Html]) -> None:
     assert dead(site) == []
 
 
@@ -95,13 +95,13 @@ def test_every_diagram_has_its_script(site: dict[Path, Html]) -> None:
         assert (file.parent / script).stat().st_size > 1_000_000
 
 
-def test_code_that_a_page_links_to_is_on_the_site(site: dict[Path, Html]) -> None:
+def test_linked_code_is_on_the_site(site: dict[Path, Html]) -> None:
     pages = {file.name for file in site}
     assert "contract.py.html" in pages
     assert any("publish/contract.py.html" in address for file in site for address in site[file].links)
 
 
-def test_what_these_tests_look_for_would_be_found(tmp_path: Path) -> None:
+def test_foreign_loads_and_dead_links_are_found(tmp_path: Path) -> None:
     links = '<a href="gone.html">x</a><a href="#none">y</a><a href="#a" id="a">z</a>'
     text = f'<script src="https://unpkg.com/x.js"></script>{links}'
     page = tmp_path / "index.html"

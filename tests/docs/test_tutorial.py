@@ -62,7 +62,7 @@ def test_a_wrong_figure_would_be_found() -> None:
     assert differing("done in … s: 2 runs, 9,000 rows published", printed) is not None
 
 
-def test_lines_are_looked_for_in_their_order_and_together() -> None:
+def test_shown_lines_must_be_printed_in_order() -> None:
     printed = "a\nb\nc\nd\n"
     assert differing("a\nb\n...\nd\n", printed) is None
     assert differing("a\nc\n", printed) == "a\nc"

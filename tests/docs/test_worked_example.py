@@ -102,7 +102,7 @@ def project(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory)
     deployment.close()
 
 
-def test_a_dataset_is_three_files(tmp_path: Path) -> None:
+def test_the_pages_give_five_valid_files(tmp_path: Path) -> None:
     assert set(FILES) == {PATTERN, CONTRACT, ASSET, *TESTS}
     for text in FILES.values():
         ast.parse(text)
@@ -120,7 +120,7 @@ def test_the_pages_own_tests_pass(project: Project) -> None:
     assert "3 passed" in ran.stdout
 
 
-def test_the_dataset_is_everywhere(project: Project) -> None:
+def test_the_dataset_reaches_plan_ledger_and_docs(project: Project) -> None:
     assert DATASET in project.command("plan").stdout
     ran = project.command("run")
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -147,7 +147,7 @@ def test_the_dataset_is_everywhere(project: Project) -> None:
 
 
 @pytest.mark.campaign
-def test_cutting_the_tail_instead_of_folding_it_is_refused(project: Project) -> None:
+def test_cutting_the_tail_is_refused_by_the_ledger(project: Project) -> None:
     module = project.root / PATTERN
     whole = module.read_text(encoding="utf-8")
     head, _, _ = whole.partition("    rank = F.row_number()")

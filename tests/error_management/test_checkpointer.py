@@ -77,7 +77,7 @@ def test_a_stream_goes_on_with_its_own_checkpoint(tmp_path: Path) -> None:
     assert again.files(1) == (path(1),)
 
 
-def test_a_batch_is_all_that_came_since_the_one_before_it(tmp_path: Path) -> None:
+def test_a_batch_has_all_files_since_the_last(tmp_path: Path) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 2, committed=2, log={"0": [0], "1": [1], "2": [2], "3": [3]})
     write(Path(checkpoint.location) / "offsets" / "2", 'v1\n{"batchTimestampMs":0}\n{"logOffset":3}')
     assert checkpoint.files(2) == (path(2), path(3))
@@ -90,7 +90,7 @@ def test_a_compacted_log_is_read_once(tmp_path: Path) -> None:
     assert checkpoint.every_file() == {path(number) for number in range(11)}
 
 
-def test_what_is_not_committed_is_unfinished_and_so_is_what_is_noted_but_not_planned(tmp_path: Path) -> None:
+def test_unplanned_and_uncommitted_files_are_unfinished(tmp_path: Path) -> None:
     log = {"9.compact": list(range(10)), "10": [10], "11": [11]}
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 11, committed=10, log=log)
     assert checkpoint.unfinished() == (path(10), path(11))
@@ -98,7 +98,7 @@ def test_what_is_not_committed_is_unfinished_and_so_is_what_is_noted_but_not_pla
     assert checkpoint.unfinished() == (path(11),)
 
 
-def test_a_checkpoint_that_has_committed_all_it_has_noted_has_nothing_unfinished(tmp_path: Path) -> None:
+def test_a_fully_committed_checkpoint_has_nothing_unfinished(tmp_path: Path) -> None:
     checkpoint = open_checkpoint(tmp_path, SPEC)
     assert checkpoint.unfinished() == ()
     assert used(checkpoint, 3, committed=3).unfinished() == ()
@@ -114,7 +114,7 @@ def test_the_offsets_are_a_table(tmp_path: Path) -> None:
     ]
 
 
-def test_the_oldest_batch_that_is_remembered_has_its_own_files_only(tmp_path: Path) -> None:
+def test_the_oldest_kept_batch_lists_only_its_files(tmp_path: Path) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 3, committed=3)
     for kind in ("offsets", "commits"):
         (Path(checkpoint.location) / kind / "0").unlink()
@@ -130,9 +130,7 @@ def test_the_oldest_batch_that_is_remembered_has_its_own_files_only(tmp_path: Pa
         ({"source": {"kind": "files", "place": "/elsewhere"}}, "source"),
     ],
 )
-def test_a_changed_stream_is_refused_with_what_changed_and_both_ways_out(
-    tmp_path: Path, change: dict[str, object], named: str
-) -> None:
+def test_a_changed_stream_is_refused_with_both_remedies(tmp_path: Path, change: dict[str, object], named: str) -> None:
     used(open_checkpoint(tmp_path, SPEC), 1, committed=1)
     with pytest.raises(IncompatibleCheckpoint) as refused:
         open_checkpoint(tmp_path, replace(SPEC, **change))  # type: ignore[arg-type]
@@ -141,7 +139,7 @@ def test_a_changed_stream_is_refused_with_what_changed_and_both_ways_out(
     assert "--new-checkpoint" in refused.value.next_step
 
 
-def test_a_new_checkpoint_is_made_on_demand_and_the_old_one_is_kept(tmp_path: Path) -> None:
+def test_a_new_checkpoint_keeps_the_old_one(tmp_path: Path) -> None:
     used(open_checkpoint(tmp_path, SPEC), 1, committed=1)
     changed = replace(SPEC, key=("visit_id",))
     made = open_checkpoint(tmp_path, changed, renew=True)
@@ -150,7 +148,7 @@ def test_a_new_checkpoint_is_made_on_demand_and_the_old_one_is_kept(tmp_path: Pa
     assert [checkpoint.number for checkpoint in checkpoints(tmp_path, "visits")] == [1, 2]
 
 
-def test_a_copy_that_a_person_keeps_beside_a_checkpoint_is_none(tmp_path: Path) -> None:
+def test_a_copied_folder_is_not_a_checkpoint(tmp_path: Path) -> None:
     kept = used(open_checkpoint(tmp_path, SPEC), 1, committed=1)
     for name in ("v1.bak", "v", "v01", "vold"):
         shutil.copytree(kept.folder, kept.folder.with_name(name))
@@ -170,7 +168,7 @@ DAMAGE = {
 @pytest.mark.parametrize("sums", [True, False])
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", ["metadata", "offsets/1", "commits/0", "sources/0/1"])
-def test_a_damaged_file_is_named_before_spark_reads_it(tmp_path: Path, name: str, damage: str, sums: bool) -> None:
+def test_opening_a_checkpoint_names_its_damaged_file(tmp_path: Path, name: str, damage: str, sums: bool) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
     file = Path(checkpoint.location) / name
     file.write_bytes(DAMAGE[damage](file.read_bytes()))
@@ -182,7 +180,7 @@ def test_a_damaged_file_is_named_before_spark_reads_it(tmp_path: Path, name: str
     assert "blogdata stream visits --new-checkpoint" in refused.value.next_step
 
 
-def test_a_damaged_checkpoint_names_its_stream_wherever_it_lies(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_names_its_stream(tmp_path: Path) -> None:
     root = tmp_path / "srv" / "v2" / "checkpoints"
     checkpoint = used(open_checkpoint(root, SPEC), 1, committed=1)
     (Path(checkpoint.location) / "metadata").write_bytes(b"{")
@@ -191,7 +189,7 @@ def test_a_damaged_checkpoint_names_its_stream_wherever_it_lies(tmp_path: Path) 
     assert "blogdata stream visits --new-checkpoint" in refused.value.next_step
 
 
-def test_a_file_that_reads_well_and_is_not_what_was_written_is_told_by_its_sums(tmp_path: Path) -> None:
+def test_a_plausible_altered_file_fails_its_checksum(tmp_path: Path) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
     file = Path(checkpoint.location) / "sources/0/1"
     file.write_bytes(file.read_bytes().replace(b"hour=00", b"hour=01"))
@@ -199,7 +197,7 @@ def test_a_file_that_reads_well_and_is_not_what_was_written_is_told_by_its_sums(
         open_checkpoint(tmp_path, SPEC)
 
 
-def test_a_batch_that_is_not_remembered_is_no_empty_batch(tmp_path: Path) -> None:
+def test_a_forgotten_batch_is_not_an_empty_batch(tmp_path: Path) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 1, committed=1)
     with pytest.raises(CheckpointDamaged, match="is not there"):
         checkpoint.files(7)

@@ -36,18 +36,18 @@ def land(landing: Path, payload: str, name: str = "visits.json") -> str:
     return file.name
 
 
-def test_a_better_correction_of_an_event_takes_the_place_of_the_first_under_another_name(landing: Path) -> None:
+def test_a_better_correction_gets_a_new_name(landing: Path) -> None:
     first, better = land(landing, "{}"), land(landing, "[]")
     assert first != better
     assert first[:23] == better[:23], "what it corrects"
     assert land(landing, "{}") == first
 
 
-def test_so_does_one_of_a_file_that_was_named_by_its_line_alone(landing: Path) -> None:
+def test_a_correction_named_only_by_line_is_replaced(landing: Path) -> None:
     name = land(landing, "{}")
     (landing / HOUR / name).rename(landing / HOUR / f"{name[:23]}.json")
     assert land(landing, "[]") != name
 
 
-def test_the_name_of_a_corrected_line_of_a_log_stays_as_the_ids_of_its_visits_do(landing: Path) -> None:
+def test_a_corrected_log_line_keeps_its_name(landing: Path) -> None:
     assert land(landing, "first", "access.log") == land(landing, "better", "access.log")

@@ -36,7 +36,7 @@ def rejected(frame: DataFrame, given: list[RejectRule]) -> int:
     return judged(frame, given).where(F.size("reasons") > 0).count()
 
 
-def test_a_row_keeps_all_its_reasons_in_the_rules_order(spark: SparkSession) -> None:
+def test_a_row_keeps_all_reasons_in_order(spark: SparkSession) -> None:
     found = judged(devices(spark), rules()).collect()
     assert [row["reasons"] for row in found] == [
         [],
@@ -47,7 +47,7 @@ def test_a_row_keeps_all_its_reasons_in_the_rules_order(spark: SparkSession) -> 
     ]
 
 
-def test_a_naive_filter_loses_the_row_whose_condition_is_null(spark: SparkSession) -> None:
+def test_a_naive_filter_loses_rows_with_null_conditions(spark: SparkSession) -> None:
     frame = devices(spark)
     bad = F.col("size") < 0
     assert frame.filter(bad).count() + frame.filter(~bad).count() == len(ROWS) - 1
@@ -58,7 +58,7 @@ def test_a_naive_filter_loses_the_row_whose_condition_is_null(spark: SparkSessio
     assert sum(both.first() or ()) == len(ROWS)
 
 
-def test_an_error_safe_function_alone_cannot_tell_failure_from_absence(spark: SparkSession) -> None:
+def test_try_cast_alone_cannot_tell_failure_from_absence(spark: SparkSession) -> None:
     read = devices(spark).withColumn("number", F.col("text").try_cast("int"))
     assert read.filter("number is null").count() == 2
     rule = dead_letter.unreadable("unreadable", source=F.col("text"), result=F.col("number"))
@@ -81,7 +81,7 @@ def test_two_rules_of_one_name_are_refused(spark: SparkSession) -> None:
         dead_letter.reasons([*rules(), RejectRule(name="negative", condition=F.lit(True))])
 
 
-def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:
+def test_a_share_over_the_bound_is_an_error() -> None:
     fault = dead_letter.error_above_share(
         rejected_rows=11,
         rows=100,
@@ -97,7 +97,7 @@ def test_a_share_over_the_bound_is_an_error_that_says_both_counts() -> None:
     assert fault.next_step.endswith("then run it again")
 
 
-def test_a_share_at_the_bound_and_an_empty_input_are_accepted() -> None:
+def test_bound_share_and_empty_input_are_accepted() -> None:
     assert dead_letter.error_above_share(rejected_rows=10, rows=100, max_share=0.1, **TOLD) is None
     assert dead_letter.error_above_share(rejected_rows=0, rows=0, max_share=0.0, **TOLD) is None
 
@@ -116,9 +116,7 @@ def test_counts_that_make_no_sense_are_refused(rejected: int, rows: int, share: 
         ({"T00": (40, 40), "T01": (40, 40), "T02": (1, 900), "T03": (40, 40)}, "hour IN ('T00', 'T01', 'T03')"),
     ],
 )
-def test_the_query_it_suggests_selects_the_hours_that_were_judged(
-    hours: dict[str, tuple[int, int]], selection: str
-) -> None:
+def test_the_suggested_query_selects_the_judged_hours(hours: dict[str, tuple[int, int]], selection: str) -> None:
     fault = dead_letter.error_for_partition(
         "T03", hours, max_share=0.75, dataset="bronze.dead_letters", column="hour", then="go on"
     )
@@ -127,7 +125,7 @@ def test_the_query_it_suggests_selects_the_hours_that_were_judged(
     assert f'blogdata sql "{query}"; mend the producer' in fault.next_step
 
 
-def test_a_stream_is_judged_by_its_newest_rows_once_there_are_enough() -> None:
+def test_a_stream_is_judged_by_its_newest_rows() -> None:
     tolerance = Tolerance(max_share=0.5, over_rows=100)
     told: dict[str, Any] = {"dataset": "x", "part": "y", "rows_of": "batch >= -{}".format, "then": "run"}
     assert tolerance.error_for_stream([(40, 40), (40, 59)], **told) is None, "too few to judge"

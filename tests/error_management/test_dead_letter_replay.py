@@ -40,7 +40,7 @@ def landed(landing: Path) -> dict[str, bytes]:
     return {str(path.relative_to(landing)): path.read_bytes() for path in landing.rglob("replay-*")}
 
 
-def test_a_correction_lands_in_the_hour_of_its_dead_letter(landing: Path) -> None:
+def test_a_correction_lands_in_its_dead_letters_hour(landing: Path) -> None:
     result = land([CORRECTION], DEAD, landing)
     assert landed(landing) == {result.files[0]: b'{"visit_id":"v"}\n'}
     assert Path(result.files[0]).parent == Path(FILE).parent
@@ -57,7 +57,7 @@ def test_without_flags_a_corrected_hour_gets_one(landing: Path) -> None:
     assert land([CORRECTION], DEAD, landing, convention="next_exists").landed == ()
 
 
-def test_replaying_twice_lands_the_same_and_a_better_correction_replaces_it(landing: Path) -> None:
+def test_a_replay_is_idempotent_until_a_better_correction(landing: Path) -> None:
     first = land([CORRECTION], DEAD, landing)
     before = scan(landing / "visits", Grain.HOUR)
     again = land([CORRECTION], DEAD, landing)
@@ -69,7 +69,7 @@ def test_replaying_twice_lands_the_same_and_a_better_correction_replaces_it(land
 
 
 @pytest.mark.parametrize("name", ["visits-0000.json", "access.log"])
-def test_of_corrections_of_one_line_the_last_one_lands_however_often_they_are_landed(landing: Path, name: str) -> None:
+def test_the_last_correction_of_a_line_lands(landing: Path, name: str) -> None:
     file = (landing / FILE).with_name(name)
     file.touch()
     position = (str(file.relative_to(landing)), 17)
@@ -85,7 +85,7 @@ def test_of_corrections_of_one_line_the_last_one_lands_however_often_they_are_la
     assert landed(landing) == {results[0].files[0]: b"better\n"}
 
 
-def test_a_correction_that_a_stream_awaits_is_not_replaced_and_nothing_is_landed(landing: Path) -> None:
+def test_an_awaited_correction_is_not_replaced(landing: Path) -> None:
     (file,) = land([CORRECTION], DEAD, landing).files
     awaited = [str(landing / file)]
     before = landed(landing)
@@ -98,7 +98,7 @@ def test_a_correction_that_a_stream_awaits_is_not_replaced_and_nothing_is_landed
     assert land([better], DEAD, landing, awaited=tuple).landed
 
 
-def test_what_is_no_dead_letter_is_refused_and_nothing_is_landed(landing: Path) -> None:
+def test_a_correction_without_a_dead_letter_is_refused(landing: Path) -> None:
     with pytest.raises(ReplayRefused, match="99") as refused:
         land([CORRECTION, OTHER], [(FILE, 17)], landing)
     assert "bronze.dead_letters WHERE arrival_hour = '2026-01-05T03'" in refused.value.next_step
@@ -115,7 +115,7 @@ def test_what_is_no_dead_letter_is_refused_and_nothing_is_landed(landing: Path) 
         ("_SUCCESS", r"the hour of .*hour=03/visits-0000\.json has no _SUCCESS"),
     ],
 )
-def test_a_correction_is_not_landed_where_it_would_be_all_of_its_hour(landing: Path, gone: str, message: str) -> None:
+def test_a_correction_for_an_incomplete_hour_is_refused(landing: Path, gone: str, message: str) -> None:
     """Bronze is made of what is landed: the other lines of the hour would be lost, and the ledger add up."""
     (landing / FILE).with_name(gone).unlink()
     before = sorted(landing.rglob("*"))
@@ -124,7 +124,7 @@ def test_a_correction_is_not_landed_where_it_would_be_all_of_its_hour(landing: P
     assert sorted(landing.rglob("*")) == before
 
 
-def test_a_replay_that_is_cut_off_is_finished_by_the_next(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_replay_is_finished_by_the_next(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut_off(target: Path, data: bytes) -> None:
         if landed(landing):
             raise KeyboardInterrupt
@@ -160,7 +160,7 @@ def test_a_correction_may_be_given_as_an_object() -> None:
         b'{"source_file":"x","source_offset":1,"payload":"\xe9"}',
     ],
 )
-def test_what_is_no_correction_is_named_with_its_line(line: bytes) -> None:
+def test_an_invalid_correction_is_refused_with_its_line(line: bytes) -> None:
     with pytest.raises(ReplayRefused, match="line 2"):
         replays.read_corrections([b"\n", line], "corrections.jsonl")
 

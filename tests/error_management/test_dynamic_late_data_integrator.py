@@ -44,7 +44,7 @@ def found(arrivals: Mapping[str, Entry], done: Mapping[str, Entry]) -> list[str]
     return [key for key, line in lines.items() if line.behind]
 
 
-def test_table_3_4_the_state_table_tells_what_was_processed_and_what_was_updated_after_it() -> None:
+def test_table_3_4_tells_processed_from_updated_partitions() -> None:
     """The seed has times where Delta has versions: 12-17 was updated and then processed, 12-18 the other way round."""
     settled, late = "2024-12-17", "2024-12-18"
     arrivals = {settled: arrival(settled, 3, {settled: 5}), late: arrival(late, 20, {late: 7})}
@@ -60,11 +60,11 @@ def test_an_hour_that_was_never_integrated_is_behind() -> None:
     assert found({H0: arrival(H0, 1, {H0: 5})}, {}) == [H0]
 
 
-def test_an_hour_that_has_seen_all_of_its_rows_is_not() -> None:
+def test_a_fully_integrated_hour_is_not_behind() -> None:
     assert found({H0: arrival(H0, 1, {H0: 5})}, {H0: integrated(H0, 5, read=1)}) == []
 
 
-def test_a_late_row_makes_its_own_hour_behind_and_no_other() -> None:
+def test_a_late_row_makes_only_its_hour_behind() -> None:
     arrivals = {
         H0: arrival(H0, 1, {H0: 5}),
         H1: arrival(H1, 2, {H1: 4}),
@@ -78,13 +78,13 @@ def test_a_late_row_makes_its_own_hour_behind_and_no_other() -> None:
     assert found(arrivals, done) == [H0]
 
 
-def test_a_run_that_began_before_the_arrival_and_ended_after_it_has_not_seen_it() -> None:
+def test_a_run_begun_before_an_arrival_missed_it() -> None:
     """Its end is later than the arrival, so comparing times would call the hour integrated."""
     arrivals = {H0: arrival(H0, 1, {H0: 5}), H1: arrival(H1, 2, {H1: 1, H0: 0})}
     assert found(arrivals, {H0: integrated(H0, 5, read=1), H1: integrated(H1, 1, read=2)}) == [H0]
 
 
-def test_rows_that_are_gone_from_the_source_make_the_hour_behind() -> None:
+def test_vanished_source_rows_put_their_hour_behind() -> None:
     """The arrival was published again without its late row: no version touches the old hour any more."""
     arrivals = {H0: arrival(H0, 1, {H0: 5}), H1: arrival(H1, 3, {H1: 4})}
     done = {H0: integrated(H0, 6, read=2), H1: integrated(H1, 4, read=3)}
@@ -97,7 +97,7 @@ def test_rejected_rows_belong_to_no_event_hour() -> None:
     assert found(arrivals, {H0: integrated(H0, 5, read=1)}) == []
 
 
-def test_an_hour_that_arrived_empty_is_integrated_as_empty_not_left_missing() -> None:
+def test_an_empty_hour_is_integrated_as_empty() -> None:
     arrivals = {H0: arrival(H0, 1, {})}
     assert found(arrivals, {}) == [H0]
     assert found(arrivals, {H0: integrated(H0, 0, read=1)}) == []

@@ -22,7 +22,7 @@ def filters() -> list[Filter]:
     ]
 
 
-def test_counts_equal_brute_force_and_the_first_match_wins(spark: SparkSession) -> None:
+def test_each_filter_counts_its_first_matches(spark: SparkSession) -> None:
     expected = {"small": 0, "odd": 0, "fives": 0}
     for number in range(1000):
         if number < 100:
@@ -35,7 +35,7 @@ def test_counts_equal_brute_force_and_the_first_match_wins(spark: SparkSession) 
     assert {row["by"]: row["count"] for row in removed} == {**expected, None: 1000 - sum(expected.values())}
 
 
-def test_a_null_condition_keeps_the_row_that_a_where_not_would_lose(spark: SparkSession) -> None:
+def test_a_null_condition_keeps_the_row(spark: SparkSession) -> None:
     frame = numbers(spark)
     kept = frame.where(first_match([Filter(name="odd", removes=F.col("odd"))]).isNull())
     assert kept.count() - frame.filter(~F.col("odd")).count() == len(range(0, 1000, 7))

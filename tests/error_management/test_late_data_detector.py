@@ -39,7 +39,7 @@ def reading(hour: str, time: str | None, source: str = "") -> PartitionReading:
     return PartitionReading(key=f"2026-01-31T{hour}", max_event_time=at(time) if time else None, source=source)
 
 
-def test_the_seeds_table_of_watermarks_is_reproduced_row_by_row() -> None:
+def test_table_3_1_is_reproduced_by_hours() -> None:
     # Hours of arrival stand for the batches of a stream.
     batches = {
         "2026-01-31T10": [at("10:00"), at("10:05"), at("10:06")],
@@ -53,7 +53,7 @@ def test_the_seeds_table_of_watermarks_is_reproduced_row_by_row() -> None:
     assert [time for time in batches["2026-01-31T11"] if time < mark] == [at("09:20"), at("09:31")]
 
 
-def test_the_seeds_table_3_1_is_reproduced_row_by_row_as_a_stream() -> None:
+def test_table_3_1_is_reproduced_as_a_stream() -> None:
     rows = [
         (["10:00", "10:05", "10:06"], None, "09:36", []),
         (["09:20", "09:31", "10:07"], "09:36", "09:37", ["09:20", "09:31"]),
@@ -67,7 +67,7 @@ def test_the_seeds_table_3_1_is_reproduced_row_by_row_as_a_stream() -> None:
         assert state.watermark == at(output)
 
 
-def test_the_seeds_table_3_2_is_reproduced_row_by_row() -> None:
+def test_table_3_2_is_reproduced_row_by_row() -> None:
     """An hour is allowed; windows of ten minutes wait until the watermark has passed their end."""
     rows: list[tuple[str, str | None, str, list[str], list[str]]] = [
         ("03:15", None, "02:15", ["03:10"], []),
@@ -91,14 +91,14 @@ def test_the_seeds_table_3_2_is_reproduced_row_by_row() -> None:
     assert ignored == ["01:50"]
 
 
-def test_a_stream_that_is_restarted_goes_on_with_the_watermark_it_had() -> None:
+def test_a_restarted_stream_keeps_its_watermark() -> None:
     state = StreamProgress().advance([("a", at("10:00")), ("b", None)], ALLOWED)
     kept = StreamProgress.of_json(json.loads(json.dumps(state.as_json())))
     assert kept == state
     assert kept.advance([("a", at("09:00"))], ALLOWED).watermark == state.watermark
 
 
-def test_a_stream_under_min_waits_for_the_source_it_knows_and_never_goes_back() -> None:
+def test_a_min_stream_waits_for_all_known_sources() -> None:
     state = StreamProgress(seen={"a": None, "b": None})
     state = state.advance([("a", at("10:00"))], ALLOWED, Strategy.MIN)
     assert state.watermark is None
@@ -108,12 +108,12 @@ def test_a_stream_under_min_waits_for_the_source_it_knows_and_never_goes_back() 
     assert state.advance([("c", at("05:00"))], ALLOWED, Strategy.MIN).watermark == at("08:45")
 
 
-def test_a_lower_candidate_does_not_move_the_watermark_back() -> None:
+def test_a_lower_candidate_does_not_lower_the_watermark() -> None:
     found = watermarks([reading("05", "05:59"), reading("06", "04:10"), reading("07", "07:01")], ALLOWED)
     assert found["2026-01-31T07"] == at("05:44")
 
 
-def test_the_first_partition_and_an_empty_past_have_no_watermark() -> None:
+def test_partitions_without_a_past_have_no_watermark() -> None:
     found = watermarks([reading("05", None), reading("06", "06:10")], ALLOWED, keys=["2026-01-31T07"])
     assert found == {
         "2026-01-31T05": None,
@@ -130,7 +130,7 @@ def test_a_wild_future_time_is_ignored_and_named() -> None:
     assert found.watermarks["2026-01-31T07"] == at("06:15")
 
 
-def test_without_the_guard_one_wild_time_would_make_every_later_row_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unguarded_wild_time_makes_later_rows_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(late_data_detector, "CLOCK_TOLERANCE", timedelta(days=40000))
     wild = PartitionReading(key="2026-01-31T05", max_event_time=at("06:00") + timedelta(days=36500))
     found = progress([wild, reading("06", "06:30")], ALLOWED)
@@ -139,7 +139,7 @@ def test_without_the_guard_one_wild_time_would_make_every_later_row_late(monkeyp
     assert mark > at("06:30")
 
 
-def test_min_follows_the_slowest_source_and_max_the_fastest() -> None:
+def test_min_follows_the_slowest_and_max_the_fastest() -> None:
     readings = [reading("05", "05:50", "a"), reading("05", "05:10", "b"), reading("06", None, "a")]
     slow = progress(readings, ALLOWED, strategy=Strategy.MIN).watermarks["2026-01-31T06"]
     fast = progress(readings, ALLOWED, strategy=Strategy.MAX).watermarks["2026-01-31T06"]
@@ -174,7 +174,7 @@ def test_a_key_that_is_no_hour_is_refused() -> None:
     ),
     st.sampled_from(Strategy),
 )
-def test_watermarks_never_go_back_and_depend_on_the_past_only(
+def test_watermarks_only_advance_and_use_only_the_past(
     drawn: list[tuple[str, int | None, str]], strategy: Strategy
 ) -> None:
     readings = [
@@ -223,7 +223,7 @@ def test_nothing_is_late_without_watermarks(spark: SparkSession) -> None:
     assert late(frame, {}, **COLUMNS).columns == ["arrival_hour", "event_time", "watermark", "lateness_seconds"]
 
 
-def test_a_batch_is_read_by_source_and_wild_times_are_not_believed(spark: SparkSession) -> None:
+def test_batches_are_read_by_source_without_wild_times(spark: SparkSession) -> None:
     rows = [
         ("p0", "2026-01-31T06", at("06:10")),
         ("p0", "2026-01-31T06", at("06:10") + timedelta(days=36500)),

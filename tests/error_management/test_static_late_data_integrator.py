@@ -24,20 +24,20 @@ DAYS = between("2024-09-20", "2024-10-20", Grain.DAY)
         ("2024-10-12", ["2024-10-11", "2024-10-10", "2024-10-09", "2024-10-08"]),
     ],
 )
-def test_table_3_3_each_execution_takes_the_four_days_before_it_with_it(execution: str, executed: list[str]) -> None:
+def test_table_3_3_executions_take_four_earlier_days(execution: str, executed: list[str]) -> None:
     assert list(FOUR_DAYS.window(execution)) == sorted(executed)
 
 
-def test_table_3_3_of_three_overlapping_executions_the_newest_is_enough() -> None:
+def test_table_3_3_overlapping_executions_collapse_to_newest() -> None:
     assert collapse(["2024-10-11", "2024-10-10", "2024-10-12"], FOUR_DAYS) == ["2024-10-12"]
 
 
-def test_executions_whose_windows_do_not_reach_each_other_are_all_repeated() -> None:
+def test_executions_with_separate_windows_are_all_repeated() -> None:
     assert collapse(["2024-10-12", "2024-10-01", "2024-10-11"], FOUR_DAYS) == ["2024-10-01", "2024-10-12"]
 
 
 @given(st.sets(st.sampled_from(DAYS)), st.integers(0, 6))
-def test_every_execution_left_out_is_run_by_one_that_was_kept(executions: set[str], length: int) -> None:
+def test_a_kept_execution_covers_every_omitted_one(executions: set[str], length: int) -> None:
     lookback = Lookback(length=length, grain=Grain.DAY)
     kept = collapse(executions, lookback)
     assert set(kept) <= executions
@@ -47,12 +47,12 @@ def test_every_execution_left_out_is_run_by_one_that_was_kept(executions: set[st
         assert any(execution in lookback.window(other) for other in kept)
 
 
-def test_fourteen_days_before_the_last_of_the_year() -> None:
+def test_a_fourteen_day_lookback_ends_the_day_before() -> None:
     window = Lookback(length=14, grain=Grain.DAY).window("2024-12-31")
     assert (window[0], window[-1], len(window)) == ("2024-12-17", "2024-12-30", 14)
 
 
-def test_what_lies_before_the_window_is_final_and_left_alone() -> None:
+def test_days_before_the_window_are_final() -> None:
     fortnight = Lookback(length=14, grain=Grain.DAY)
     assert fortnight.is_final("2024-12-15", "2024-12-31")
     assert not fortnight.is_final("2024-12-17", "2024-12-31")
@@ -63,14 +63,14 @@ def test_days_that_nothing_touched_do_not_run() -> None:
     assert due("2024-10-10", set(), FOUR_DAYS) == ["2024-10-10"]
 
 
-def test_a_stateless_dataset_runs_its_current_partition_first_a_stateful_one_its_late_ones() -> None:
+def test_stateless_runs_current_first_stateful_runs_late_first() -> None:
     touched = {"2024-10-08", "2024-10-07"}
     assert due("2024-10-10", touched, FOUR_DAYS) == ["2024-10-10", "2024-10-07", "2024-10-08"]
     stateful = Lookback(length=4, grain=Grain.DAY, stateful=True)
     assert due("2024-10-10", touched, stateful) == ["2024-10-07", "2024-10-08", "2024-10-10"]
 
 
-def test_rows_that_came_too_late_are_counted_and_rows_in_time_are_not() -> None:
+def test_only_rows_before_the_window_are_too_late() -> None:
     arrived = {"2024-10-01": 12, "2024-10-02": 7, "2024-10-08": 9, "2024-10-10": 5}
     integrated = {"2024-10-01": 10, "2024-10-02": 7, "2024-10-08": 8}
     assert too_late(arrived, integrated, "2024-10-10", FOUR_DAYS) == {"2024-10-01": 2}

@@ -79,14 +79,14 @@ def test_every_input_row_is_in_exactly_one_count(spark: SparkSession) -> None:
     assert conflicting(frame, key=KEY, order=ORDER, payload=F.col("raw")).count() == total[1]
 
 
-def test_the_order_of_arrival_in_the_frame_does_not_matter(spark: SparkSession) -> None:
+def test_input_order_does_not_change_the_winners(spark: SparkSession) -> None:
     rows = random_rows(200)
     there = winners_of(frame_of(spark, rows)).collect()
     back = winners_of(frame_of(spark, rows[::-1]).repartition(3)).collect()
     assert sorted(map(str, there)) == sorted(map(str, back))
 
 
-def test_dropping_duplicates_naively_neither_counts_nor_chooses_the_first(spark: SparkSession) -> None:
+def test_naive_dropping_neither_counts_nor_picks_first(spark: SparkSession) -> None:
     rows: list[Row] = [("a", "x", "2026-01-31T02", 0, b"later"), ("a", "x", "2026-01-31T01", 9, b"first")]
     frame = frame_of(spark, rows).coalesce(1)
     naive = frame.dropDuplicates(KEY).collect()
@@ -96,13 +96,13 @@ def test_dropping_duplicates_naively_neither_counts_nor_chooses_the_first(spark:
     assert (kept[0]["occurrences"], kept[0]["conflicts"]) == (2, 1)
 
 
-def test_an_exact_repetition_is_a_duplicate_and_no_conflict(spark: SparkSession) -> None:
+def test_an_exact_repetition_is_a_duplicate_not_conflict(spark: SparkSession) -> None:
     rows: list[Row] = [("a", "x", "2026-01-31T01", n, b"same") for n in range(3)]
     row = winners_of(frame_of(spark, rows)).collect()[0]
     assert (row["occurrences"], row["conflicts"]) == (3, 0)
 
 
-def test_conflicting_rows_come_back_whole_and_without_the_winner(spark: SparkSession) -> None:
+def test_conflicting_rows_come_back_without_the_winner(spark: SparkSession) -> None:
     rows: list[Row] = [
         ("a", "x", "2026-01-31T01", 0, b"first"),
         ("a", "x", "2026-01-31T01", 1, b"other"),
@@ -130,7 +130,7 @@ def test_a_key_that_is_not_there_is_named(spark: SparkSession) -> None:
         deduplicate(frame_of(spark, []), key=["event_time"], order=ORDER, payload=F.col("raw"))
 
 
-def test_batch_by_batch_the_first_to_come_wins_as_it_does_over_all(spark: SparkSession) -> None:
+def test_batches_pick_the_same_winners_as_all_rows(spark: SparkSession) -> None:
     rows = sorted(random_rows(60), key=lambda row: (row[2], row[3]))
     published: list[Row] = []
     verdicts: dict[tuple[str, int], str] = {}

@@ -28,7 +28,7 @@ def claims(lake: Lake, dataset: str = "silver.visits", dead: str = "") -> Claims
     return Claims(lake, dataset, alive=lambda claim: claim.owner != dead)
 
 
-def test_a_partition_is_taken_by_one_and_free_again_when_it_is_done(lake: Lake) -> None:
+def test_one_run_takes_a_partition_until_its_release(lake: Lake) -> None:
     assert claims(lake).take([H1, H0], "one") == [H0, H1]
     assert claims(lake).take([H1, H2], "other") == [H2]
     assert {key: claim.owner for key, claim in claims(lake).held().items()} == {H0: "one", H1: "one", H2: "other"}
@@ -37,11 +37,11 @@ def test_a_partition_is_taken_by_one_and_free_again_when_it_is_done(lake: Lake) 
     assert claims(lake).take([H1], "other") == [H1]
 
 
-def test_who_holds_a_partition_already_is_given_it_again(lake: Lake) -> None:
+def test_a_holder_may_take_its_partition_again(lake: Lake) -> None:
     assert claims(lake).take([H0], "one") == claims(lake).take([H0], "one") == [H0]
 
 
-def test_a_renewed_claim_counts_as_taken_now_and_a_lost_one_is_not_renewed(lake: Lake) -> None:
+def test_renewing_extends_held_claims_but_not_lost_ones(lake: Lake) -> None:
     claims(lake).take([H0, H1], "one")
     before = claims(lake).held()
     assert claims(lake).renew([H0], "one") == [H0]
@@ -53,26 +53,26 @@ def test_a_renewed_claim_counts_as_taken_now_and_a_lost_one_is_not_renewed(lake:
     assert {key: claim.owner for key, claim in claims(lake).held().items()} == {H0: "heir"}
 
 
-def test_what_a_dead_one_held_is_free_without_anybody_doing_anything(lake: Lake) -> None:
+def test_a_dead_owners_partitions_are_free(lake: Lake) -> None:
     claims(lake).take([H0, H1], "victim")
     assert claims(lake, dead="victim").held() == {}
     assert claims(lake, dead="victim").take([H1], "heir") == [H1]
     assert {claim.owner for claim in claims(lake).held().values()} == {"heir"}, "the dead one's claims are gone"
 
 
-def test_claims_on_one_dataset_are_none_on_another(lake: Lake) -> None:
+def test_claims_on_two_datasets_are_independent(lake: Lake) -> None:
     claims(lake).take([H0], "one")
     assert claims(lake, "gold.page_stats").take([H0], "other") == [H0]
     assert list(claims(lake).held()) == [H0]
 
 
-def test_nothing_wanted_and_nothing_to_release_write_nothing(lake: Lake) -> None:
+def test_taking_or_releasing_nothing_writes_nothing(lake: Lake) -> None:
     assert claims(lake).take([], "one") == []
     claims(lake).release([H0], "one")
     assert lake.version(PARTITION_STATE) is None
 
 
-def test_an_owner_of_this_machine_lives_as_long_as_its_process() -> None:
+def test_a_local_owner_lives_with_its_process() -> None:
     now = datetime.now(timezone.utc)
     mine = owners.this_run()
     assert owners.alive(Claim(partition=H0, owner=mine, taken_at=now))
@@ -81,14 +81,14 @@ def test_an_owner_of_this_machine_lives_as_long_as_its_process() -> None:
     assert owners.this_run() != mine
 
 
-def test_an_owner_of_another_machine_lives_as_long_as_its_lease() -> None:
+def test_a_remote_owner_lives_with_its_lease() -> None:
     away = "elsewhere 1 1.0 abc"
     now = datetime.now(timezone.utc)
     assert owners.alive(Claim(partition=H0, owner=away, taken_at=now - owners.LEASE + timedelta(minutes=1)))
     assert not owners.alive(Claim(partition=H0, owner=away, taken_at=now - owners.LEASE - timedelta(minutes=1)))
 
 
-def test_of_three_pipelines_one_is_killed_and_fifty_late_partitions_are_integrated_each_once(tmp_path: Path) -> None:
+def test_fifty_partitions_integrate_once_despite_a_killed_pipeline(tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "done"
     folder.mkdir()
     commands = [[sys.executable, str(PROGRAM), str(home), str(folder), str(dies)] for dies in (0, 0, 2)]
@@ -103,9 +103,7 @@ def test_of_three_pipelines_one_is_killed_and_fifty_late_partitions_are_integrat
     assert claims(Lake(root=str(home / "lake"))).held() == {}
 
 
-def test_a_claim_on_an_old_view_of_the_table_fails_and_is_tried_on_the_new_one(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_claim_on_a_stale_view_is_retried(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     claims(lake, "gold.page_stats").take([H2], "somebody")
     slow = claims(lake)
     views = [lake.table(PARTITION_STATE)]

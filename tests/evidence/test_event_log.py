@@ -48,14 +48,14 @@ def recorded(lake: Lake) -> list[int]:
     return [entry.rows_out for entry in EventLog(lake).history("silver.visits")]
 
 
-def test_of_two_who_compact_it_at_once_one_does(lake: Lake) -> None:
+def test_of_two_compactions_at_once_one_succeeds(lake: Lake) -> None:
     first, second = opened(lake), opened(lake)
     assert (events.compact(first), events.compact(second)) == (True, False)
     assert recorded(lake) == [0, 1, 2]
     assert len(opened(lake).file_uris()) == 1
 
 
-def test_what_is_recorded_while_it_is_compacted_stays(lake: Lake) -> None:
+def test_a_stale_compaction_is_refused_and_loses_nothing(lake: Lake) -> None:
     before = opened(lake)
     one_more(lake, 3)
     assert not events.compact(before)
@@ -65,7 +65,7 @@ def test_what_is_recorded_while_it_is_compacted_stays(lake: Lake) -> None:
     assert recorded(lake) == [0, 1, 2, 3, 4]
 
 
-def test_what_is_appended_while_it_is_compacted_is_not_lost(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_overtaken_by_compaction_is_retried(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
     def overtaken(log: DeltaTable | str, rows: pa.Table, *, mode: Literal["append", "overwrite"], **how: Any) -> None:
@@ -83,7 +83,7 @@ def test_what_is_appended_while_it_is_compacted_is_not_lost(lake: Lake, monkeypa
 
 
 @pytest.mark.parametrize("what", ["a publication", "a note"])
-def test_two_who_begin_it_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     def together(*values: Any, **how: Any) -> None:
         # Who has lost tries again alone.
         if next(calls) < 2:
@@ -109,7 +109,7 @@ def test_two_who_begin_it_at_once_begin_one_log(lake_root: Path, monkeypatch: py
         assert sum('"metaData"' in commit.read_text() for commit in commits) == 1
 
 
-def test_it_is_tidied_as_it_grows(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_growing_log_is_compacted_and_checkpointed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "COMPACT_EVERY", 5)
     monkeypatch.setattr(events, "CHECKPOINT_EVERY", 4)
     for rows in range(3, 20):

@@ -13,7 +13,7 @@ def mark(period: str, version: int, restored: int | None = None) -> Entry:
     return Entry(dataset="a.b", partition=period, version=version, rows_in=0, rows_out=0, reasons={}, restored=restored)
 
 
-def test_what_a_restoration_took_is_known_as_not_contained() -> None:
+def test_a_restoration_marks_later_executions_not_applied() -> None:
     marks = [mark("05", 1), mark("06", 2), mark("07", 3), mark("06", 4, restored=1), mark("06", 5)]
     assert [entry.version for entry in applied(marks)] == [1, 5]
     assert {key: (line.version, line.applied) for key, line in state(marks).items()} == {
@@ -27,7 +27,7 @@ def test_a_restoration_to_nothing_leaves_nothing() -> None:
     assert applied([mark("05", 1), mark("05", 2, restored=EMPTY)]) == ()
 
 
-def test_a_version_between_executions_has_what_the_one_before_it_left() -> None:
+def test_restoring_a_compaction_keeps_the_executions_before_it() -> None:
     """Versions 2 and 4 are compactions: figure 4-7."""
     marks = [mark("05", 1), mark("06", 3), mark("07", 5), mark("07", 6, restored=4)]
     assert [entry.partition for entry in applied(marks)] == ["05", "06"]
@@ -37,7 +37,7 @@ steps = st.lists(st.one_of(st.just("merge"), st.just("compact"), st.integers(0, 
 
 
 @given(steps=steps)
-def test_the_state_is_what_the_versions_of_the_table_hold(steps: list[str | int]) -> None:
+def test_the_derived_state_equals_the_tables_versions(steps: list[str | int]) -> None:
     versions: list[tuple[str, ...]] = [()]
     marks: list[Entry] = []
     for step in steps:

@@ -35,21 +35,21 @@ def test_a_sound_publication_adds_up(spark: Any, lake_root: Path) -> None:
     assert sum(line.rows_there for line in lines) == 100
 
 
-def test_a_row_deleted_behind_the_platforms_back_is_found(spark: Any, lake_root: Path) -> None:
+def test_a_row_deleted_outside_the_platform_is_found(spark: Any, lake_root: Path) -> None:
     lake, events = published(spark, lake_root)
     spark.sql(f"DELETE FROM delta.`{lake.path(CONTRACT.dataset)}` WHERE click = 7")
     problems = [line.problem for line in ledger.audit(lake, events, CONTRACT)]
     assert problems == [None, "50 rows were published but 49 are in the table"]
 
 
-def test_a_row_added_behind_the_platforms_back_is_found(spark: Any, lake_root: Path) -> None:
+def test_a_row_added_outside_the_platform_is_found(spark: Any, lake_root: Path) -> None:
     lake, events = published(spark, lake_root)
     clicks(spark, 1, first=500).write.format("delta").mode("append").save(lake.path(CONTRACT.dataset))
     problems = [line.problem for line in ledger.audit(lake, events, CONTRACT)]
     assert problems == ["50 rows were published but 51 are in the table", None]
 
 
-def test_a_partition_nobody_published_is_found(spark: Any, lake_root: Path) -> None:
+def test_rows_in_an_unpublished_partition_are_found(spark: Any, lake_root: Path) -> None:
     lake, events = published(spark, lake_root)
     stray = clicks(spark, 1).selectExpr("'2026-01-05T09' AS hour", "click", "stands_for", "page")
     stray.write.format("delta").mode("append").save(lake.path(CONTRACT.dataset))
@@ -57,7 +57,7 @@ def test_a_partition_nobody_published_is_found(spark: Any, lake_root: Path) -> N
     assert problems["2026-01-05T09"] == "1 rows that no publication accounts for"
 
 
-def test_a_run_that_publishes_while_the_ledger_looks_is_no_problem(spark: Any, lake_root: Path) -> None:
+def test_a_publication_during_the_audit_is_no_problem(spark: Any, lake_root: Path) -> None:
     lake, _ = published(spark, lake_root)
 
     class Racing(EventLog):
@@ -81,7 +81,7 @@ def test_a_run_that_publishes_while_the_ledger_looks_is_no_problem(spark: Any, l
         (1, None),
     ],
 )
-def test_an_account_that_does_not_add_up_says_by_how_much(lake_root: Path, above: int, problem: str | None) -> None:
+def test_an_unbalanced_account_names_the_difference(lake_root: Path, above: int, problem: str | None) -> None:
     lake = Lake(root=str(lake_root))
     account = Account(rows_in=above).as_json()
     publish(lake, CONTRACT.dataset, "hour", {HOURS[0]: 1}, accounts={HOURS[0]: account})
@@ -89,7 +89,7 @@ def test_an_account_that_does_not_add_up_says_by_how_much(lake_root: Path, above
     assert (line.problem, line.balanced) == (problem, problem is None)
 
 
-def test_a_process_that_dies_before_recording_loses_no_event(spark: Any, lake_root: Path) -> None:
+def test_a_crash_before_recording_loses_no_event(spark: Any, lake_root: Path) -> None:
     lake, events = published(spark, lake_root)
     overwrite_partitions(clicks(spark, 10), target(lake_root, "died"), HOURS, Provenance(accounts=accounts(10)))
     # No record(): the process died here. The next reader finds the commit without its event.
@@ -97,7 +97,7 @@ def test_a_process_that_dies_before_recording_loses_no_event(spark: Any, lake_ro
     assert all(line.balanced for line in ledger.audit(lake, events, CONTRACT))
 
 
-def test_reading_what_is_complete_adds_nothing(spark: Any, lake_root: Path) -> None:
+def test_reading_a_complete_log_adds_no_events(spark: Any, lake_root: Path) -> None:
     lake, events = published(spark, lake_root)
     rows = lake.caught_up("ops.events").to_pyarrow_table().num_rows  # type: ignore[union-attr]
     events.publications(CONTRACT.dataset)
@@ -115,7 +115,7 @@ def test_the_newest_publication_of_a_partition_counts(spark: Any, lake_root: Pat
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["in a log", "before there is one"])
-def test_of_two_that_find_a_commit_without_its_event_one_adds_it(spark: Any, lake_root: Path, begun: bool) -> None:
+def test_two_projections_add_a_missing_event_once(spark: Any, lake_root: Path, begun: bool) -> None:
     lake, _ = published(spark, lake_root)
     overwrite_partitions(clicks(spark, 10), target(lake_root, "died"), HOURS, Provenance(accounts=accounts(10)))
     if not begun:

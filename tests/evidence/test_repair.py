@@ -106,9 +106,7 @@ def newest_file(lake: Lake) -> Path:
 
 
 @every_harm
-def test_a_pointer_whose_file_is_lost_is_what_it_was_before_and_its_weeks_are_computed_again(
-    lake: Lake, harm: Callable[[Path], None]
-) -> None:
+def test_a_pointer_with_a_lost_file_goes_back(lake: Lake, harm: Callable[[Path], None]) -> None:
     publish(lake, FIRST)
     publish(lake, SECOND, THIRD)
     lost = newest_file(lake)
@@ -123,7 +121,7 @@ def test_a_pointer_whose_file_is_lost_is_what_it_was_before_and_its_weeks_are_co
     assert inspected(lake) == []
 
 
-def test_a_pointer_of_which_no_version_can_be_read_names_nothing_and_all_is_computed_again(lake: Lake) -> None:
+def test_an_unreadable_pointer_names_nothing_and_recomputes_all(lake: Lake) -> None:
     publish(lake, FIRST)
     publish(lake, SECOND)
     for file in Path(lake.path(DATASET)).glob("*.parquet"):
@@ -139,7 +137,7 @@ def test_a_pointer_of_which_no_version_can_be_read_names_nothing_and_all_is_comp
     assert set(EventLog(lake).publications(DATASET)) == {FIRST, SECOND}
 
 
-def test_a_pointer_that_a_checkpoint_tells_of_goes_back_all_the_same(lake: Lake) -> None:
+def test_a_checkpointed_pointer_goes_back_as_well(lake: Lake) -> None:
     publish(lake, FIRST)
     publish(lake, SECOND)
     DeltaTable(lake.path(DATASET)).create_checkpoint()
@@ -160,9 +158,7 @@ def frozen(lake: Lake, *weeks: str) -> Member:
 
 
 @every_harm
-def test_a_member_whose_log_is_damaged_costs_its_weeks_and_no_other_one(
-    lake: Lake, harm: Callable[[Path], None]
-) -> None:
+def test_a_damaged_member_costs_only_its_weeks(lake: Lake, harm: Callable[[Path], None]) -> None:
     rows = [frozen(lake, FIRST, SECOND), member(lake, THIRD)]
     members.commit(lake, DATASET, members.NONE_YET, rows, said(FIRST, SECOND, THIRD))
     lost = log_of(lake, members.table_of(DATASET, rows[0].location)) / f"{1:020}.json"
@@ -185,13 +181,13 @@ def test_a_member_whose_log_is_damaged_costs_its_weeks_and_no_other_one(
     assert inspected(lake) == []
 
 
-def test_a_member_that_is_gone_with_its_folder_is_found(lake: Lake) -> None:
+def test_a_missing_member_folder_is_found(lake: Lake) -> None:
     publish(lake, FIRST, SECOND)
     shutil.rmtree(lake.path(members.table_of(DATASET, f"{FIRST}-a")))
     assert [(one.problem, one.partition) for one in inspected(lake)] == [("it is gone", FIRST)]
 
 
-def test_what_a_member_got_after_it_was_audited_is_not_looked_at(lake: Lake) -> None:
+def test_commits_after_a_members_audit_are_ignored(lake: Lake) -> None:
     publish(lake, FIRST)
     path = lake.path(members.table_of(DATASET, f"{FIRST}-a"))
     write_deltalake(path, pa.table({"week": [FIRST], "click": [7]}), mode="append")
@@ -200,7 +196,7 @@ def test_what_a_member_got_after_it_was_audited_is_not_looked_at(lake: Lake) -> 
     assert lake.row_counts(DATASET, "week") == {FIRST: 1}
 
 
-def test_of_a_frozen_member_only_the_weeks_that_are_read_from_it_count(lake: Lake) -> None:
+def test_only_visible_weeks_of_a_frozen_member_count(lake: Lake) -> None:
     year = frozen(lake, FIRST, SECOND)
     members.commit(lake, DATASET, members.NONE_YET, [year], said(FIRST, SECOND))
     (lost,) = Path(lake.path(members.table_of(DATASET, year.location)), f"week={FIRST}").glob("*.parquet")
@@ -243,7 +239,7 @@ def executed(lake: Lake, *marks: tuple[str, int | None]) -> Path:
     return log_of(lake, PLAIN.dataset)
 
 
-def test_a_lost_file_of_executions_that_build_on_one_another_costs_all_of_them(lake: Lake) -> None:
+def test_a_lost_execution_file_costs_all_executions(lake: Lake) -> None:
     executed(lake, (FIRST, None), (SECOND, None), (THIRD, None))
     events = EventLog(lake)
     Path(DeltaTable(lake.path(PLAIN.dataset)).file_uris()[0]).unlink()
@@ -256,9 +252,7 @@ def test_a_lost_file_of_executions_that_build_on_one_another_costs_all_of_them(l
 
 
 @pytest.mark.parametrize("lost", [(THIRD, None), (FIRST, EMPTY)], ids=["execution", "restoration"])
-def test_an_execution_or_a_restoration_whose_commit_is_lost_has_not_happened(
-    lake: Lake, lost: tuple[str, int | None]
-) -> None:
+def test_a_lost_execution_or_restoration_never_happened(lake: Lake, lost: tuple[str, int | None]) -> None:
     log = executed(lake, (FIRST, None), (SECOND, None), lost)
     events = EventLog(lake)
     assert len(events.executions(PLAIN.dataset)) == 3
@@ -270,7 +264,7 @@ def test_an_execution_or_a_restoration_whose_commit_is_lost_has_not_happened(
     assert len(events.executions(PLAIN.dataset)) == 2
 
 
-def test_two_commits_that_are_lost_at_once_leave_the_version_before_both(lake: Lake) -> None:
+def test_two_lost_commits_leave_the_version_before(lake: Lake) -> None:
     log = plain(lake, 4)
     for version in (2, 3):
         cut(log / f"{version:020}.json")
@@ -280,7 +274,7 @@ def test_two_commits_that_are_lost_at_once_leave_the_version_before_both(lake: L
     assert inspected(lake, PLAIN) == []
 
 
-def test_a_commit_that_is_gone_from_between_is_found_and_beyond_mending(lake: Lake) -> None:
+def test_a_commit_missing_in_between_cannot_be_mended(lake: Lake) -> None:
     gone(plain(lake) / f"{1:020}.json")
     with pytest.raises(LogDamaged, match="blogdata repair"):
         lake.version(PLAIN.dataset)
@@ -291,7 +285,7 @@ def test_a_commit_that_is_gone_from_between_is_found_and_beyond_mending(lake: La
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("harm", [cut, emptied], ids=lambda harm: harm.__name__)
-def test_a_commit_that_a_checkpoint_tells_of_costs_nothing(
+def test_a_damaged_commit_behind_a_checkpoint_costs_nothing(
     lake: Lake, version: int, harm: Callable[[Path], None]
 ) -> None:
     log = plain(lake)
@@ -310,7 +304,7 @@ def test_a_commit_that_a_checkpoint_tells_of_costs_nothing(
 
 
 @every_harm
-def test_a_checkpoint_is_told_again_by_the_commits(lake: Lake, harm: Callable[[Path], None]) -> None:
+def test_commits_replace_a_damaged_checkpoint(lake: Lake, harm: Callable[[Path], None]) -> None:
     log = plain(lake)
     DeltaTable(lake.path(PLAIN.dataset)).create_checkpoint()
     (checkpoint,) = log.glob("*.checkpoint.parquet")

@@ -33,7 +33,7 @@ def test_running_twice_in_one_run_publishes_once(spark: Any, lake_root: Path, en
 
 
 @both_engines
-def test_other_runs_replace_the_partition_and_its_neighbours_stay(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_another_run_replaces_only_its_partition(spark: Any, lake_root: Path, engine: Engine) -> None:
     overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
     only_first = clicks(spark, rows=10).where(F.col("hour") == HOURS[0])
     for run in ("two", "three"):
@@ -83,7 +83,7 @@ def test_a_table_without_partitions_is_replaced_whole(spark: Any, lake_root: Pat
 
 
 @pytest.mark.parametrize("phase", ["opened", "written", "audited"])
-def test_two_runs_on_one_partition_end_in_one_of_them(spark: Any, lake_root: Path, tmp_path: Path, phase: str) -> None:
+def test_of_two_runs_on_a_partition_one_publishes(spark: Any, lake_root: Path, tmp_path: Path, phase: str) -> None:
     overwrite_partitions(clicks(spark), target(lake_root, "before"), HOURS, Provenance())
     probe = Probe(tmp_path / "probe")
     aim = target(lake_root, "slow", probe=str(probe.folder))

@@ -96,7 +96,7 @@ def files_of(lake: Lake, name: str) -> list[Path]:
     return [file for file in folder.rglob("*.parquet") if "_delta_log" not in file.parts]
 
 
-def test_a_week_is_replaced_without_opening_a_file_of_another_one(spark: Any, lake: Lake) -> None:
+def test_replacing_a_week_opens_no_other_file(spark: Any, lake: Lake) -> None:
     before = tables(lake)
     broken = files_of(lake, OLD)
     assert broken
@@ -121,9 +121,7 @@ def test_a_plain_delete_opens_the_files(spark: Any, lake_root: Path) -> None:
     assert (metrics["numRemovedFiles"], metrics["numCopiedRows"]) == ("1", "5")
 
 
-def test_the_view_is_never_broken_and_the_old_state_can_be_read_afterwards(
-    spark: Any, lake: Lake, tmp_path: Path
-) -> None:
+def test_readers_see_whole_states_and_old_versions(spark: Any, lake: Lake, tmp_path: Path) -> None:
     probe = Probe(tmp_path / "probe")
     version = lake.version(WEEKS.dataset)
     with Held(lambda: publish(spark, lake, {NEW: {6}}, "slow", probe=str(probe.folder)), probe, "audited") as held:
@@ -145,7 +143,7 @@ def test_the_view_is_never_broken_and_the_old_state_can_be_read_afterwards(
     ],
     ids=["a row of another week", "a row that vanished"],
 )
-def test_what_is_refused_of_several_weeks_shows_none_of_them(
+def test_a_refused_publication_shows_no_week(
     spark: Any, lake: Lake, change: Callable[[Any], Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -153,7 +151,7 @@ def test_what_is_refused_of_several_weeks_shows_none_of_them(
     assert lake.row_counts(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}
 
 
-def test_the_weeks_of_a_final_year_become_one_table_that_is_not_replaced(spark: Any, lake: Lake) -> None:
+def test_a_final_year_freezes_into_one_table(spark: Any, lake: Lake) -> None:
     aim = target(Path(lake.root), "freeze", contract=WEEKS)
     assert freeze(spark, aim, final_before="2025-12-29") == [], "the year may still change"
     (year,) = freeze(spark, aim, final_before=NEW)
@@ -176,7 +174,7 @@ def test_the_weeks_of_a_final_year_become_one_table_that_is_not_replaced(spark: 
     assert problems(lake) == []
 
 
-def test_a_year_whose_rows_are_not_those_that_were_published_is_not_frozen(spark: Any, lake: Lake) -> None:
+def test_a_year_with_lost_rows_is_not_frozen(spark: Any, lake: Lake) -> None:
     path = lake.path(members.table_of(WEEKS.dataset, tables(lake)[OLD]))
     log = sorted(Path(path, "_delta_log").glob("*1.json"))[0]
     log.chmod(0o644)
@@ -191,7 +189,7 @@ def test_a_year_whose_rows_are_not_those_that_were_published_is_not_frozen(spark
 
 
 @pytest.mark.campaign
-def test_a_column_that_is_added_is_null_in_older_weeks_and_none_is_rewritten(spark: Any, lake: Lake) -> None:
+def test_an_added_column_is_null_in_older_weeks(spark: Any, lake: Lake) -> None:
     before = tables(lake)
     publish(spark, lake, {NEW: {5}}, "wider", contract=WIDER)
     rows = {(row["week"], row["page"]) for row in lake.read(spark, WEEKS.dataset).collect()}
@@ -206,7 +204,7 @@ def pages(spark: Any, lake: Lake) -> set[tuple[str, str | None]]:
 
 
 @pytest.mark.campaign
-def test_a_year_from_before_a_column_was_added_is_frozen_with_nulls(spark: Any, lake: Lake) -> None:
+def test_a_year_before_a_column_freezes_with_nulls(spark: Any, lake: Lake) -> None:
     narrower = replace(WEEKS, columns=WEEKS.columns[:1], rules=(), key=())
     with pytest.raises(SchemaDrift, match=r"removed: \['click'\]"):
         freeze(spark, target(Path(lake.root), "narrower", contract=narrower), final_before=NEW)
@@ -218,7 +216,7 @@ def test_a_year_from_before_a_column_was_added_is_frozen_with_nulls(spark: Any, 
 
 
 @pytest.mark.campaign
-def test_a_frozen_week_that_is_corrected_shows_a_column_that_was_added_since(spark: Any, lake: Lake) -> None:
+def test_a_corrected_frozen_week_shows_the_new_column(spark: Any, lake: Lake) -> None:
     freeze(spark, target(Path(lake.root), "freeze", contract=WEEKS), final_before=NEW)
     publish(spark, lake, {LAST: {9}}, "corrected", contract=WIDER, thaw=True)
     assert pages(spark, lake) == {(OLD, None), (LAST, "/page"), (NEW, None)}
@@ -226,7 +224,7 @@ def test_a_frozen_week_that_is_corrected_shows_a_column_that_was_added_since(spa
 
 
 @pytest.mark.campaign
-def test_a_year_of_which_a_week_was_taken_back_is_frozen_once_that_is_published_again(spark: Any, lake: Lake) -> None:
+def test_a_year_freezes_once_its_week_is_republished(spark: Any, lake: Lake) -> None:
     aim = target(Path(lake.root), "freeze", contract=WEEKS)
     assert EventLog(lake).take_back(WEEKS.dataset, partitions=[LAST]) == [LAST]
     assert freeze(spark, aim, final_before=NEW) == []

@@ -56,7 +56,7 @@ def ids(spark: Any, views: Sequence[View], around: Sequence[View] = ()) -> dict[
     }
 
 
-def test_figure_4_8_a_late_record_does_not_change_the_id_of_the_visit_it_begins(spark: Any) -> None:
+def test_figure_4_8_late_records_keep_the_id(spark: Any) -> None:
     """10:09 and 10:12 were there when the job stopped; 09:55 was appended before it was started again."""
     before = ids(spark, [View(69, 0), View(72, 100)])
     after = ids(spark, [View(69, 0), View(72, 100), View(55, 200)])
@@ -64,7 +64,7 @@ def test_figure_4_8_a_late_record_does_not_change_the_id_of_the_visit_it_begins(
     assert len(set(after.values())) == 1
 
 
-def test_figure_4_8_the_time_of_the_first_event_would_have_changed_it(spark: Any) -> None:
+def test_figure_4_8_event_time_changes_the_id(spark: Any) -> None:
     def began(*minutes: int) -> set[datetime]:
         rows = [("a", NINE + timedelta(minutes=minute)) for minute in minutes]
         frame = spark.createDataFrame(rows, "user_id string, event_time timestamp")
@@ -73,7 +73,7 @@ def test_figure_4_8_the_time_of_the_first_event_would_have_changed_it(spark: Any
     assert began(69, 72) != began(69, 72, 55)
 
 
-def test_two_visits_that_a_late_line_joins_go_by_the_one_that_was_appended_first(spark: Any) -> None:
+def test_joined_visits_take_the_first_appended_id(spark: Any) -> None:
     apart = ids(spark, [View(100, 0), View(50, 100)])
     assert len(set(apart.values())) == 2
     joined = ids(spark, [View(100, 0), View(50, 100), View(75, 200)])
@@ -83,7 +83,7 @@ def test_two_visits_that_a_late_line_joins_go_by_the_one_that_was_appended_first
 LATER = "visits/date=2026-01-05/hour=09/other-4567abcd-2026-01-07T08-00-00-000000000000.log"
 
 
-def test_the_lines_of_a_log_that_was_landed_later_are_later_whatever_hour_they_were_logged_in(spark: Any) -> None:
+def test_lines_of_a_later_log_come_later(spark: Any) -> None:
     before = ids(spark, [View(69, 0)])
     after = ids(spark, [View(69, 0), View(55, 0, file=LATER, hour="2026-01-05T09")])
     assert set(after.values()) == {before["a", 69]}
@@ -92,7 +92,7 @@ def test_the_lines_of_a_log_that_was_landed_later_are_later_whatever_hour_they_w
     assert set(naive.values()) != {ids(spark, [View(69, 0, file="10/b.log")])["a", 69]}
 
 
-def test_however_a_log_came_to_be_parted_a_line_has_its_place_in_the_whole_of_it(spark: Any) -> None:
+def test_a_split_log_keeps_its_lines_positions(spark: Any) -> None:
     whole = [View(60, 0), View(61, 100)]
     folder = "visits/date=2026-01-05/hour=10/access-0123abcd-"
     parted = [View(60, 0), View(61, 0, file=f"{folder}2026-01-05T12-00-00-000000000100.log")]
@@ -100,12 +100,12 @@ def test_however_a_log_came_to_be_parted_a_line_has_its_place_in_the_whole_of_it
     assert ids(spark, whole) == ids(spark, parted)
 
 
-def test_a_correction_of_a_dead_letter_comes_after_all_lines(spark: Any) -> None:
+def test_corrections_of_dead_letters_come_after_all_lines(spark: Any) -> None:
     corrected = View(55, 0, file=f"visits/date=2026-01-05/hour=09/{REPLAY_PREFIX}0123.log", hour="2026-01-05T09")
     assert set(ids(spark, [View(69, 0), corrected]).values()) == set(ids(spark, [View(69, 0)]).values())
 
 
-def test_the_part_of_a_visit_in_another_hour_has_the_same_id(spark: Any) -> None:
+def test_visit_parts_in_different_hours_share_an_id(spark: Any) -> None:
     ten, eleven = View(110, 100), View(125, 0)
     whole = ids(spark, [ten, eleven])
     assert ids(spark, [ten], around=[eleven])["a", 110] == whole["a", 110] == whole["a", 125]
@@ -113,7 +113,7 @@ def test_the_part_of_a_visit_in_another_hour_has_the_same_id(spark: Any) -> None
 
 
 @pytest.mark.parametrize("hour", [0, 11])
-def test_the_time_in_a_files_name_sorts_as_time_does_and_behind_its_hour(hour: int) -> None:
+def test_file_name_times_sort_behind_their_hour(hour: int) -> None:
     import re
 
     moment = datetime(2026, 1, 5, hour, 7, 9, tzinfo=timezone.utc)
@@ -143,7 +143,7 @@ def visits(views: Sequence[View]) -> list[list[View]]:
 
 @hypothesis(max_examples=12, deadline=None)
 @given(appended=minutes, data=st.data())
-def test_whatever_runs_the_appended_lines_are_split_into_ids_grow_together_and_never_change(
+def test_visit_ids_never_change_however_runs_are_split(
     spark: Any, appended: list[tuple[str, int]], data: st.DataObject
 ) -> None:
     views = [View(minute, number, user=user) for number, (user, minute) in enumerate(appended)]
@@ -161,7 +161,7 @@ def test_whatever_runs_the_appended_lines_are_split_into_ids_grow_together_and_n
     assert len({*known.values()}) == len(visits(views))
 
 
-def test_the_position_is_what_the_splitter_writes(spark: Any) -> None:
+def test_positions_are_read_from_the_splitters_file_names(spark: Any) -> None:
     columns = "arrival_hour string, source_file string, source_offset bigint"
     row = spark.createDataFrame([("2026-01-05T10", View(0, 0).file, 7)], columns)
     (found,) = row.select(access_logs.position().alias("p")).select("p.*").collect()

@@ -59,15 +59,13 @@ def new(letters: Iterable[str]) -> list[Change]:
 
 
 @every_engine
-def test_figure_4_4_what_is_removed_in_the_first_run_is_never_inserted(
-    spark: Any, lake_root: Path, engine: Engine
-) -> None:
+def test_figure_4_4_removed_rows_are_never_inserted(spark: Any, lake_root: Path, engine: Engine) -> None:
     letters = Letters(spark, lake_root, engine)
     letters.merge(("A", "new", False), ("B", None, True))
     assert letters.rows() == [("A", "new")]
 
 
-def test_figure_4_4_without_the_condition_a_removed_row_would_stay_for_ever(spark: Any, letters: Letters) -> None:
+def test_figure_4_4_unconditional_inserts_keep_removed_rows(spark: Any, letters: Letters) -> None:
     letters.merge(("A", "new", False))
     spark.createDataFrame(
         [("B", None, True)], "letter STRING, says STRING, is_deleted BOOLEAN"
@@ -81,9 +79,7 @@ def test_figure_4_4_without_the_condition_a_removed_row_would_stay_for_ever(spar
 
 
 @every_engine
-def test_table_4_1_new_changed_and_removed_rows_of_an_incremental_dataset(
-    spark: Any, lake_root: Path, engine: Engine
-) -> None:
+def test_table_4_1_merges_inserts_updates_and_deletes(spark: Any, lake_root: Path, engine: Engine) -> None:
     letters = Letters(spark, lake_root, engine)
     deliveries: list[tuple[list[Change], list[tuple[str, str]]]] = [
         (new("A"), [("A", "new")]),
@@ -97,7 +93,7 @@ def test_table_4_1_new_changed_and_removed_rows_of_an_incremental_dataset(
 
 
 @pytest.mark.campaign
-def test_table_4_2_running_old_deliveries_again_shows_readers_what_never_was(letters: Letters) -> None:
+def test_table_4_2_replayed_deliveries_show_wrong_rows(letters: Letters) -> None:
     """Why a backfill needs the Stateful Merger: rows of later deliveries are there while the older ones run again."""
     eight = [("A", "updated", False), *new("B")]
     nine = [("B", None, True), *new("C")]
@@ -121,9 +117,7 @@ SEVERAL: dict[str, Callable[[str], list[Change]]] = {
 
 @pytest.mark.campaign
 @every_engine
-def test_several_changes_of_one_key_are_refused_whatever_the_table_has_and_none_is_chosen(
-    spark: Any, lake_root: Path, engine: Engine
-) -> None:
+def test_several_changes_of_one_key_are_refused(spark: Any, lake_root: Path, engine: Engine) -> None:
     letters = Letters(spark, lake_root, engine)
     for several in SEVERAL.values():
         with pytest.raises(AmbiguousChange):
@@ -141,7 +135,7 @@ def test_several_changes_of_one_key_are_refused_whatever_the_table_has_and_none_
 
 
 @every_engine
-def test_a_change_without_a_mark_is_refused_whatever_the_table_has(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_a_change_without_a_mark_is_refused(spark: Any, lake_root: Path, engine: Engine) -> None:
     letters = Letters(spark, lake_root, engine)
     with pytest.raises(UnmarkedChange):
         letters.merge(*new("A"), ("B", "new", None))
@@ -155,7 +149,7 @@ def test_a_change_without_a_mark_is_refused_whatever_the_table_has(spark: Any, l
 
 
 @every_engine
-def test_without_the_engines_jar_the_first_merge_does_not_replace_another_first_one(
+def test_concurrent_first_merges_conflict_without_the_jar(
     spark: Any, lake_root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     letters = Letters(spark, lake_root, Engine.CHECKPOINT)
@@ -170,7 +164,7 @@ def test_without_the_engines_jar_the_first_merge_does_not_replace_another_first_
 
 
 @every_engine
-def test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both(
+def test_concurrent_first_full_deliveries_never_mix(
     spark: Any, lake_root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def delivered(run: str, letters: str) -> Commit:
@@ -193,7 +187,7 @@ def test_of_two_first_full_deliveries_at_once_the_table_never_has_rows_of_both(
 
 
 @pytest.mark.campaign
-def test_without_the_engines_jar_a_row_that_is_marked_as_removed_meanwhile_does_not_come_back(
+def test_without_the_jar_removed_rows_stay_removed(
     spark: Any, lake_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contract = replace(LETTERS, write=Merge())
@@ -231,7 +225,7 @@ def test_a_delivery_that_changes_nothing_writes_no_file(letters: Letters) -> Non
 
 
 @every_engine
-def test_a_full_delivery_removes_what_it_does_not_have_any_more(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_a_full_delivery_removes_missing_rows(spark: Any, lake_root: Path, engine: Engine) -> None:
     letters = Letters(spark, lake_root, engine)
     letters.merge(*new("ABC"))
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
@@ -249,7 +243,7 @@ def test_null_is_a_value_like_others(letters: Letters) -> None:
     assert letters.rows() == [("A", None)]
 
 
-def test_a_wrong_account_is_refused_before_anyone_sees_the_merge(letters: Letters) -> None:
+def test_a_wrong_account_is_refused_before_publication(letters: Letters) -> None:
     letters.merge(*new("A"))
     with pytest.raises(AuditFailed, match="account"):
         letters.merge(*new("B"), rows=3)
@@ -264,7 +258,7 @@ def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
 
 
 @pytest.mark.campaign
-def test_a_changed_row_of_a_table_that_is_merged_costs_no_copy_of_its_file(spark: Any, lake_root: Path) -> None:
+def test_merging_a_changed_row_copies_no_file(spark: Any, lake_root: Path) -> None:
     contract = replace(LETTERS, write=Merge())
     lake = Lake(root=str(lake_root))
     many = [(f"{number:05}", "new", False) for number in range(3000)]
@@ -298,9 +292,7 @@ def test_a_changed_row_of_a_table_that_is_merged_costs_no_copy_of_its_file(spark
 
 @pytest.mark.campaign
 @every_engine
-def test_a_table_that_is_older_than_a_column_of_its_key_is_replaced_once(
-    spark: Any, lake_root: Path, engine: Engine
-) -> None:
+def test_tables_lacking_a_key_column_are_replaced_once(spark: Any, lake_root: Path, engine: Engine) -> None:
     older = replace(LETTERS, write=Merge())
     since = Column(name="since", type="STRING", nullable=False, description="The day")
     rule = RowRule(

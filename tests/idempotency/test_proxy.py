@@ -53,7 +53,7 @@ def copies(lake: Lake) -> list[str]:
     return sorted(found.name for found in folder.iterdir())
 
 
-def test_the_name_shows_the_newest_copy_and_who_saw_which_one_is_known(spark: Any, lake: Lake) -> None:
+def test_the_name_shows_the_newest_copy_with_history(spark: Any, lake: Lake) -> None:
     monday = load(spark, lake, 10, "r1", name="v2026-01-05")
     tuesday = load(spark, lake, 12, "r2", name="v2026-01-06")
     assert (there(spark, lake), there(spark, lake, monday.version)) == (12, 10)
@@ -83,9 +83,7 @@ def test_the_name_shows_the_newest_copy_and_who_saw_which_one_is_known(spark: An
         there(spark, lake, monday.version)
 
 
-def test_a_run_that_dies_before_the_name_moves_is_made_good_without_a_second_copy(
-    spark: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crashed_load_is_completed_with_its_copy(spark: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     load(spark, lake, 10, "r1")
     with monkeypatch.context() as patch:
         patch.setattr(members, "commit", lambda *args, **more: 1 / 0)
@@ -128,7 +126,7 @@ def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
     assert there(spark, lake) == 10, "what is appended behind the platform's back is in no version that is read"
 
 
-def test_the_files_of_a_copy_lose_their_write_permission(spark: Any, lake: Lake) -> None:
+def test_the_files_of_a_copy_become_read_only(spark: Any, lake: Lake) -> None:
     load(spark, lake, 10, "r1")
     (copy,) = proxy.history(lake, THINGS.dataset)
     folder = lake.folder(members.table_of(THINGS.dataset, copy.location))
@@ -139,7 +137,7 @@ def test_the_files_of_a_copy_lose_their_write_permission(spark: Any, lake: Lake)
 
 
 @pytest.mark.campaign
-def test_a_reader_in_a_loop_sees_the_old_copy_or_the_new_one(spark: Any, lake: Lake) -> None:
+def test_readers_see_either_the_old_or_new_copy(spark: Any, lake: Lake) -> None:
     load(spark, lake, 10, "r0")
     done = threading.Event()
 
@@ -163,7 +161,7 @@ def test_a_reader_in_a_loop_sees_the_old_copy_or_the_new_one(spark: Any, lake: L
 
 
 @pytest.mark.campaign
-def test_a_table_from_before_is_taken_over_with_its_versions(spark: Any, lake: Lake) -> None:
+def test_an_older_table_is_adopted_with_its_versions(spark: Any, lake: Lake) -> None:
     frame = spark.range(7).selectExpr("'h' AS hour", "id AS click", "1L AS stands_for", "'/' AS page")
     before = overwrite_table(frame, target(Path(lake.root), "r0", contract=THINGS), Provenance())
     commit = load(spark, lake, 10, "r1")

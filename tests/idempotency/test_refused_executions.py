@@ -27,7 +27,7 @@ pytestmark = pytest.mark.matrix(2)
 
 
 @pytest.mark.parametrize("day", [DAYS[0], DAYS[2]])
-def test_a_merge_that_is_refused_leaves_the_table_as_it_was_before_the_restoration(daily: Table, day: str) -> None:
+def test_a_refused_merge_undoes_its_restoration(daily: Table, day: str) -> None:
     before, versions = daily.rows(), daily.versions()
     with pytest.raises(AuditFailed, match="account"):
         daily.execute(day, rows=99)
@@ -69,7 +69,7 @@ def overflowing(table: Table) -> Any:
         "what nobody foresaw",
     ],
 )
-def test_whatever_ends_a_merge_for_good_leaves_the_table_as_it_was_before_the_restoration(
+def test_every_permanent_merge_error_undoes_the_restoration(
     daily: Table, delivery: Callable[[Table], Any], error: type[Exception]
 ) -> None:
     before, versions = daily.rows(), daily.versions()
@@ -81,7 +81,7 @@ def test_whatever_ends_a_merge_for_good_leaves_the_table_as_it_was_before_the_re
 
 
 @pytest.mark.campaign
-def test_a_contract_that_does_not_fit_the_restored_table_leaves_the_one_before(spark: Any, daily: Table) -> None:
+def test_a_mismatched_contract_undoes_the_restoration(spark: Any, daily: Table) -> None:
     before, versions = daily.rows(), daily.versions()
     narrower = replace(daily.contract, columns=daily.contract.columns[:1])
     with pytest.raises(SchemaDrift):
@@ -93,7 +93,7 @@ def contended(before: Any) -> Any:
     raise ConcurrentWrite(what="another run was first", where=CONTRACT.dataset, next_step="it is retried")
 
 
-def test_after_a_transient_error_the_restored_table_is_what_the_retry_goes_on_with(daily: Table) -> None:
+def test_a_retry_reuses_the_restoration_after_transient_errors(daily: Table) -> None:
     with pytest.raises(ConcurrentWrite):
         daily.execute(DAYS[2], changes=contended, run="contended")
     assert daily.gone() == list(DAYS[2:])
@@ -102,14 +102,14 @@ def test_after_a_transient_error_the_restored_table_is_what_the_retry_goes_on_wi
 
 
 @pytest.mark.campaign
-def test_after_a_computation_broke_the_table_is_as_it_was_before_the_restoration(daily: Table) -> None:
+def test_a_broken_computation_undoes_the_restoration(daily: Table) -> None:
     before, versions = daily.rows(), daily.versions()
     with pytest.raises(ZeroDivisionError):
         daily.execute(DAYS[2], changes=lambda _: 1 // 0)
     assert (daily.rows(), daily.versions(), daily.gone(), daily.problems()) == (before, versions, [], [])
 
 
-def test_after_the_server_was_lost_the_restored_table_is_what_the_retry_goes_on_with(daily: Table) -> None:
+def test_a_retry_reuses_the_restoration_after_server_loss(daily: Table) -> None:
     def lose(_: Any) -> Any:
         raise PySparkException("Socket closed")
 
@@ -123,9 +123,7 @@ def test_after_the_server_was_lost_the_restored_table_is_what_the_retry_goes_on_
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("run", ["the same", "another"])
-def test_a_merge_that_is_refused_when_it_is_tried_again_leaves_the_table_as_it_was_before_the_first_try(
-    daily: Table, run: str
-) -> None:
+def test_a_refused_retry_undoes_the_first_trys_restoration(daily: Table, run: str) -> None:
     before, versions = daily.rows(), daily.versions()
     with pytest.raises(ConcurrentWrite):
         daily.execute(DAYS[2], changes=contended, run="the same")
@@ -137,7 +135,7 @@ def test_a_merge_that_is_refused_when_it_is_tried_again_leaves_the_table_as_it_w
 
 
 @pytest.mark.campaign
-def test_a_later_day_that_is_refused_leaves_the_table_as_it_was_before_the_backfill(daily: Table) -> None:
+def test_a_refused_later_day_undoes_the_backfill(daily: Table) -> None:
     before = daily.rows()
     daily.deliveries[DAYS[1]] = [("A", None, True), ("Z", "corrected", False)]
     daily.execute(DAYS[1])
@@ -151,7 +149,7 @@ def test_a_later_day_that_is_refused_leaves_the_table_as_it_was_before_the_backf
 
 
 @pytest.mark.campaign
-def test_a_new_day_that_is_refused_leaves_what_a_backfill_has_made(daily: Table) -> None:
+def test_a_refused_new_day_keeps_the_backfill(daily: Table) -> None:
     daily.deliveries["2024-10-07, later"] = [("Z", "late", False)]
     assert daily.backfill("2024-10-07, later") == ["2024-10-07, later", DAYS[3]]
     before, version = daily.rows(), daily.lake.version(CONTRACT.dataset)
@@ -162,7 +160,7 @@ def test_a_new_day_that_is_refused_leaves_what_a_backfill_has_made(daily: Table)
 
 
 @pytest.mark.campaign
-def test_a_run_that_is_repeated_brings_back_what_its_refusal_took(daily: Table) -> None:
+def test_a_repeated_run_restores_what_refusal_removed(daily: Table) -> None:
     """Each day delivers all letters there are: its own."""
 
     def merge(days: tuple[str, ...], run: str, wrong: tuple[str, ...] = ()) -> Commit:

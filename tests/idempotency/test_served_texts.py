@@ -54,7 +54,7 @@ def test_any_text_that_a_visitor_sends_is_served(database: str, items: list[str]
             assert there is None or found == there
 
 
-def test_the_twins_have_one_md5() -> None:
+def test_both_md5_twins_have_the_same_hash() -> None:
     assert len({hashlib.md5(text.encode(), usedforsecurity=False).digest() for text in MD5_TWINS}) == 1
 
 
@@ -67,7 +67,7 @@ def test_one_key_twice_is_refused(database: str) -> None:
     assert shown(database) == both(1)
 
 
-def test_a_table_of_an_earlier_version_keeps_its_rows_and_takes_any_text_from_then_on(database: str) -> None:
+def test_older_tables_keep_rows_and_take_any_text(database: str) -> None:
     deliver(database, delivery(1, OTHER_DAY))
     with psycopg.connect(database) as connection:
         connection.execute("DROP INDEX shop.sales_key")
@@ -79,7 +79,7 @@ def test_a_table_of_an_earlier_version_keeps_its_rows_and_takes_any_text_from_th
     assert shown(database)["sales", OTHER_DAY] == [1] * 3
 
 
-def test_a_day_is_replaced_also_while_somebody_captures_changes(database: str) -> None:
+def test_a_day_is_replaced_during_change_capture(database: str) -> None:
     deliver(database, delivery(1))
     with psycopg.connect(database) as connection:
         connection.execute("CREATE PUBLICATION everything FOR ALL TABLES")
@@ -87,7 +87,7 @@ def test_a_day_is_replaced_also_while_somebody_captures_changes(database: str) -
     assert shown(database) == both(2)
 
 
-def test_a_text_that_exceeds_a_limit_of_somebody_s_index_is_a_refused_row(database: str) -> None:
+def test_texts_too_long_for_an_index_are_refused(database: str) -> None:
     deliver(database, delivery(1))
     with psycopg.connect(database) as connection:
         connection.execute("CREATE INDEX ON shop.sales (item)")
@@ -106,7 +106,7 @@ def test_a_text_that_exceeds_a_limit_of_somebody_s_index_is_a_refused_row(databa
         ("08006", PostgresUnreachable, True),
     ],
 )
-def test_only_a_server_that_went_away_is_called_so(
+def test_only_a_lost_server_is_reported_as_unreachable(
     database: str, code: str, error: type[PlatformError], transient: bool
 ) -> None:
     deliver(database, delivery(1))

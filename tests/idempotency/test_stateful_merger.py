@@ -31,7 +31,7 @@ def probe(tmp_path: Path) -> Iterator[Probe]:
     made.release()
 
 
-def test_table_4_3_the_state_table_has_the_version_that_each_execution_made(spark: Any, lake_root: Path) -> None:
+def test_table_4_3_lists_the_version_per_execution(spark: Any, lake_root: Path) -> None:
     hourly = Table(spark, lake_root, TABLE_4_1)
     hourly.execute(SEVEN, EIGHT, NINE, TEN)
     assert hourly.versions() == {SEVEN: 1, EIGHT: 2, NINE: 3, TEN: 4}
@@ -42,9 +42,7 @@ def test_table_4_3_the_state_table_has_the_version_that_each_execution_made(spar
 @pytest.mark.campaign
 @pytest.mark.matrix(8)
 @pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
-def test_table_4_2_is_no_problem_any_more_readers_see_in_a_backfill_what_they_saw_before(
-    spark: Any, lake_root: Path, engine: Engine
-) -> None:
+def test_table_4_2_backfills_show_the_original_rows(spark: Any, lake_root: Path, engine: Engine) -> None:
     """The Merger shows ABCMNO, ACMNO, ACMNO instead: tests/idempotency/test_merger.py."""
     hourly = Table(spark, lake_root, TABLE_4_1, engine)
     seen = {}
@@ -59,7 +57,7 @@ def test_table_4_2_is_no_problem_any_more_readers_see_in_a_backfill_what_they_sa
     assert hourly.gone() == []
 
 
-def test_table_4_4_the_next_run_and_the_first_and_a_later_one_again(daily: Table) -> None:
+def test_table_4_4_rerunning_day_one_starts_empty(daily: Table) -> None:
     assert daily.versions() == {"2024-10-05": 1, "2024-10-06": 2, "2024-10-07": 3, "2024-10-08": 4}
     daily.deliveries["2024-10-09"] = [("F", "9th", False)]
     daily.execute("2024-10-09")
@@ -73,7 +71,7 @@ def test_table_4_4_the_next_run_and_the_first_and_a_later_one_again(daily: Table
 
 
 @pytest.mark.campaign
-def test_table_4_5_after_a_backfill_of_the_third_day_the_fourth_is_a_normal_run(daily: Table) -> None:
+def test_table_4_5_no_restoration_follows_a_backfill(daily: Table) -> None:
     """The book leaves the restoration out of its versions; here it is a commit of its own, number 5."""
     daily.execute("2024-10-07")
     lines = state(daily.events.executions(CONTRACT.dataset))
@@ -96,7 +94,7 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
 
 
 @pytest.mark.campaign
-def test_figure_4_7_a_compaction_between_two_runs_is_not_lost(spark: Any, daily: Table, tmp_path: Path) -> None:
+def test_figure_4_7_restoring_keeps_an_earlier_compaction(spark: Any, daily: Table, tmp_path: Path) -> None:
     """Versions are those of the figure; its days are four days later here, as four others come before them."""
     fifth, sixth, seventh, eighth = (f"2024-10-{day:02}" for day in range(9, 13))
     daily.deliveries.update({day: [(day, "new", False)] for day in (fifth, sixth, seventh, eighth)})
@@ -118,9 +116,7 @@ def test_figure_4_7_a_compaction_between_two_runs_is_not_lost(spark: Any, daily:
     assert daily.problems() == other.problems() == []
 
 
-def test_a_backfill_of_an_old_day_leaves_the_rows_of_a_rebuild_from_scratch(
-    spark: Any, daily: Table, tmp_path: Path
-) -> None:
+def test_a_backfill_equals_a_rebuild_from_scratch(spark: Any, daily: Table, tmp_path: Path) -> None:
     daily.deliveries["2024-10-06"] = [("A", None, True), ("Z", "corrected", False)]
     assert daily.backfill("2024-10-06") == list(DAYS[1:])
     scratch = tmp_path / "scratch"
@@ -133,7 +129,7 @@ def test_a_backfill_of_an_old_day_leaves_the_rows_of_a_rebuild_from_scratch(
 
 
 @pytest.mark.campaign
-def test_an_execution_that_never_ran_is_merged_where_it_belongs(daily: Table) -> None:
+def test_a_missed_execution_is_merged_in_its_place(daily: Table) -> None:
     daily.deliveries["2024-10-06, later"] = [("A", "late", False), ("C", None, True)]
     assert daily.backfill("2024-10-06, later") == ["2024-10-06, later", *DAYS[2:]]
     assert daily.rows(6) == [("A", "late")], "merged into what the second day had left"
@@ -141,7 +137,7 @@ def test_an_execution_that_never_ran_is_merged_where_it_belongs(daily: Table) ->
 
 
 @pytest.mark.campaign
-def test_the_same_run_again_is_the_same_commit_and_another_run_the_same_rows(daily: Table) -> None:
+def test_the_same_run_repeats_its_commit_and_rows(daily: Table) -> None:
     before = daily.rows()
     first = daily.execute(DAYS[3], run="again")
     second = daily.execute(DAYS[3], run="again")
@@ -151,7 +147,7 @@ def test_the_same_run_again_is_the_same_commit_and_another_run_the_same_rows(dai
 
 
 @pytest.mark.campaign
-def test_a_first_execution_that_leaves_nothing_can_run_again(spark: Any, lake_root: Path) -> None:
+def test_an_empty_first_execution_can_run_again(spark: Any, lake_root: Path) -> None:
     table = Table(spark, lake_root, {DAYS[0]: [("A", None, True)], DAYS[1]: [("B", "new", False)]})
     table.execute(DAYS[0])
     table.execute(DAYS[0])
@@ -160,7 +156,7 @@ def test_a_first_execution_that_leaves_nothing_can_run_again(spark: Any, lake_ro
 
 
 @pytest.mark.campaign
-def test_a_run_whose_execution_was_restored_over_is_not_taken_for_done(daily: Table) -> None:
+def test_a_run_restored_over_is_executed_again(daily: Table) -> None:
     daily.execute(DAYS[3], run="mine")
     expected = daily.rows()
     daily.execute(DAYS[1], run="theirs")
@@ -171,9 +167,7 @@ def test_a_run_whose_execution_was_restored_over_is_not_taken_for_done(daily: Ta
 
 @pytest.mark.matrix(8)
 @pytest.mark.parametrize("phase", ["audited", "committed"])
-def test_cut_off_in_the_restoration_nothing_or_all_of_it_is_done_and_the_retry_goes_on(
-    daily: Table, probe: Probe, phase: str
-) -> None:
+def test_a_restoration_cut_off_is_atomic_and_retried(daily: Table, probe: Probe, phase: str) -> None:
     before, version = daily.rows(), daily.lake.version(CONTRACT.dataset)
     assert version is not None
     probe.end(phase)
@@ -189,7 +183,7 @@ def test_cut_off_in_the_restoration_nothing_or_all_of_it_is_done_and_the_retry_g
     assert (daily.rows(), daily.versions()) == (before, dict(zip(DAYS, (1, 2, 6, 7), strict=True)))
 
 
-def test_of_two_at_once_one_is_refused_and_finds_the_table_as_the_other_left_it(daily: Table, probe: Probe) -> None:
+def test_of_two_executions_at_once_one_is_refused(daily: Table, probe: Probe) -> None:
     before = daily.rows()
     with Held(lambda: daily.execute(DAYS[1], run="slow", probe=str(probe.folder)), probe, "audited") as slow:
         daily.execute(DAYS[3], run="fast")
@@ -201,9 +195,7 @@ def test_of_two_at_once_one_is_refused_and_finds_the_table_as_the_other_left_it(
 
 
 @pytest.mark.campaign
-def test_without_the_engines_jar_a_restoration_does_not_replace_what_another_committed_meanwhile(
-    daily: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_jar_a_restoration_replaces_no_commit(daily: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Table(daily.spark, daily.root, DAILY, Engine.CHECKPOINT, daily.contract)
     daily.deliveries["2024-10-09"] = [("F", "9th", False)]
     meanwhile(monkeypatch, lambda: daily.execute("2024-10-09", run="fast"))
@@ -216,7 +208,7 @@ def test_without_the_engines_jar_a_restoration_does_not_replace_what_another_com
     assert daily.rows() == before
 
 
-def test_a_restoration_is_for_the_version_it_was_decided_on_and_no_other(spark: Any, daily: Table) -> None:
+def test_a_restoration_from_a_stale_version_is_refused(spark: Any, daily: Table) -> None:
     aim = target(daily.root, "late", contract=daily.contract)
     with pytest.raises(ConcurrentWrite):
         restate(spark, aim, "RESTORE TABLE {table} TO VERSION AS OF 2", Provenance(), at=3)
@@ -224,7 +216,7 @@ def test_a_restoration_is_for_the_version_it_was_decided_on_and_no_other(spark: 
 
 
 @pytest.mark.campaign
-def test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebuild_works(daily: Table) -> None:
+def test_a_vacuumed_version_is_refused_but_rebuilds_work(daily: Table) -> None:
     table = daily.lake.caught_up(CONTRACT.dataset)
     assert table is not None
     before = daily.rows()
@@ -242,9 +234,7 @@ def test_a_version_that_a_vacuum_took_is_refused_with_nothing_touched_and_a_rebu
 
 
 @pytest.mark.campaign
-def test_a_version_of_which_a_vacuum_took_only_the_marks_of_removed_rows_is_refused_the_same_way(
-    spark: Any, lake_root: Path
-) -> None:
+def test_vacuumed_deletion_vectors_make_a_version_unrestorable(spark: Any, lake_root: Path) -> None:
     # Each day changes every fourth letter: whichever file a letter is in, its marks are others after each day.
     days = {
         day: [(f"{number:02}", day, False) for number in range(40) if nth == 0 or number % 4 == nth]
@@ -269,7 +259,7 @@ def test_a_version_of_which_a_vacuum_took_only_the_marks_of_removed_rows_is_refu
     assert (marked.rows(), marked.lake.version(CONTRACT.dataset)) == (before, version)
 
 
-def test_a_version_that_a_vacuum_may_take_any_moment_is_refused_the_same_way(spark: Any, daily: Table) -> None:
+def test_a_version_past_its_retention_is_refused(spark: Any, daily: Table) -> None:
     path, before = daily.lake.path(CONTRACT.dataset), daily.rows()
     kept = "'delta.deletedFileRetentionDuration' = 'interval 1 seconds'"
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({kept})")
@@ -278,11 +268,11 @@ def test_a_version_that_a_vacuum_may_take_any_moment_is_refused_the_same_way(spa
     assert daily.rows() == before
 
 
-def test_a_version_that_is_not_in_the_log_cannot_be_restored(daily: Table) -> None:
+def test_a_version_missing_from_the_log_is_unrestorable(daily: Table) -> None:
     assert not restorable(daily.lake, CONTRACT.dataset, 99)
 
 
-def test_more_executions_than_the_limit_are_not_replayed_unless_they_are_named(daily: Table) -> None:
+def test_too_many_executions_are_replayed_only_when_named(daily: Table) -> None:
     contract = replace(daily.contract, write=InOrder(period=Grain.DAY, replay_limit=2))
     marks = daily.events.executions(CONTRACT.dataset)
     assert due(contract, marks, [DAYS[1]]) == list(DAYS[1:])
@@ -292,7 +282,7 @@ def test_more_executions_than_the_limit_are_not_replayed_unless_they_are_named(d
     assert due(contract, marks, DAYS) == list(DAYS)
 
 
-def test_a_contract_that_says_nothing_of_executions_is_refused(spark: Any, lake_root: Path) -> None:
+def test_a_contract_without_an_execution_period_is_refused(spark: Any, lake_root: Path) -> None:
     table = Table(spark, lake_root, DAILY, contract=replace(CONTRACT, write=Replace()))
     with pytest.raises(ConfigurationError, match="period of an execution"):
         table.execute(DAYS[0])

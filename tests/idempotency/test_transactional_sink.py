@@ -106,7 +106,7 @@ def both(version: int, day: str = DAY) -> dict[tuple[str, str], list[int | None]
     return {("sales", day): [version] * 3, ("returns", day): [version] * 3}
 
 
-def test_a_day_of_both_tables_is_replaced_whole_and_other_days_stay(database: str) -> None:
+def test_a_day_of_both_tables_is_replaced_whole(database: str) -> None:
     deliver(database, delivery(1))
     deliver(database, delivery(1, OTHER_DAY))
     deliver(database, delivery(2))
@@ -115,12 +115,12 @@ def test_a_day_of_both_tables_is_replaced_whole_and_other_days_stay(database: st
         assert transactional_sink.served(connection, SCHEMA)["gold.sales", "table", DAY] == 2
 
 
-def test_nothing_is_known_of_a_database_that_was_never_served(database: str) -> None:
+def test_an_unserved_database_has_no_publications(database: str) -> None:
     with psycopg.connect(database) as connection:
         assert transactional_sink.served(connection, SCHEMA) == {}
 
 
-def test_a_retry_is_a_no_op_also_when_its_rows_are_others(database: str) -> None:
+def test_a_retry_changes_nothing_despite_other_rows(database: str) -> None:
     first = deliver(database, delivery(1))
     changed = delivery(1)
     again = deliver(database, replace(changed, parts=[part("sales", 1, {"else": 9}), changed.parts[1]]))
@@ -144,7 +144,7 @@ def test_a_day_without_rows_is_emptied(database: str) -> None:
     ],
     ids=["too long", "constraint", "out of range"],
 )
-def test_a_row_that_the_second_table_refuses_takes_back_both(database: str, change: str, reason: str) -> None:
+def test_a_row_one_table_refuses_rolls_back_both(database: str, change: str, reason: str) -> None:
     deliver(database, delivery(1))
     with psycopg.connect(database) as connection:
         connection.execute(change)
@@ -155,7 +155,7 @@ def test_a_row_that_the_second_table_refuses_takes_back_both(database: str, chan
     assert shown(database) == both(1)
 
 
-def test_without_a_transaction_the_first_table_would_be_ahead(database: str) -> None:
+def test_without_a_transaction_the_first_table_leads(database: str) -> None:
     """What the pattern is for."""
     deliver(database, delivery(1))
     with psycopg.connect(database, autocommit=True) as connection:
@@ -166,14 +166,14 @@ def test_without_a_transaction_the_first_table_would_be_ahead(database: str) -> 
 
 
 @pytest.mark.parametrize("rows", [2, 4], ids=["more than the ledger says", "fewer than the ledger says"])
-def test_rows_that_are_not_those_of_the_ledger_are_not_served(database: str, rows: int) -> None:
+def test_rows_that_contradict_the_ledger_are_not_served(database: str, rows: int) -> None:
     deliver(database, delivery(1))
     with pytest.raises(RowsRefused, match=f"has {rows} rows by its ledger, but 3 arrived"):
         deliver(database, delivery(2, rows=rows))
     assert shown(database) == both(1)
 
 
-def test_an_older_version_does_not_replace_a_newer_one(database: str) -> None:
+def test_an_older_version_never_replaces_a_newer_one(database: str) -> None:
     deliver(database, delivery(2))
     with pytest.raises(Overtaken) as refused:
         deliver(database, delivery(1))
@@ -181,7 +181,7 @@ def test_an_older_version_does_not_replace_a_newer_one(database: str) -> None:
     assert shown(database) == both(2)
 
 
-def test_a_table_that_was_built_anew_replaces_what_its_predecessor_served_whatever_their_versions(
+def test_a_rebuilt_table_replaces_its_predecessors_rows(
     database: str,
 ) -> None:
     deliver(database, delivery(57))
@@ -199,7 +199,7 @@ def test_a_table_that_was_built_anew_replaces_what_its_predecessor_served_whatev
     assert not deliver(database, delivery(57)).repeated, "were the first one to come back, its rows are not there"
 
 
-def test_a_database_from_before_tables_were_told_apart_is_migrated_and_served_once_more(database: str) -> None:
+def test_a_database_without_table_ids_is_migrated(database: str) -> None:
     deliver(database, delivery(3))
     with psycopg.connect(database) as connection:
         connection.execute("DROP TABLE shop.publications")
@@ -229,7 +229,7 @@ def test_a_table_of_another_shape_is_named(database: str) -> None:
         deliver(database, delivery(2))
 
 
-def test_a_table_from_before_a_column_takes_it_up(database: str) -> None:
+def test_an_older_table_gains_the_new_column(database: str) -> None:
     older = replace(contract("sales"), columns=contract("sales").columns[:2])
     for day in (DAY, OTHER_DAY):
         first = delivery(1, day)
@@ -245,7 +245,7 @@ def test_a_table_from_before_a_column_takes_it_up(database: str) -> None:
     assert shown(database)["sales", DAY] == [None] * 3
 
 
-def test_a_column_that_may_not_be_null_is_left_to_a_person(database: str) -> None:
+def test_a_new_not_null_column_is_refused(database: str) -> None:
     deliver(database, delivery(1))
     sales, returns = delivery(2).parts
     columns = (*sales.contract.columns, Column(name="tax", type="INT", nullable=False, description="Tax"))
@@ -255,7 +255,7 @@ def test_a_column_that_may_not_be_null_is_left_to_a_person(database: str) -> Non
     assert shown(database) == both(1)
 
 
-def test_a_table_that_was_dropped_as_advised_is_served_anew_with_what_belongs_to_it(database: str) -> None:
+def test_dropping_a_drifted_table_serves_both_tables_anew(database: str) -> None:
     for day in (DAY, OTHER_DAY):
         deliver(database, delivery(1, day))
     with psycopg.connect(database) as connection:
@@ -277,7 +277,7 @@ def test_a_table_that_was_dropped_as_advised_is_served_anew_with_what_belongs_to
     assert deliver(database, delivery(1)).repeated, "what is served whole is a no-op again"
 
 
-def test_a_table_that_is_served_anew_takes_back_both_when_a_row_is_refused(database: str) -> None:
+def test_serving_anew_with_refused_rows_rolls_back_both(database: str) -> None:
     deliver(database, delivery(1))
     with psycopg.connect(database) as connection:
         connection.execute("DELETE FROM shop.sales")
@@ -289,7 +289,7 @@ def test_a_table_that_is_served_anew_takes_back_both_when_a_row_is_refused(datab
     assert shown(database) == both(1)
 
 
-def test_two_deliveries_of_a_day_follow_each_other_and_readers_see_one_of_them(database: str) -> None:
+def test_two_deliveries_of_a_day_are_serialized(database: str) -> None:
     deliver(database, delivery(1))
     halfway, go_on = threading.Event(), threading.Event()
 
@@ -321,7 +321,7 @@ def test_two_deliveries_of_a_day_follow_each_other_and_readers_see_one_of_them(d
     assert (errors, shown(database)) == ([], both(3))
 
 
-def test_a_writer_that_is_killed_between_the_tables_leaves_neither(database: str) -> None:
+def test_a_writer_killed_between_tables_changes_neither(database: str) -> None:
     deliver(database, delivery(1))
     program = (
         "import os, sys, time\n"
@@ -344,7 +344,7 @@ def test_a_writer_that_is_killed_between_the_tables_leaves_neither(database: str
     assert shown(database) == both(2)
 
 
-def test_a_database_that_goes_away_is_a_transient_fault_and_nothing_is_served(database: str) -> None:
+def test_a_lost_database_is_a_transient_fault(database: str) -> None:
     deliver(database, delivery(1))
 
     def cut_off() -> Iterator[Any]:

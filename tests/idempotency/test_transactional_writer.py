@@ -126,7 +126,7 @@ def test_both_tables_appear_with_their_accounts(world: World, engine: Engine) ->
 
 
 @both_engines
-def test_running_twice_in_one_run_publishes_once_and_another_run_replaces(world: World, engine: Engine) -> None:
+def test_one_run_publishes_once_and_another_replaces(world: World, engine: Engine) -> None:
     first = world.write(60, "one", engine=engine)
     again = world.write(60, "one", engine=engine)
     assert [commit.repeated for commit in again.commits.values()] == [True, True]
@@ -137,9 +137,7 @@ def test_running_twice_in_one_run_publishes_once_and_another_run_replaces(world:
 
 
 @pytest.mark.parametrize("phase", NOT_PUBLISHED)
-def test_a_crash_before_the_commit_leaves_nothing_of_either_and_a_retry_publishes_both(
-    world: World, probe: Probe, phase: str
-) -> None:
+def test_a_crash_before_the_commit_publishes_neither_table(world: World, probe: Probe, phase: str) -> None:
     world.write(60, "one")
     probe.end(phase)
     with pytest.raises(Exception, match=f"ended at {phase}"):
@@ -150,9 +148,7 @@ def test_a_crash_before_the_commit_leaves_nothing_of_either_and_a_retry_publishe
     assert world.problems() == []
 
 
-def test_a_crash_between_the_commit_and_the_companion_s_log_is_made_good_by_whoever_looks_first(
-    world: World, probe: Probe
-) -> None:
+def test_readers_complete_a_crash_after_the_commit(world: World, probe: Probe) -> None:
     world.write(60, "one")
     probe.end("committed")
     with pytest.raises(Exception, match="ended at committed"):
@@ -165,7 +161,7 @@ def test_a_crash_between_the_commit_and_the_companion_s_log_is_made_good_by_whoe
 
 
 @pytest.mark.campaign
-def test_many_who_look_at_once_follow_a_commit_once(world: World, probe: Probe) -> None:
+def test_concurrent_readers_follow_a_commit_once(world: World, probe: Probe) -> None:
     before = world.write(60, "one").companions[BESIDE.dataset].version
     probe.end("committed")
     with pytest.raises(Exception, match="ended at committed"):
@@ -188,7 +184,7 @@ def test_two_runs_of_different_hours_both_publish(world: World, probe: Probe) ->
 
 
 @pytest.mark.parametrize("phase", ["companion.written", "audited"])
-def test_of_two_runs_of_an_hour_one_publishes_both_tables(world: World, probe: Probe, phase: str) -> None:
+def test_one_of_two_runs_publishes_both_tables(world: World, probe: Probe, phase: str) -> None:
     world.write(60, "one")
     with Held(lambda: world.write(30, "two", probe=probe), probe, phase) as held:
         world.write(90, "three")
@@ -198,7 +194,7 @@ def test_of_two_runs_of_an_hour_one_publishes_both_tables(world: World, probe: P
 
 
 @pytest.mark.campaign
-def test_a_reader_in_a_loop_never_sees_one_without_the_other(world: World) -> None:
+def test_readers_never_see_one_table_without_the_other(world: World) -> None:
     world.write(20, "first")
     sizes = [60, 10, 90, 30]
     done = threading.Event()
@@ -220,7 +216,7 @@ def test_a_reader_in_a_loop_never_sees_one_without_the_other(world: World) -> No
     assert [both for both in seen if both[0] != both[1]] == []
 
 
-def test_two_commits_one_after_the_other_show_the_mixture(world: World) -> None:
+def test_two_separate_commits_show_a_mixture(world: World) -> None:
     """What the pattern is for: the naive way, ended between its two writes."""
     world.write(60, "one")
     naive = replace(BESIDE, dataset="silver.naive", write=Replace())
@@ -233,7 +229,7 @@ def test_two_commits_one_after_the_other_show_the_mixture(world: World) -> None:
 
 
 @pytest.mark.campaign
-def test_each_version_of_the_companion_belongs_to_versions_of_its_main_table(world: World) -> None:
+def test_each_companion_version_belongs_to_main_versions(world: World) -> None:
     sizes = {world.write(size, f"run-{size}").main.version: size for size in (60, 30, 90)}
     for version, size in sizes.items():
         at = companions.version_with(world.lake, BESIDE.dataset, version)
@@ -263,9 +259,7 @@ def test_without_rows_the_companion_is_not_even_computed(world: World) -> None:
     ],
     ids=["vanished", "doubled", "elsewhere"],
 )
-def test_a_companion_that_breaks_its_contract_keeps_both_from_appearing(
-    world: World, engine: Engine, change: Any, rule: str
-) -> None:
+def test_a_companion_that_breaks_its_contract_blocks_both(world: World, engine: Engine, change: Any, rule: str) -> None:
     world.write(60, "one")
     with pytest.raises(Exception) as refused:
         world.write(30, "two", disputes=change, engine=engine)
@@ -276,12 +270,12 @@ def test_a_companion_that_breaks_its_contract_keeps_both_from_appearing(
     assert world.disputed() == (disputes_among(60), disputes_among(60))
 
 
-def test_a_companion_of_another_shape_is_refused_by_name(world: World) -> None:
+def test_a_companion_of_another_shape_is_refused(world: World) -> None:
     with pytest.raises(SchemaMismatch):
         world.write(60, "one", disputes=lambda frame: frame.drop("click"))
 
 
-def test_the_account_of_the_main_table_is_kept_as_ever(world: World) -> None:
+def test_a_wrong_main_table_account_is_refused(world: World) -> None:
     frame = clicks(world.spark, 60)
     aim = target(world.root, "one", contract=MAIN)
     wrong = Provenance(accounts={hour: Account(rows_in=1) for hour in HOURS})
@@ -290,7 +284,7 @@ def test_the_account_of_the_main_table_is_kept_as_ever(world: World) -> None:
     assert refused.value.dataset == MAIN.dataset
 
 
-def test_a_table_that_does_not_say_with_whom_it_appears_is_no_companion(world: World) -> None:
+def test_a_table_not_declared_a_companion_is_refused(world: World) -> None:
     companion = Companion(
         contract=replace(BESIDE, write=Replace()), frame=None, counted_measure="", kept_measure="", dropped_reason=""
     )

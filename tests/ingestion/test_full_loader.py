@@ -60,7 +60,7 @@ def there(spark: Any, lake: Lake, version: int | None = None) -> tuple[int, set[
         (100, 301, "301 rows, more than 3 times the last load's 100"),
     ],
 )
-def test_a_load_that_is_not_believable_is_refused_with_both_counts(last: int | None, now: int, said: str) -> None:
+def test_an_implausible_load_is_refused_with_both_counts(last: int | None, now: int, said: str) -> None:
     with pytest.raises(FullLoadRefused, match=said) as refused:
         guard(last, now, where="bronze.things")
     assert refused.value.where == "bronze.things"
@@ -81,7 +81,7 @@ def test_exactly_the_loads_outside_the_limits_are_refused(last: int, now: int) -
             guard(last, now, where="bronze.things")
 
 
-def test_the_new_load_replaces_the_old_one_and_time_travel_gives_yesterdays(spark: Any, lake: Lake) -> None:
+def test_time_travel_reads_the_load_that_was_replaced(spark: Any, lake: Lake) -> None:
     first = overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
     second = overwrite_table(rows(spark, 120, "tuesday"), target(lake, "r2"), Provenance())
     assert there(spark, lake) == (120, {"tuesday"})
@@ -89,13 +89,13 @@ def test_the_new_load_replaces_the_old_one_and_time_travel_gives_yesterdays(spar
     assert second.version > first.version
 
 
-def test_what_the_guard_does_not_see_empties_the_table_without_a_word(spark: Any, lake: Lake) -> None:
+def test_an_unguarded_empty_load_empties_the_table(spark: Any, lake: Lake) -> None:
     overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
     overwrite_table(rows(spark, 0, "tuesday"), target(lake, "r2"), Provenance())
     assert there(spark, lake) == (0, set())
 
 
-def test_the_account_of_the_source_is_believed_and_held_against_the_rows(spark: Any, lake: Lake) -> None:
+def test_the_source_account_is_held_against_the_rows(spark: Any, lake: Lake) -> None:
     whole = Provenance(accounts={WHOLE_TABLE: Account(rows_in=100)})
     overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), whole)
     with pytest.raises(AuditFailed, match=r"account\.accounted"):
@@ -108,9 +108,7 @@ def wait_for(file: Path, alive: Callable[[], bool]) -> None:
         assert alive(), f"the write ended before {file.name}"
 
 
-def test_a_reader_sees_the_old_rows_until_the_commit_and_then_the_new_ones(
-    spark: Any, lake: Lake, tmp_path: Path
-) -> None:
+def test_a_reader_sees_old_rows_until_the_commit(spark: Any, lake: Lake, tmp_path: Path) -> None:
     overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
     probe = tmp_path / "probe"
     probe.mkdir()
@@ -128,7 +126,7 @@ def test_a_reader_sees_the_old_rows_until_the_commit_and_then_the_new_ones(
     assert there(spark, lake) == (120, {"tuesday"})
 
 
-def test_a_reader_in_a_loop_never_sees_an_empty_or_mixed_table(spark: Any, lake: Lake) -> None:
+def test_readers_never_see_an_empty_or_mixed_table(spark: Any, lake: Lake) -> None:
     overwrite_table(rows(spark, 100, "day 0"), target(lake, "r0"), Provenance())
     done = threading.Event()
 

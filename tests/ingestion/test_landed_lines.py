@@ -46,7 +46,7 @@ def found(frame: Any) -> list[tuple[int, bytes]]:
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 @pytest.mark.parametrize("engine", [True, False])
-def test_every_byte_of_every_line_is_read_at_its_place(spark: Any, landing: Path, name: str, engine: bool) -> None:
+def test_every_line_is_read_exactly_with_its_offset(spark: Any, landing: Path, name: str, engine: bool) -> None:
     root = landing.parents[2]
     frame = read(spark, root, [land(landing, name, NASTY)], engine=engine)
     assert found(frame) == lines(NASTY)
@@ -58,18 +58,18 @@ def test_every_byte_of_every_line_is_read_at_its_place(spark: Any, landing: Path
     ]
 
 
-def test_a_text_source_breaks_lines_where_none_end_and_loses_bytes(spark: Any, landing: Path) -> None:
+def test_a_text_source_breaks_lines_and_loses_bytes(spark: Any, landing: Path) -> None:
     plain = spark.read.text(str(land(landing, "a.json", NASTY))).selectExpr("hex(value) AS line").collect()
     assert sorted(row["line"] for row in plain) != sorted(line.hex().upper() for _, line in lines(NASTY))
 
 
-def test_a_line_longer_than_a_read_block_is_one_line(spark: Any, landing: Path) -> None:
+def test_a_line_longer_than_a_block_is_whole(spark: Any, landing: Path) -> None:
     content = b"short\n" + b"x" * 5_000_000 + b"\nend\n"
     frame = read(spark, landing.parents[2], [land(landing, "a.json", content)])
     assert [(offset, len(raw)) for offset, raw in found(frame)] == [(0, 5), (6, 5_000_000), (5_000_007, 3)]
 
 
-def test_a_large_file_that_is_read_in_parts_has_every_line_once(spark: Any, landing: Path) -> None:
+def test_a_large_split_file_gives_every_line_once(spark: Any, landing: Path) -> None:
     content = b"".join(b"%07d %s\n" % (number, b"x" * (number % 90)) for number in range(40_000))
     file = land(landing, "a.json", content)
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")
@@ -81,7 +81,7 @@ def test_a_large_file_that_is_read_in_parts_has_every_line_once(spark: Any, land
 
 
 @pytest.mark.parametrize("engine", [True, False])
-def test_names_with_spaces_and_signs_are_recorded_as_they_are(spark: Any, tmp_path: Path, engine: bool) -> None:
+def test_names_with_special_characters_are_recorded_unchanged(spark: Any, tmp_path: Path, engine: bool) -> None:
     root = tmp_path / "my blog é+%20"
     root.mkdir()
     file = land(root, "part (1) é+%2B #.json", b"a\n")
@@ -102,7 +102,7 @@ def test_several_files_keep_their_own_offsets(spark: Any, landing: Path, engine:
 
 
 @pytest.mark.parametrize("engine", [True, False])
-def test_an_empty_file_and_no_file_have_no_lines(spark: Any, landing: Path, engine: bool) -> None:
+def test_empty_files_and_empty_lists_have_no_lines(spark: Any, landing: Path, engine: bool) -> None:
     empty = land(landing, "a.json", b"")
     assert read(spark, landing.parents[2], [empty], engine=engine).count() == 0
     assert read(spark, landing.parents[2], [], engine=engine).columns == [
@@ -112,7 +112,7 @@ def test_an_empty_file_and_no_file_have_no_lines(spark: Any, landing: Path, engi
     ]
 
 
-def test_a_torn_gzip_file_is_an_error_and_no_short_file(spark: Any, landing: Path) -> None:
+def test_a_torn_gzip_file_is_an_error(spark: Any, landing: Path) -> None:
     whole = gzip.compress(b"".join(b"line %d\n" % number for number in range(10_000)))
     torn = landing / "a.json.gz"
     torn.write_bytes(whole[: len(whole) // 2])
@@ -122,7 +122,7 @@ def test_a_torn_gzip_file_is_an_error_and_no_short_file(spark: Any, landing: Pat
         assert (told.value.where, told.value.transient) == (str(torn), False)
 
 
-def test_a_garbled_file_and_what_cannot_be_opened_are_named(landing: Path) -> None:
+def test_garbled_and_unopenable_files_are_named(landing: Path) -> None:
     packed = bytearray(gzip.compress(bytes(range(256)) * 99))
     packed[12:40] = b"\xff" * 28
     (landing / "a.json.gz").write_bytes(packed)
@@ -134,7 +134,7 @@ def test_a_garbled_file_and_what_cannot_be_opened_are_named(landing: Path) -> No
         assert told.value.where == str(file)
 
 
-def test_a_file_that_may_not_be_read_is_named(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_read_permission_is_named(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = land(landing, "a.json", b"1\n")
 
     def refuse(*_: object) -> None:
@@ -149,9 +149,7 @@ def test_a_file_that_may_not_be_read_is_named(landing: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("engine", [True, False])
 @pytest.mark.parametrize("planned", [True, False])
-def test_a_file_that_is_taken_away_is_named_and_the_step_tried_again(
-    spark: Any, tmp_path: Path, engine: bool, planned: bool
-) -> None:
+def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path, engine: bool, planned: bool) -> None:
     folder = tmp_path / "my é+%20" / "visits" / "date=2026-01-05" / "hour=03"
     folder.mkdir(parents=True)
     file = land(folder, "a.json", b"1\n")
@@ -167,14 +165,14 @@ def test_a_file_that_is_taken_away_is_named_and_the_step_tried_again(
     assert told.value.transient
 
 
-def test_a_lost_data_file_of_a_table_is_not_taken_for_a_landed_one() -> None:
+def test_a_lost_table_file_is_reported_as_damage() -> None:
     said = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///lake/date=1/part-0.parquet. "
     with pytest.raises(DataFileDamaged, match="blogdata repair"), store_faults("gold.pages"):
         raise RuntimeError(said)
 
 
 @pytest.mark.parametrize("engine", [True, False])
-def test_a_link_within_the_root_is_read_under_its_own_name(spark: Any, tmp_path: Path, engine: bool) -> None:
+def test_a_link_within_the_root_keeps_its_name(spark: Any, tmp_path: Path, engine: bool) -> None:
     disk, root = tmp_path / "disk", tmp_path / "root"
     disk.mkdir()
     root.symlink_to(disk)
@@ -184,7 +182,7 @@ def test_a_link_within_the_root_is_read_under_its_own_name(spark: Any, tmp_path:
     assert {(row["source_file"], bytes(row["raw"])) for row in rows} == {("a.json", b"1"), ("b.json", b"1")}
 
 
-def test_a_link_that_leads_out_is_refused_and_has_no_lines(spark: Any, tmp_path: Path) -> None:
+def test_a_link_out_of_the_root_is_refused(spark: Any, tmp_path: Path) -> None:
     root, file = tmp_path / "root", tmp_path / "root" / "a.json"
     root.mkdir()
     land(root, "a.json", b"1\n")
@@ -200,7 +198,7 @@ def test_a_link_that_leads_out_is_refused_and_has_no_lines(spark: Any, tmp_path:
 
 @settings(deadline=None)
 @given(st.binary(max_size=300) | st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xff"]), max_size=40).map(b"".join))
-def test_the_independent_count_is_the_number_of_lines_and_their_bytes(content: bytes) -> None:
+def test_the_independent_count_gives_lines_and_bytes(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as name:
         expected = lines(content)
         size = LandedSize(lines=len(expected), bytes=sum(len(line) + 1 for _, line in expected))
@@ -213,7 +211,7 @@ def test_many_files_are_measured_in_their_order(landing: Path) -> None:
     assert [size.lines for size in measure_all(files, landing)] == list(range(12))
 
 
-def test_what_spark_reads_is_what_was_counted(spark: Any, landing: Path) -> None:
+def test_spark_reads_the_counted_lines_and_bytes(spark: Any, landing: Path) -> None:
     files = [
         land(landing, "a.json", NASTY),
         land(landing, "b.log.gz", NASTY * 3),

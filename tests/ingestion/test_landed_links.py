@@ -67,7 +67,7 @@ def test_the_landing_zone_itself_may_be_a_link(landing: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["more.json", "visits.json", FLAG])
-def test_a_file_that_leads_out_keeps_its_hour_waiting(landing: Path, outside: Path, name: str) -> None:
+def test_an_outward_file_link_keeps_its_hour_waiting(landing: Path, outside: Path, name: str) -> None:
     link = replaced(landing, f"date=2026-01-05/hour=03/{name}", outside / "passwd")
     found = hours(landing)
     assert {key for key, hour in found.items() if hour.ready} == set(HOURS[1:])
@@ -87,7 +87,7 @@ def test_a_file_that_leads_out_keeps_its_hour_waiting(landing: Path, outside: Pa
         ("", "", ()),
     ],
 )
-def test_a_folder_that_leads_out_is_not_looked_into(
+def test_an_outward_folder_link_is_not_followed(
     landing: Path, outside: Path, place: str, key: str, left: tuple[str, ...]
 ) -> None:
     (outside / "hour=05").mkdir()
@@ -106,7 +106,7 @@ def test_a_folder_that_leads_out_is_not_looked_into(
         ("../../../..", "leads out of the landing zone"),
     ],
 )
-def test_a_link_that_leads_nowhere_or_round_is_refused(landing: Path, target: str, why: str) -> None:
+def test_a_dead_or_circular_link_is_refused(landing: Path, target: str, why: str) -> None:
     replaced(landing, "date=2026-01-05/hour=03/loop.json", target)
     (refused,) = hours(landing)[HOURS[0]].links
     assert why in str(refused)
@@ -120,7 +120,7 @@ def test_a_link_within_the_landing_zone_is_followed(landing: Path) -> None:
     assert found["2026-01-06T04"].ready
 
 
-def test_a_link_put_there_after_the_scan_is_not_opened(landing: Path, outside: Path) -> None:
+def test_a_link_added_after_the_scan_is_refused(landing: Path, outside: Path) -> None:
     link = replaced(landing, "date=2026-01-05/hour=03/visits.json", outside / "passwd")
     with pytest.raises(LinkRefused, match="passwd"):
         measure_all([link], landing)
@@ -137,7 +137,7 @@ def split(file: Path, landing: Path) -> SplitReport:
     return split_by_hour(file, landing, hour_of_combined, now=NOW)
 
 
-def test_a_log_that_leads_out_is_refused_and_others_are_split(landing: Path, outside: Path) -> None:
+def test_an_outward_log_link_is_refused_alone(landing: Path, outside: Path) -> None:
     log(landing)
     link = landing / "access_logs" / "b.log"
     link.symlink_to(outside / "passwd")
@@ -152,7 +152,7 @@ def test_a_log_that_leads_out_is_refused_and_others_are_split(landing: Path, out
 
 
 @pytest.mark.parametrize("place", ["access_logs", f"access_logs/{PROGRESS}"])
-def test_logs_whose_folder_leads_out_are_not_looked_at(landing: Path, outside: Path, place: str) -> None:
+def test_logs_in_an_outward_folder_are_not_read(landing: Path, outside: Path, place: str) -> None:
     if place != "access_logs":
         log(landing)
     (landing / place).symlink_to(outside)
@@ -160,7 +160,7 @@ def test_logs_whose_folder_leads_out_are_not_looked_at(landing: Path, outside: P
     assert [one.target for one in refused_logs(landing)] == [str(outside)]
 
 
-def test_nothing_is_written_through_an_hour_that_leads_out(landing: Path, outside: Path) -> None:
+def test_nothing_is_written_through_an_outward_hour_link(landing: Path, outside: Path) -> None:
     file = log(landing)
     replaced(landing, "date=2026-01-05/hour=03", outside)
     before = sorted(outside.iterdir())
@@ -176,7 +176,7 @@ def test_nothing_is_written_through_an_hour_that_leads_out(landing: Path, outsid
     assert sorted(outside.iterdir()) == before
 
 
-def test_an_hour_without_a_line_that_leads_out_gets_no_flag(landing: Path, outside: Path) -> None:
+def test_an_empty_outward_hour_gets_no_flag(landing: Path, outside: Path) -> None:
     (outside / FLAG).unlink()
     for file in outside.iterdir():
         file.unlink()
@@ -188,7 +188,7 @@ def test_an_hour_without_a_line_that_leads_out_gets_no_flag(landing: Path, outsi
     assert list(outside.iterdir()) == []
 
 
-def test_a_log_may_be_landed_from_a_link_and_replaces_one(landing: Path, outside: Path, tmp_path: Path) -> None:
+def test_landing_a_log_follows_and_replaces_links(landing: Path, outside: Path, tmp_path: Path) -> None:
     (outside / "access.log").write_bytes(LINE)
     named = tmp_path / "access.log"
     named.symlink_to(outside / "access.log")
@@ -203,7 +203,7 @@ def test_a_log_may_be_landed_from_a_link_and_replaces_one(landing: Path, outside
         land(named, replacement)
 
 
-def test_a_link_in_the_place_of_a_partial_file_is_not_written_through(landing: Path, outside: Path) -> None:
+def test_a_partial_files_link_is_not_written_through(landing: Path, outside: Path) -> None:
     target = landing / "visits" / "a.json"
     (landing / "visits" / ".a.json.partial").symlink_to(outside / "passwd")
     write_whole(target, b"new")

@@ -57,7 +57,7 @@ def by_hour(landing: Path) -> dict[str, bytes]:
     return dict(found)
 
 
-def test_a_replica_equals_its_source_byte_for_byte_where_a_parse_would_not(tmp_path: Path) -> None:
+def test_a_replica_equals_its_source_byte_for_byte(tmp_path: Path) -> None:
     data = b'{"b": 1.0, "a": 1e3, "a": 2}\r\n\xff\xfe\x00 no line feed at the end'
     (tmp_path / "source").write_bytes(data)
     replica = replicate(tmp_path / "source", tmp_path / "deep" / "target")
@@ -65,15 +65,13 @@ def test_a_replica_equals_its_source_byte_for_byte_where_a_parse_would_not(tmp_p
     assert (replica.bytes, replica.sha256) == (len(data), hashlib.sha256(data).hexdigest())
 
 
-def test_a_replica_of_a_missing_file_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+def test_replicating_a_missing_file_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(SourceMissing, match="absent"):
         replicate(tmp_path / "absent", tmp_path / "target")
     assert not (tmp_path / "target").exists()
 
 
-def test_a_copy_that_reads_back_differently_never_gets_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_corrupt_copy_never_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "source").write_bytes(b"new")
     (tmp_path / "target").write_bytes(b"old")
     monkeypatch.setattr("patterns.ingestion.passthrough_replicator.checksum", lambda path: "0" * 64)
@@ -85,7 +83,7 @@ def test_a_copy_that_reads_back_differently_never_gets_its_name(
     }
 
 
-def test_landing_the_same_log_twice_changes_nothing_and_says_so(tmp_path: Path) -> None:
+def test_landing_a_log_twice_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(line(0))
     folder = tmp_path / "access_logs"
     assert land(tmp_path / "a.log", folder).outcome == "new"
@@ -95,7 +93,7 @@ def test_landing_the_same_log_twice_changes_nothing_and_says_so(tmp_path: Path) 
     assert (folder / "a.log").stat().st_mtime_ns == before
 
 
-def test_a_log_that_has_grown_replaces_its_own_beginning(tmp_path: Path) -> None:
+def test_a_grown_log_replaces_its_beginning(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(line(0))
     land(tmp_path / "a.log", tmp_path / "access_logs")
     (tmp_path / "a.log").write_bytes(line(0) + line(1))
@@ -103,7 +101,7 @@ def test_a_log_that_has_grown_replaces_its_own_beginning(tmp_path: Path) -> None
     assert (tmp_path / "access_logs" / "a.log").read_bytes() == line(0) + line(1)
 
 
-def test_another_log_of_the_same_name_gets_a_name_of_its_own(tmp_path: Path) -> None:
+def test_another_log_of_the_same_name_is_renamed(tmp_path: Path) -> None:
     for folder, data in (("x", line(0)), ("y", line(5))):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.log").write_bytes(data)
@@ -115,7 +113,7 @@ def test_another_log_of_the_same_name_gets_a_name_of_its_own(tmp_path: Path) -> 
     assert (tmp_path / "access_logs" / "a.log").read_bytes() == line(0)
 
 
-def test_a_log_is_split_at_the_hours_and_every_hour_is_flagged(tmp_path: Path) -> None:
+def test_a_log_is_split_into_flagged_hours(tmp_path: Path) -> None:
     lines = [line(0), line(1), line(2), line(3), line(3602)]
     put(tmp_path, b"".join(lines))
     report = split(tmp_path)
@@ -129,7 +127,7 @@ def test_a_log_is_split_at_the_hours_and_every_hour_is_flagged(tmp_path: Path) -
     assert re.fullmatch(r"a-[0-9a-f]{8}-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-0{12}\.log", parts(tmp_path)[0].name)
 
 
-def test_a_log_whose_progress_was_lost_is_taken_again_under_the_names_it_has(tmp_path: Path) -> None:
+def test_losing_progress_does_not_rename_the_parts(tmp_path: Path) -> None:
     data = line(0) + line(2)
     put(tmp_path, data)
     split(tmp_path)
@@ -141,7 +139,7 @@ def test_a_log_whose_progress_was_lost_is_taken_again_under_the_names_it_has(tmp
     assert joined(tmp_path) == data
 
 
-def test_what_is_taken_later_bears_a_later_time(tmp_path: Path) -> None:
+def test_later_parts_bear_a_later_time(tmp_path: Path) -> None:
     put(tmp_path, line(0))
     split(tmp_path)
     put(tmp_path, line(0) + line(1))
@@ -151,7 +149,7 @@ def test_what_is_taken_later_bears_a_later_time(tmp_path: Path) -> None:
     assert taken[0][1] < taken[1][1]
 
 
-def test_hours_never_run_backwards_and_unreadable_lines_stay_with_their_neighbours(tmp_path: Path) -> None:
+def test_unordered_and_unreadable_lines_stay_with_their_neighbours(tmp_path: Path) -> None:
     future = line(10**9)
     lines = [b"garbage\n", b"\n", line(10), line(0), b"\xff\xfe [17/Foo/2026\n", future, line(3602), b"tail"]
     put(tmp_path, b"".join(lines))
@@ -164,7 +162,7 @@ def test_hours_never_run_backwards_and_unreadable_lines_stay_with_their_neighbou
     assert joined(tmp_path) == b"".join(lines)
 
 
-def test_a_naive_split_by_each_lines_own_hour_would_tear_the_order_of_the_log(tmp_path: Path) -> None:
+def test_splitting_by_each_lines_hour_breaks_the_order(tmp_path: Path) -> None:
     lines = [line(2), line(0), line(3)]
     put(tmp_path, b"".join(lines))
     naive = sorted(lines, key=lambda one: hour_of_combined(one) or "")
@@ -173,7 +171,7 @@ def test_a_naive_split_by_each_lines_own_hour_would_tear_the_order_of_the_log(tm
     assert joined(tmp_path) == b"".join(lines)
 
 
-def test_an_hour_without_a_line_is_empty_between_lines_and_absent_outside(tmp_path: Path) -> None:
+def test_only_hours_between_lines_are_flagged_empty(tmp_path: Path) -> None:
     put(tmp_path, line(0) + line(4 * 3600))
     report = split(tmp_path)
     assert report.empty_hours == ("2026-03-01T11", "2026-03-01T12", "2026-03-01T13")
@@ -182,13 +180,13 @@ def test_an_hour_without_a_line_is_empty_between_lines_and_absent_outside(tmp_pa
     assert [path.name for path in (day / "hour=12").iterdir()] == [FLAG]
 
 
-def test_a_silence_of_years_does_not_make_thousands_of_folders(tmp_path: Path) -> None:
+def test_a_silence_of_years_makes_no_folders(tmp_path: Path) -> None:
     put(tmp_path, line(-10 * 365 * 86400) + line(0))
     assert split(tmp_path).empty_hours == ()
     assert len(parts(tmp_path)) == 2
 
 
-def test_the_unfinished_delivery_of_another_producer_is_not_flagged_as_empty(tmp_path: Path) -> None:
+def test_an_unfinished_delivery_is_not_flagged_empty(tmp_path: Path) -> None:
     other = tmp_path / "visits" / "date=2026-03-01" / "hour=12"
     other.mkdir(parents=True)
     (other / "visits.json").write_text("{}\n")
@@ -197,13 +195,13 @@ def test_the_unfinished_delivery_of_another_producer_is_not_flagged_as_empty(tmp
     assert not (other / FLAG).exists()
 
 
-def test_a_log_without_a_readable_time_goes_to_the_present_hour(tmp_path: Path) -> None:
+def test_an_undated_log_goes_to_the_current_hour(tmp_path: Path) -> None:
     put(tmp_path, b"no time\nat all")
     split(tmp_path)
     assert by_hour(tmp_path) == {"2026-11-21T12": b"no time\nat all"}
 
 
-def test_a_compressed_log_is_told_by_its_bytes_and_split_decompressed(tmp_path: Path) -> None:
+def test_a_compressed_log_is_recognized_by_its_bytes(tmp_path: Path) -> None:
     data = line(0) + line(5000)
     put(tmp_path, gzip.compress(line(0)) + gzip.compress(line(5000)), "named-plain.log")
     put(tmp_path, gzip.compress(data), "b.log.gz")
@@ -214,7 +212,7 @@ def test_a_compressed_log_is_told_by_its_bytes_and_split_decompressed(tmp_path: 
     assert len(parts(tmp_path)) == 4
 
 
-def test_a_damaged_compressed_log_is_refused_before_anything_is_taken(tmp_path: Path) -> None:
+def test_a_damaged_compressed_log_is_refused_whole(tmp_path: Path) -> None:
     put(tmp_path, gzip.compress(line(0) * 500)[:-20], "a.log.gz")
     with pytest.raises(LogUnreadable, match=r"a\.log\.gz"):
         split(tmp_path, "a.log.gz")
@@ -222,7 +220,7 @@ def test_a_damaged_compressed_log_is_refused_before_anything_is_taken(tmp_path: 
     assert [path.name for path in unsplit_logs(tmp_path)] == ["a.log.gz"]
 
 
-def test_only_the_new_tail_of_a_grown_log_is_taken(tmp_path: Path) -> None:
+def test_only_a_grown_logs_tail_is_taken(tmp_path: Path) -> None:
     first, tail = line(0) + line(3), line(4) + line(3700)
     put(tmp_path, first)
     split(tmp_path)
@@ -237,7 +235,7 @@ def test_only_the_new_tail_of_a_grown_log_is_taken(tmp_path: Path) -> None:
     assert split(tmp_path).parts == ()
 
 
-def test_a_line_cut_off_by_growth_is_whole_again_and_not_twice_even_in_another_hour(tmp_path: Path) -> None:
+def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:
     data = line(0) + line(2)
     for cut in range(1, len(data)):
         landing = tmp_path / str(cut)
@@ -250,7 +248,7 @@ def test_a_line_cut_off_by_growth_is_whole_again_and_not_twice_even_in_another_h
         assert by_hour(landing) == {"2026-03-01T10": line(0), "2026-03-01T11": line(2)}
 
 
-def test_a_log_whose_beginning_changed_is_refused_and_nothing_is_taken(tmp_path: Path) -> None:
+def test_a_rewritten_log_is_refused(tmp_path: Path) -> None:
     put(tmp_path, line(0) + line(1))
     split(tmp_path)
     put(tmp_path, line(5) + line(6) + line(7))
@@ -259,7 +257,7 @@ def test_a_log_whose_beginning_changed_is_refused_and_nothing_is_taken(tmp_path:
     assert joined(tmp_path) == line(0) + line(1)
 
 
-def test_a_line_longer_than_a_block_is_taken_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_longer_than_a_block_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (log_splitter, whole_files):
         monkeypatch.setattr(module, "BLOCK", 128)
     data = line(0, "/" + "x" * 1000) + line(3, "/" + "[" * 300) + line(4)
@@ -282,9 +280,7 @@ def snapshot(landing: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("grown", [False, True])
-def test_a_split_killed_at_any_step_and_done_again_gives_the_same_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grown: bool
-) -> None:
+def test_a_killed_split_resumes_to_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grown: bool) -> None:
     data = b"".join(line(second) for second in (0, 1, 2, 3, 3602, 3 * 3600))
     later = data + line(3 * 3600 + 1) + line(5 * 3600)
     final = later if grown else data
@@ -328,7 +324,7 @@ def test_a_split_killed_at_any_step_and_done_again_gives_the_same_files(
     cuts=st.lists(st.integers(0, 1500), max_size=3),
 )
 @settings(max_examples=60, deadline=None)
-def test_whatever_a_log_holds_and_however_it_grows_its_parts_are_the_log(
+def test_the_parts_of_any_log_join_to_it(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], cuts: list[int]
 ) -> None:
     landing = tmp_path_factory.mktemp("grown")
@@ -357,13 +353,13 @@ def test_whatever_a_log_holds_and_however_it_grows_its_parts_are_the_log(
         (b"2015-05-17T10:05:03Z", None),
     ],
 )
-def test_the_hour_of_a_line_is_read_in_utc_or_not_at_all(stamp: bytes, hour: str | None) -> None:
+def test_the_hour_of_a_line_is_in_utc(stamp: bytes, hour: str | None) -> None:
     assert hour_of_combined(b"10.0.0.1 - frank miller [" + stamp + b'] "GET /') == hour
 
 
 @pytest.mark.shared
 @pytest.mark.skipif(not REAL_LOG.exists(), reason="the real log is not on this machine")
-def test_a_real_log_of_a_blog_is_replicated_split_and_wholly_accounted_for(tmp_path: Path) -> None:
+def test_a_real_log_is_split_and_accounted_for(tmp_path: Path) -> None:
     landed = land(REAL_LOG, tmp_path / "access_logs")
     report = split_by_hour(landed.path, tmp_path, hour_of_combined, now=NOW)
     assert joined(tmp_path) == REAL_LOG.read_bytes()

@@ -24,7 +24,7 @@ def land(table: Path, key: str, *names: str, content: str = "{}\n") -> Path:
     return folder
 
 
-def test_a_partition_is_ready_once_it_is_marked_and_not_before(tmp_path: Path) -> None:
+def test_a_partition_is_ready_only_when_marked(tmp_path: Path) -> None:
     folder = land(tmp_path, "2026-01-05T07", "a.json")
     assert [(one.key, one.ready) for one in scan(tmp_path, Grain.HOUR)] == [("2026-01-05T07", False)]
     mark(folder)
@@ -33,7 +33,7 @@ def test_a_partition_is_ready_once_it_is_marked_and_not_before(tmp_path: Path) -
     assert [file.name for file in partition.files] == ["a.json"]
 
 
-def test_the_naive_way_takes_half_a_delivery_for_a_whole_one(tmp_path: Path) -> None:
+def test_naive_readiness_takes_half_a_delivery(tmp_path: Path) -> None:
     folder = land(tmp_path, "2026-01-05T07", "part-0.json")
     naive_is_ready = any(folder.iterdir())
     assert naive_is_ready
@@ -43,12 +43,12 @@ def test_the_naive_way_takes_half_a_delivery_for_a_whole_one(tmp_path: Path) -> 
     assert len(scan(tmp_path, Grain.HOUR)[0].files) == 2
 
 
-def test_names_that_begin_with_a_dot_or_an_underscore_are_no_data(tmp_path: Path) -> None:
+def test_names_with_dot_or_underscore_are_no_data(tmp_path: Path) -> None:
     land(tmp_path, "2026-01-05T07", ".a.json.partial", "_temporary", "a.json")
     assert [file.name for file in scan(tmp_path, Grain.HOUR)[0].files] == ["a.json"]
 
 
-def test_an_empty_folder_is_not_marked_unless_that_is_meant(tmp_path: Path) -> None:
+def test_an_empty_folder_is_marked_only_on_request(tmp_path: Path) -> None:
     folder = land(tmp_path, "2026-01-05T07", ".a.json.partial")
     with pytest.raises(NothingToMark, match="hour=07"):
         mark(folder)
@@ -59,7 +59,7 @@ def test_an_empty_folder_is_not_marked_unless_that_is_meant(tmp_path: Path) -> N
     assert scan(tmp_path, Grain.HOUR)[0].empty
 
 
-def test_data_without_a_flag_is_overdue_only_after_its_deadline(tmp_path: Path) -> None:
+def test_unflagged_data_is_overdue_after_its_deadline(tmp_path: Path) -> None:
     land(tmp_path, "2026-01-05T09", "a.json")
     mark(land(tmp_path, "2026-01-05T08", "a.json"))
     land(tmp_path, "2026-01-05T07")
@@ -71,7 +71,7 @@ def test_data_without_a_flag_is_overdue_only_after_its_deadline(tmp_path: Path) 
     assert overdue(partitions, Grain.HOUR, now=NOW, deadline=timedelta(hours=2)) == []
 
 
-def test_a_file_that_comes_after_the_flag_is_seen_and_changes_the_fingerprint(tmp_path: Path) -> None:
+def test_a_file_after_the_flag_changes_the_fingerprint(tmp_path: Path) -> None:
     folder = land(tmp_path, "2026-01-05T07", "a.json")
     mark(folder)
     (before,) = scan(tmp_path, Grain.HOUR)
@@ -106,7 +106,7 @@ def written(folder: Path, minutes: float) -> None:
         os.utime(file, (at, at))
 
 
-def test_without_flags_an_hour_is_complete_once_a_later_one_exists(tmp_path: Path) -> None:
+def test_without_flags_a_later_hour_completes_an_hour(tmp_path: Path) -> None:
     for key in ("2026-01-05T07", "2026-01-05T09"):
         written(land(tmp_path, key, "a.json"), minutes=60)
     assert without_flags(tmp_path) == {"2026-01-05T07": None, "2026-01-05T09": Lack.SUCCESSOR}
@@ -118,7 +118,7 @@ def test_without_flags_an_hour_is_complete_once_a_later_one_exists(tmp_path: Pat
     assert without_flags(tmp_path / "absent") == {}
 
 
-def test_without_flags_an_hour_waits_until_it_is_quiet(tmp_path: Path) -> None:
+def test_without_flags_an_hour_waits_for_quiet(tmp_path: Path) -> None:
     earlier, later = (land(tmp_path, f"2026-01-05T{hour}", "a.json") for hour in ("07", "08"))
     written(later, minutes=60)
     for minutes, lacks in ((1, Lack.QUIET), (6, None), (-1, Lack.QUIET)):
@@ -128,12 +128,12 @@ def test_without_flags_an_hour_waits_until_it_is_quiet(tmp_path: Path) -> None:
     assert without_flags(tmp_path)["2026-01-05T07"] is None, "a flag says what silence would"
 
 
-def test_a_flag_completes_the_newest_hour_whatever_the_convention(tmp_path: Path) -> None:
+def test_a_flag_completes_an_hour_under_any_convention(tmp_path: Path) -> None:
     mark(land(tmp_path, "2026-01-05T07", "a.json"))
     assert without_flags(tmp_path) == {"2026-01-05T07": None}
 
 
-def test_gaps_lie_between_hours_that_came_and_are_due(tmp_path: Path) -> None:
+def test_gaps_lie_between_delivered_and_due_hours(tmp_path: Path) -> None:
     for key in ("2025-11-01T00", "2026-01-05T03", "2026-01-05T06", "2026-01-05T11"):
         mark(land(tmp_path, key, "a.json"))
     land(tmp_path, "2026-01-05T05")
@@ -142,7 +142,7 @@ def test_gaps_lie_between_hours_that_came_and_are_due(tmp_path: Path) -> None:
     assert found == [f"2026-01-05T{hour:02d}" for hour in (4, 5, 7, 8, 9)]
 
 
-def test_days_are_partitions_too_and_earlier_ones_can_be_left_out(tmp_path: Path) -> None:
+def test_a_scan_takes_days_and_a_lower_bound(tmp_path: Path) -> None:
     for key in ("2026-01-04", "2026-01-05", "2026-01-06"):
         mark(land(tmp_path, key, "users.json"))
     assert [one.key for one in scan(tmp_path, Grain.DAY)] == ["2026-01-04", "2026-01-05", "2026-01-06"]

@@ -50,7 +50,7 @@ def opened(lake: Lake) -> DeltaTable:
     return table
 
 
-def test_commits_that_came_after_the_table_was_opened_shift_nothing(lake: Lake) -> None:
+def test_later_commits_do_not_shift_the_versions(lake: Lake) -> None:
     hour(lake, 1)
     table = opened(lake)
     hour(lake, 2)
@@ -60,7 +60,7 @@ def test_commits_that_came_after_the_table_was_opened_shift_nothing(lake: Lake) 
     assert [version for version, _ in lake.commits(opened(lake), after=1)] == [3, 2]
 
 
-def test_whoever_is_overtaken_records_every_publication_once_and_under_its_version(lake: Lake) -> None:
+def test_an_overtaken_reader_records_every_publication_once(lake: Lake) -> None:
     events = EventLog(Overtaken(root=lake.root))
     for _ in HOURS:
         events.history(DATASET)
@@ -68,7 +68,7 @@ def test_whoever_is_overtaken_records_every_publication_once_and_under_its_versi
     assert sorted(recorded) == [(key, number, 10 + number) for number, key in enumerate(HOURS)]
 
 
-def test_what_the_log_no_longer_has_ends_the_list(lake: Lake) -> None:
+def test_commits_missing_from_the_log_end_the_list(lake: Lake) -> None:
     for number in range(1, 4):
         hour(lake, number)
     opened(lake).create_checkpoint()

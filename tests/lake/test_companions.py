@@ -76,14 +76,14 @@ def test_commits_are_followed_once_each_and_in_order(lake: Lake) -> None:
     assert shown == [{KEY: number} for number in range(5)]
 
 
-def test_a_commit_that_says_nothing_of_it_changes_nothing(lake: Lake) -> None:
+def test_a_commit_without_the_companion_changes_nothing(lake: Lake) -> None:
     commit(lake, 1)
     commit(lake, 2, companions={})
     assert lake.versions([MAIN, BESIDE]) == {MAIN: 1, BESIDE: 1}
     assert lake.row_counts(BESIDE, "key") == {KEY: 1}
 
 
-def test_what_was_followed_is_not_forgotten_with_the_transactions_of_the_time(lake: Lake) -> None:
+def test_followed_commits_are_remembered_after_transactions_expire(lake: Lake) -> None:
     for number in range(3):
         commit(lake, number)
     table = lake.caught_up(BESIDE)
@@ -94,7 +94,7 @@ def test_what_was_followed_is_not_forgotten_with_the_transactions_of_the_time(la
     assert lake.version(BESIDE) == 4
 
 
-def test_what_was_followed_is_not_forgotten_when_spark_writes_a_checkpoint(spark: Any, lake: Lake) -> None:
+def test_followed_commits_are_remembered_after_a_spark_checkpoint(spark: Any, lake: Lake) -> None:
     for number in range(3):
         commit(lake, number)
     assert lake.version(BESIDE) == 3
@@ -112,7 +112,7 @@ def test_a_companion_without_its_main_table_is_empty(lake: Lake) -> None:
     assert lake.versions([BESIDE]) == {BESIDE: 0}
 
 
-def test_commits_that_are_gone_before_they_were_followed_are_missed_aloud(lake: Lake) -> None:
+def test_missing_unfollowed_commits_raise_an_error(lake: Lake) -> None:
     commit(lake, 0)
     assert lake.version(BESIDE) == 1
     for number in range(1, 6):
@@ -125,7 +125,7 @@ def test_commits_that_are_gone_before_they_were_followed_are_missed_aloud(lake: 
     assert "move the whole lake away" in missed.value.next_step
 
 
-def test_where_the_store_takes_no_writes_readers_see_what_was_followed_before(lake: Lake, small_disk: Path) -> None:
+def test_a_read_only_store_shows_the_followed_commits(lake: Lake, small_disk: Path) -> None:
     commit(lake, 0)
     assert lake.version(BESIDE) == 1
     commit(lake, 1)
@@ -138,7 +138,7 @@ def test_where_the_store_takes_no_writes_readers_see_what_was_followed_before(la
     assert read_only.row_counts(BESIDE, "key") == {KEY: 1}
 
 
-def test_a_companion_is_looked_at_and_mended_whatever_has_become_of_its_main_table(lake: Lake) -> None:
+def test_a_companion_is_inspected_despite_a_damaged_main(lake: Lake) -> None:
     contract = Contract(dataset=BESIDE, description="d", owner="team:tests", columns=(), write=AppearsWith(main=MAIN))
     commit(lake, 0)
     assert lake.version(BESIDE) == 1
@@ -154,7 +154,7 @@ def test_a_companion_is_looked_at_and_mended_whatever_has_become_of_its_main_tab
     assert (lake.version(BESIDE), lake.row_counts(BESIDE, "key")) == (2, {KEY: 0})
 
 
-def test_a_query_as_of_a_time_reads_what_belonged_to_the_main_table_then(lake: Lake) -> None:
+def test_an_as_of_query_reads_the_matching_companion(lake: Lake) -> None:
     """The companion's own commits are later than those they follow: by their times it would lag behind."""
     for number in range(3):
         commit(lake, number)

@@ -24,7 +24,7 @@ def lake(lake_root: object) -> Lake:
     return Lake(root=str(lake_root))
 
 
-def test_a_state_is_changed_once(lake: Lake) -> None:
+def test_a_stale_change_of_members_is_refused(lake: Lake) -> None:
     monday, tuesday = member(lake, "2026-01-05"), member(lake, "2026-01-12")
     assert members.commit(lake, DATASET, NONE_YET, [monday], {}) == 0
     assert members.commit(lake, DATASET, NONE_YET, [tuesday], {}) is None, "somebody else was first"
@@ -39,7 +39,7 @@ def test_a_state_is_changed_once(lake: Lake) -> None:
     ], "what is not asked for is not opened"
 
 
-def test_a_publication_that_makes_the_pointer_is_recorded_once(lake: Lake) -> None:
+def test_a_publication_creating_the_pointer_is_recorded_once(lake: Lake) -> None:
     info = {
         "commit_id": "c1",
         "started_at": 0.0,
@@ -58,7 +58,7 @@ def test_a_publication_that_makes_the_pointer_is_recorded_once(lake: Lake) -> No
         assert [entry.rows_out for entry in events.history(DATASET)] == [1]
 
 
-def test_of_many_who_change_it_at_once_nobody_is_lost(lake: Lake) -> None:
+def test_concurrent_changes_lose_no_member(lake: Lake) -> None:
     made = [member(lake, f"2026-01-{day:02}") for day in range(1, 9)]
 
     def add(one: Member) -> None:
@@ -76,7 +76,7 @@ def test_of_many_who_change_it_at_once_nobody_is_lost(lake: Lake) -> None:
     assert lake.version(DATASET) == len(made) - 1
 
 
-def test_what_is_superseded_keeps_its_times_and_a_frozen_member_its_other_periods(lake: Lake) -> None:
+def test_superseding_keeps_times_and_other_frozen_periods(lake: Lake) -> None:
     year = Member(**{**vars(member(lake, "2025")), "rows_of": {"a": 1, "b": 2}, "frozen": True})
     members.commit(lake, DATASET, NONE_YET, [year], {})
     later = NOON + timedelta(hours=1)
@@ -87,7 +87,7 @@ def test_what_is_superseded_keeps_its_times_and_a_frozen_member_its_other_period
     ]
 
 
-def test_the_view_has_every_column_whatever_the_clock_says_of_which_member_is_the_newest(lake: Lake) -> None:
+def test_the_view_has_every_members_columns(lake: Lake) -> None:
     old = member(lake, "2026-01-05", since=1)
     wide = {**old.columns, "page": "STRING"}
     wider = replace(old, name="2026-01-12", columns=wide, visible_from=NOON - timedelta(hours=1))
@@ -100,7 +100,7 @@ def test_the_view_has_every_column_whatever_the_clock_says_of_which_member_is_th
     assert set(members.columns_of([old, wider, other])) == {"week", "click", "page", "device"}
 
 
-def test_rows_somebody_adds_to_a_members_table_are_not_read(lake: Lake) -> None:
+def test_rows_added_to_a_members_table_are_ignored(lake: Lake) -> None:
     monday = member(lake, "2026-01-05")
     members.commit(lake, DATASET, NONE_YET, [monday], {})
     table = lake.path(members.table_of(DATASET, monday.location))
@@ -115,7 +115,7 @@ def test_a_member_is_not_taken_for_a_dataset(lake: Lake) -> None:
     assert lake.dataset_at("/elsewhere/gold/_weeks/x") is None
 
 
-def test_a_pointer_is_not_written_as_a_table_nor_a_table_as_a_pointer(lake: Lake) -> None:
+def test_pointers_and_tables_are_not_confused(lake: Lake) -> None:
     members.commit(lake, DATASET, NONE_YET, [member(lake, "2026-01-05")], {})
     with pytest.raises(BehindAPointer, match="several tables behind its name"):
         members.refuse_direct(lake.caught_up(DATASET), DATASET)
@@ -125,7 +125,7 @@ def test_a_pointer_is_not_written_as_a_table_nor_a_table_as_a_pointer(lake: Lake
     assert lake.row_counts("gold.plain", None) == {"": 1}
 
 
-def test_only_what_nobody_has_seen_for_long_is_removed_and_it_is_said(lake: Lake) -> None:
+def test_only_long_superseded_members_are_removed(lake: Lake) -> None:
     old = member(lake, "2026-01-05", rows=3, until=NOON)
     recent = member(lake, "2026-01-12", until=NOON + LONG)
     shown = member(lake, "2026-01-19", since=1)
@@ -143,7 +143,7 @@ def test_only_what_nobody_has_seen_for_long_is_removed_and_it_is_said(lake: Lake
     assert retired.remove(lake, DATASET, keep=LONG, now=NOON + LONG + timedelta(hours=1)) == []
 
 
-def test_a_removal_that_died_is_finished_by_the_next_one(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_removal_is_finished_by_the_next(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     old, shown = member(lake, "2026-01-05", until=NOON), member(lake, "2026-01-12")
     members.commit(lake, DATASET, NONE_YET, [old, shown], {})
     with monkeypatch.context() as patch:
@@ -155,7 +155,7 @@ def test_a_removal_that_died_is_finished_by_the_next_one(lake: Lake, monkeypatch
     assert removed.location == "2026-01-05-a"
 
 
-def test_what_a_dead_run_left_is_removed_when_no_run_can_be_at_it_any_more(lake: Lake) -> None:
+def test_a_dead_runs_leftovers_are_removed_later(lake: Lake) -> None:
     shown, orphan = member(lake, "2026-01-05"), member(lake, "2026-01-12")
     members.commit(lake, DATASET, NONE_YET, [shown], {})
     now = datetime.now(timezone.utc)

@@ -106,9 +106,7 @@ def test_a_whole_table_has_no_damage(world: World, expected: list[Any]) -> None:
     assert world.problems() == []
 
 
-def test_a_checkpoint_that_is_cut_off_is_put_aside_for_the_commits_tell_the_same(
-    world: World, expected: list[Any]
-) -> None:
+def test_a_cut_off_checkpoint_is_replaced_by_commits(world: World, expected: list[Any]) -> None:
     newest = sorted(world.log.glob("*.checkpoint*.parquet"))[-1]
     cut(newest)
     with pytest.raises(LogDamaged, match="blogdata repair"):
@@ -124,7 +122,7 @@ def test_a_checkpoint_that_is_cut_off_is_put_aside_for_the_commits_tell_the_same
     assert publish(world.spark, world.root, "again").rows_out == ROWS
 
 
-def test_a_checkpoint_whose_commits_are_gone_is_beyond_mending_and_nothing_is_touched(world: World) -> None:
+def test_a_checkpoint_without_its_commits_cannot_be_mended(world: World) -> None:
     cut(sorted(world.log.glob("*.checkpoint*.parquet"))[-1])
     world.commits()[-2].unlink()
     before = sorted(world.log.iterdir())
@@ -134,9 +132,7 @@ def test_a_checkpoint_whose_commits_are_gone_is_beyond_mending_and_nothing_is_to
 
 
 @pytest.mark.parametrize("emptied", [False, True], ids=["cut off", "emptied"])
-def test_a_commit_that_is_cut_off_leaves_the_version_before_it_and_is_published_again(
-    world: World, expected: list[Any], emptied: bool
-) -> None:
+def test_a_cut_off_commit_is_published_again(world: World, expected: list[Any], emptied: bool) -> None:
     newest = world.commits()[-1]
     lost = world.lake.version(DATASET)
     assert lost is not None
@@ -160,7 +156,7 @@ def test_a_commit_that_is_cut_off_leaves_the_version_before_it_and_is_published_
     assert world.problems() == []
 
 
-def test_a_commit_that_others_are_built_upon_is_beyond_mending(world: World) -> None:
+def test_a_commit_below_others_cannot_be_mended(world: World) -> None:
     # With it the newest checkpoint, which would tell what the commit said.
     sorted(world.log.glob("*.checkpoint*.parquet"))[-1].unlink()
     (world.log / "_last_checkpoint").unlink()
@@ -170,7 +166,7 @@ def test_a_commit_that_others_are_built_upon_is_beyond_mending(world: World) -> 
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, cut], ids=["gone", "cut off"])
-def test_a_data_file_that_is_lost_costs_its_partition_and_nothing_else(
+def test_a_lost_data_file_costs_only_its_partition(
     world: World, expected: list[Any], harm: Callable[[Path], None]
 ) -> None:
     files = [Path(uri) for uri in DeltaTable(str(world.folder)).file_uris()]
@@ -188,7 +184,7 @@ def test_a_data_file_that_is_lost_costs_its_partition_and_nothing_else(
     assert world.problems() == []
 
 
-def test_a_clock_that_was_set_back_changes_nothing_versions_tell_the_order(world: World, expected: list[Any]) -> None:
+def test_a_clock_set_back_changes_no_order(world: World, expected: list[Any]) -> None:
     ahead = time.time() + 86_400
     for commit in world.commits()[-2:]:
         lines = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
@@ -208,7 +204,7 @@ def test_a_clock_that_was_set_back_changes_nothing_versions_tell_the_order(world
     assert world.problems() == []
 
 
-def test_a_store_that_takes_no_writes_says_so_and_can_be_read(
+def test_a_read_only_store_is_named_and_readable(
     spark: Any, whole: Path, small_disk: Path, expected: list[Any]
 ) -> None:
     root = small_disk / "lake"
@@ -235,9 +231,7 @@ def fill(file: Path) -> None:
                 return
 
 
-def test_a_full_disk_says_so_and_takes_nothing_that_was_published(
-    spark: Any, whole: Path, small_disk: Path, expected: list[Any]
-) -> None:
+def test_a_full_disk_is_named_and_loses_nothing(spark: Any, whole: Path, small_disk: Path, expected: list[Any]) -> None:
     root = small_disk / "lake"
     shutil.copytree(whole, root)
     filler = small_disk / "filler"

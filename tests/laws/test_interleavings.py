@@ -194,7 +194,7 @@ def stepped(spark: Any, begun: Path, tmp_path: Path) -> Stepped:
 
 
 @pytest.mark.parametrize(("first", "second", "phase"), CASES, ids=lambda name: name)
-def test_two_operations_end_as_if_one_had_followed_the_other_or_one_is_refused(
+def test_two_operations_end_serially_or_one_is_refused(
     stepped: Stepped, spark: Any, probe: Probe, first: str, second: str, phase: str
 ) -> None:
     one, other = OPERATIONS[first], _append(2000) if second == "append" else OPERATIONS[second]
@@ -218,9 +218,7 @@ def test_two_operations_end_as_if_one_had_followed_the_other_or_one_is_refused(
         stepped.has_its_past()
 
 
-def test_a_vacuum_in_the_middle_of_another_takes_what_nobody_needs_and_nothing_else(
-    stepped: Stepped, spark: Any, probe: Probe
-) -> None:
+def test_concurrent_vacuums_remove_only_unneeded_files(stepped: Stepped, spark: Any, probe: Probe) -> None:
     left = stepped.leave()
     with ThreadPoolExecutor(1) as beside:
         with Held(lambda: _vacuum(spark, stepped.target("first", probe)), probe, LISTING) as held:
@@ -237,9 +235,7 @@ def test_a_vacuum_in_the_middle_of_another_takes_what_nobody_needs_and_nothing_e
 
 
 @pytest.mark.parametrize("first", PUBLISHING)
-def test_a_vacuum_long_after_a_crash_takes_what_it_left_and_nothing_that_readers_or_a_restore_need(
-    stepped: Stepped, spark: Any, probe: Probe, first: str
-) -> None:
+def test_a_vacuum_removes_only_a_crashed_runs_leftovers(stepped: Stepped, spark: Any, probe: Probe, first: str) -> None:
     before = set(stepped.folder.glob("*.parquet"))
     probe.end("audited")
     with pytest.raises(Exception, match="the write was ended at audited"):
@@ -257,7 +253,7 @@ def test_a_vacuum_long_after_a_crash_takes_what_it_left_and_nothing_that_readers
     assert stepped.rows() == OPERATIONS[first].model(BEFORE.model())
 
 
-def test_the_docs_have_the_outcomes_as_they_are() -> None:
+def test_the_docs_state_the_tested_outcomes() -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "explanation" / "guarantees.md").read_text(encoding="utf-8")
     lines = [[cell.strip(" `*") for cell in line.strip("|").split("|")] for line in page.splitlines() if "|" in line]
     (header,) = [line for line in lines if line[0] == "held, then goes on"]

@@ -109,7 +109,7 @@ def test_run_twice_is_run_once(world: World, writer: Writer, engine: Engine) -> 
 
 
 @_of_writers("phase", lambda writer: PHASES if writer in WRITERS else PHASES[-2:])
-def test_cut_off_at_any_phase_and_run_again_is_run_once(world: World, writer: Writer, probe: Probe, phase: str) -> None:
+def test_cut_off_and_run_again_is_run_once(world: World, writer: Writer, probe: Probe, phase: str) -> None:
     before, expected = BEFORE.model(), writer.after(BEFORE.model(), AFTER)
     version = world.version()
     assert version is not None
@@ -128,7 +128,7 @@ def test_cut_off_at_any_phase_and_run_again_is_run_once(world: World, writer: Wr
 
 
 @pytest.mark.parametrize("writer", [one for one in WRITERS if one.commutes], ids=lambda writer: writer.name)
-def test_a_backfill_in_any_order_ends_in_the_same_table(spark: Any, tmp_path: Path, writer: Writer) -> None:
+def test_a_backfill_in_any_order_gives_one_table(spark: Any, tmp_path: Path, writer: Writer) -> None:
     parts = [Batch(first=0, rows=40, hours=HOURS[:1]), Batch(first=10, rows=40, hours=HOURS[1:])]
     parts.append(Batch(first=20, rows=10, hours=HOURS[:1]))
     expected = writer.after(writer.after(writer.after(frozenset(), parts[0]), parts[1]), parts[2])
@@ -146,9 +146,7 @@ def test_a_backfill_in_any_order_ends_in_the_same_table(spark: Any, tmp_path: Pa
 
 
 @_of_writers("phase", lambda writer: () if writer.adds else NOT_PUBLISHED if writer in WRITERS else NOT_PUBLISHED[-1:])
-def test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again(
-    world: World, writer: Writer, probe: Probe, phase: str
-) -> None:
+def test_of_two_writers_at_once_one_publishes(world: World, writer: Writer, probe: Probe, phase: str) -> None:
     twin = Batch(first=200, rows=20)
     with Held(lambda: world.write(AFTER, "slow", probe=probe.folder), probe, phase) as slow:
         assert world.rows() == BEFORE.model(), "nobody sees anything of a write under way"
@@ -162,9 +160,7 @@ def test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again(
 
 
 @_of_writers("phase", lambda writer: NOT_PUBLISHED if writer.adds else ())
-def test_of_two_who_bring_one_batch_of_a_stream_one_publishes_it_and_the_other_is_told(
-    world: World, writer: Writer, probe: Probe, phase: str
-) -> None:
+def test_of_two_writers_one_publishes_a_stream_batch(world: World, writer: Writer, probe: Probe, phase: str) -> None:
     with Held(lambda: world.write(AFTER, "slow", probe=probe.folder), probe, phase) as slow:
         fast = world.write(AFTER, "fast")
     assert isinstance(slow.error, ConcurrentWrite), slow.error
@@ -178,7 +174,7 @@ def test_of_two_who_bring_one_batch_of_a_stream_one_publishes_it_and_the_other_i
 
 @pytest.mark.parametrize("other", list(Engine), ids=lambda engine: engine.value)
 @pytest.mark.parametrize("writer", [one for one in WRITERS if one.adds], ids=lambda writer: writer.name)
-def test_what_another_brought_of_a_stream_is_not_brought_again_without_the_engines_jar_either(
+def test_without_the_jar_stream_batches_are_published_once(
     world: World, writer: Writer, other: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meanwhile(monkeypatch, lambda: world.write(AFTER, "fast", other))
@@ -189,7 +185,7 @@ def test_what_another_brought_of_a_stream_is_not_brought_again_without_the_engin
 
 @pytest.mark.parametrize("other", list(Engine), ids=lambda engine: engine.value)
 @pytest.mark.parametrize("writer", [one for one in WRITERS if one.name == "merge"], ids=lambda writer: writer.name)
-def test_of_two_merges_at_once_one_is_told_without_the_engines_jar_too(
+def test_without_the_jar_a_concurrent_merge_conflicts(
     world: World, writer: Writer, other: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twin = Batch(first=200, rows=20)
@@ -204,7 +200,7 @@ def test_of_two_merges_at_once_one_is_told_without_the_engines_jar_too(
 
 
 @pytest.mark.parametrize("writer", [one for one in WRITERS if "overwrite" in one.name], ids=lambda writer: writer.name)
-def test_of_two_overwrites_at_once_one_follows_the_other_where_there_is_no_jar(
+def test_without_the_jar_concurrent_overwrites_are_serialized(
     world: World, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twin = Batch(first=200, rows=20)
@@ -225,7 +221,7 @@ def test_rows_beside_the_declared_partitions_are_refused(world: World, writer: W
 
 
 @every_pair
-def test_an_empty_input_is_a_fact(world: World, writer: Writer, engine: Engine) -> None:
+def test_an_empty_input_is_published(world: World, writer: Writer, engine: Engine) -> None:
     nothing = Batch(first=0, rows=0)
     commit = world.write(nothing, "run", engine)
     expected = writer.after(BEFORE.model(), nothing)
@@ -249,9 +245,7 @@ DRIFTS = {
 
 @pytest.mark.parametrize("drift", DRIFTS)
 @every_writer
-def test_rows_of_another_shape_are_refused_by_a_typed_error_and_nothing_is_published(
-    world: World, writer: Writer, drift: str
-) -> None:
+def test_rows_of_another_shape_are_refused(world: World, writer: Writer, drift: str) -> None:
     change, error = DRIFTS[drift]
     version = world.version()
     with pytest.raises(error) as caught:
@@ -264,13 +258,13 @@ def test_rows_of_another_shape_are_refused_by_a_typed_error_and_nothing_is_publi
 
 
 @every_writer
-def test_a_column_nobody_announced_is_left_out(world: World, writer: Writer) -> None:
+def test_an_undeclared_column_is_left_out(world: World, writer: Writer) -> None:
     world.write(AFTER, "run", change=lambda frame: frame.withColumn("news", F.lit(1)))
     assert world.rows() == writer.after(BEFORE.model(), AFTER)
 
 
 @every_pair
-def test_a_row_that_vanished_on_the_way_is_refused(world: World, writer: Writer, engine: Engine) -> None:
+def test_a_vanished_row_is_refused(world: World, writer: Writer, engine: Engine) -> None:
     version = world.version()
     with pytest.raises(AuditFailed, match="account"):
         world.write(AFTER, "run", engine, change=lambda frame: frame.where("click <> 65"))
@@ -295,7 +289,7 @@ def test_one_run_publishes_each_of_its_batches(world: World, writer: Writer) -> 
 
 
 @pytest.mark.parametrize("writer", [one for one in EVERY if one.contract.partitioning], ids=lambda one: one.name)
-def test_a_commit_that_came_in_between_is_not_taken_for_ones_own(world: World, writer: Writer, probe: Probe) -> None:
+def test_a_run_finds_its_own_commit_among_others(world: World, writer: Writer, probe: Probe) -> None:
     mine, others = Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])
     commits: list[Commit] = []
     with Held(lambda: commits.append(world.write(mine, "mine", probe=probe.folder)), probe, "committed"):

@@ -197,7 +197,7 @@ LOSSES = [
 @pytest.mark.parametrize(
     ("world", "files"), LOSSES, ids=[f"{form} {files.__name__}" for form, files in LOSSES], indirect=["world"]
 )
-def test_what_is_lost_is_named_taken_back_and_computed_again(
+def test_lost_files_are_named_and_computed_again(
     world: World, files: Callable[[World], list[Path]], harm: Callable[[Path], None]
 ) -> None:
     expected = world.rows()
@@ -222,7 +222,7 @@ def test_what_is_lost_is_named_taken_back_and_computed_again(
 
 @pytest.mark.matrix(4)
 @pytest.mark.parametrize("world", FORMS, indirect=True)
-def test_a_newest_commit_that_is_cut_off_is_made_again(world: World) -> None:
+def test_the_newest_commit_cut_off_is_made_again(world: World) -> None:
     expected, before = world.rows(), world.lake.version(world.contract.dataset)
     cut(max((world.folder / "_delta_log").glob("*.json")))
     with pytest.raises(LogDamaged, match="blogdata repair"):
@@ -238,7 +238,7 @@ def test_a_newest_commit_that_is_cut_off_is_made_again(world: World) -> None:
 
 
 @pytest.mark.parametrize("world", [FROZEN], indirect=True)
-def test_what_is_frozen_and_whole_stays_so_when_another_week_of_its_year_is_lost(world: World) -> None:
+def test_whole_frozen_weeks_stay_frozen_beside_a_loss(world: World) -> None:
     for file in a_data_file(world):
         file.unlink()
     world.mend()
@@ -271,7 +271,7 @@ def test_a_restoration_that_is_lost_has_not_happened(world: World) -> None:
 
 
 @pytest.mark.parametrize("world", ["executed"], indirect=True)
-def test_a_rebuild_that_is_refused_says_why_and_not_that_a_file_is_lost(world: World) -> None:
+def test_a_refused_rebuild_gives_its_own_reason(world: World) -> None:
     for file in a_data_file(world):
         file.unlink()
     world.mend()

@@ -372,7 +372,7 @@ def machine(spark: Any) -> type[Machine]:
 
 
 @pytest.mark.timeout(0)
-def test_any_order_of_anything_ends_in_the_tables_that_plain_python_says(machine: type[Machine]) -> None:
+def test_any_order_of_steps_matches_the_python_model(machine: type[Machine]) -> None:
     if STEPS <= SHORT:
         made = _make(machine, STEPS, derandomize=True)
         assert made.total() >= STEPS

@@ -7,7 +7,7 @@ from pathlib import Path
 from laws import tally
 
 
-def test_what_long_runs_have_made_is_added_up_and_a_counterexample_stays_known(tmp_path: Path) -> None:
+def test_long_runs_are_added_up_per_code(tmp_path: Path) -> None:
     assert tally.keep({"run": 300, "crash": 100}, counterexample=False, folder=tmp_path).startswith("400 steps")
     said = tally.keep({"run": 7}, counterexample=True, folder=tmp_path)
     assert said == "407 steps on this code in 2 runs, 1 counterexamples: {'crash': 100, 'run': 307}"

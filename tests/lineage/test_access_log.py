@@ -61,7 +61,7 @@ def test_every_line_is_in_bronze_byte_for_byte(blog: Blog) -> None:
 
 
 @pytest.mark.shared
-def test_every_line_is_a_page_view_or_filtered_by_name_or_dead(blog: Blog) -> None:
+def test_every_line_is_page_view_filtered_or_dead(blog: Blog) -> None:
     rows = blog.deployment.rows("bronze.visits", "reasons", "filtered_by")
     dead = [reasons for reasons, _ in rows if reasons]
     filtered = Counter(name for reasons, name in rows if name is not None)
@@ -81,7 +81,7 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
 
 
 @pytest.mark.shared
-def test_page_views_are_unique_by_event_hour_as_the_oracle_says(blog: Blog) -> None:
+def test_unique_page_views_per_hour_match_the_oracle(blog: Blog) -> None:
     hours = Counter(blog.deployment.rows("silver.visits", "event_hour"))
     assert hours == Counter({key: hour.unique for key, hour in blog.counted.event_hours.items()})
     assert sum(hours.values()) == UNIQUE
@@ -89,7 +89,7 @@ def test_page_views_are_unique_by_event_hour_as_the_oracle_says(blog: Blog) -> N
 
 
 @pytest.mark.shared
-def test_page_views_belong_to_as_many_visits_as_the_oracle_counts(blog: Blog) -> None:
+def test_visit_count_matches_the_oracle(blog: Blog) -> None:
     rows = blog.deployment.rows("silver.visits", "visit_id", "user_id")
     users: dict[str, set[str]] = {}
     for visit, user in rows:
@@ -100,7 +100,7 @@ def test_page_views_belong_to_as_many_visits_as_the_oracle_counts(blog: Blog) ->
 
 
 @pytest.mark.shared
-def test_nobody_is_named_beyond_the_columns_that_are_classified_as_personal(blog: Blog) -> None:
+def test_log_visits_are_private_and_ids_hide_addresses(blog: Blog) -> None:
     addresses = set(blog.deployment.rows("silver.visits", "ip"))
     assert None not in addresses
     for visit, user, private in blog.deployment.rows("silver.visits_enriched", "visit_id", "user_id", "keep_private"):
@@ -110,7 +110,7 @@ def test_nobody_is_named_beyond_the_columns_that_are_classified_as_personal(blog
 
 
 @pytest.mark.shared
-def test_the_same_log_landed_again_is_nothing_to_do(blog: Blog) -> None:
+def test_landing_the_same_log_again_changes_nothing(blog: Blog) -> None:
     home = {"BLOGDATA_HOME": str(blog.deployment.settings.home)}
     assert CliRunner().invoke(app, ["land", "logs", str(LOG)], env=home).exit_code == 0
     before = blog.deployment.versions()
@@ -119,7 +119,7 @@ def test_the_same_log_landed_again_is_nothing_to_do(blog: Blog) -> None:
 
 
 @pytest.mark.shared
-def test_running_any_one_hour_again_gives_its_page_views_the_same_visits(blog: Blog) -> None:
+def test_rerunning_one_hour_keeps_its_visit_ids(blog: Blog) -> None:
     before, versions = blog.deployment.contents(), blog.deployment.versions()
     hour = "2015-05-18T00"
     datasets = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched")
@@ -136,7 +136,7 @@ def view(time: str, page: str, n: int = 1) -> bytes:
     return VISITOR.format(time=time, page=page, n=n).encode()
 
 
-def test_a_visit_goes_on_across_hours_until_there_was_silence_whatever_order_hours_run_in(deploy: Deploy) -> None:
+def test_visits_span_hours_until_thirty_minutes_of_silence(deploy: Deploy) -> None:
     # One visit from 10:50 to 11:40, whose last page view is a long one's first in its hour; one after 31 minutes.
     hours = {
         "2026-01-05T10": [view("10:50", "/a"), view("10:55", "/a", n=2)],
@@ -161,7 +161,7 @@ def test_a_visit_goes_on_across_hours_until_there_was_silence_whatever_order_hou
 
 
 @pytest.mark.campaign
-def test_hours_whose_visits_a_late_line_joins_or_parts_run_again_and_no_others(deploy: Deploy) -> None:
+def test_late_lines_rerun_only_hours_whose_visits_change(deploy: Deploy) -> None:
     def ids() -> dict[str, str]:
         return dict(deployment.rows("silver.visits", "page", "visit_id"))
 
@@ -200,7 +200,7 @@ def test_hours_whose_visits_a_late_line_joins_or_parts_run_again_and_no_others(d
 
 
 @pytest.mark.campaign
-def test_an_hour_that_loses_its_last_page_view_gives_the_visit_it_began_to_the_next_hour(deploy: Deploy) -> None:
+def test_removing_a_first_page_view_reassigns_its_visit(deploy: Deploy) -> None:
     deployment = deploy("vanished")
     first = deployment.land("2026-01-05T10", [view("10:50", "/a")], name="one.log")
     deployment.land("2026-01-05T10", [view("10:55", "/a.css")], name="other.log")
@@ -218,9 +218,7 @@ def test_an_hour_that_loses_its_last_page_view_gives_the_visit_it_began_to_the_n
 
 
 @pytest.mark.campaign
-def test_an_hour_computed_before_a_late_line_came_and_published_after_it_runs_again(
-    deploy: Deploy, tmp_path: Path
-) -> None:
+def test_hours_published_after_an_unseen_late_line_rerun(deploy: Deploy, tmp_path: Path) -> None:
     deployment = deploy("overtaken")
     deployment.land("2026-01-05T10", [view("10:20", "/a")], name="access.log")
     deployment.land("2026-01-05T11", [view("11:05", "/b")], name="access.log")
@@ -242,7 +240,7 @@ def test_an_hour_computed_before_a_late_line_came_and_published_after_it_runs_ag
 
 
 @pytest.mark.campaign
-def test_a_second_log_that_is_landed_later_changes_no_id_that_was_there(deploy: Deploy, tmp_path: Path) -> None:
+def test_a_later_log_keeps_existing_visit_ids(deploy: Deploy, tmp_path: Path) -> None:
     """Figure 4-8 through the platform: 09:55 comes when 10:09 has its id, in a log of its own, in an earlier hour."""
     deployment = deploy("second-log")
     home = {"BLOGDATA_HOME": str(deployment.settings.home)}

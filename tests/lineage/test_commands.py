@@ -60,14 +60,14 @@ class Said:
         return int(ended.value.code or 0), output.out, output.err
 
 
-def test_a_consumers_view_has_neither_personal_nor_technical_columns(said: Said) -> None:
+def test_public_view_hides_personal_and_technical_columns(said: Said) -> None:
     code, out, err = said("sql", "SELECT * FROM silver.visits_public ORDER BY page", "--json")
     rows = json.loads(out)
     assert (code, err, [row["page"] for row in rows]) == (0, "", ["/a", "/b"])
     assert {"raw", "source_file", "ip", "login", "occurrences"}.isdisjoint(rows[0])
 
 
-def test_a_row_leads_to_the_run_and_the_code_that_published_it(said: Said, deployment: Deployment) -> None:
+def test_rows_trace_to_their_run_and_code_version(said: Said, deployment: Deployment) -> None:
     query = (
         "SELECT p.run_id, p.code_version, p.trigger FROM silver.visits v JOIN ops.publications p "
         "ON p.dataset = 'silver.visits' AND p.partition = v.event_hour AND p.current WHERE v.page = '/a'"
@@ -80,14 +80,14 @@ def test_a_row_leads_to_the_run_and_the_code_that_published_it(said: Said, deplo
     assert row["code_version"]
 
 
-def test_tables_are_written_with_zstd_whoever_writes_them(deployment: Deployment) -> None:
+def test_every_table_is_written_with_zstd(deployment: Deployment) -> None:
     found = codecs(deployment.settings.lake)
     assert {"silver/visits", "bronze/dead_letters", "gold/_visits_weekly", "gold/visits_weekly"} <= set(found)
     assert {"ops/events", "ops/partition_state"} <= set(found)
     assert {name: used for name, used in found.items() if used != {"ZSTD"}} == {}
 
 
-def test_a_table_that_is_not_there_is_said_with_those_that_are(said: Said) -> None:
+def test_sql_on_unknown_table_lists_existing_tables(said: Said) -> None:
     code, out, err = said("sql", "SELECT * FROM gold.nothing")
     assert (code, out) == (2, "")
     assert "there is no table gold.nothing" in err
@@ -95,7 +95,7 @@ def test_a_table_that_is_not_there_is_said_with_those_that_are(said: Said) -> No
     assert "Traceback" not in err
 
 
-def test_the_lineage_of_a_dataset_is_what_its_publications_read(said: Said) -> None:
+def test_lineage_command_shows_what_publications_read(said: Said) -> None:
     code, out, _ = said("lineage", "silver.visits", "--json")
     (found,) = json.loads(out)
     assert code == 0
@@ -147,7 +147,7 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
         assert len(err.splitlines()) == 3
 
 
-def test_a_plan_shows_what_would_run_and_why_and_runs_nothing_unasked(said: Said, deployment: Deployment) -> None:
+def test_plan_shows_runs_and_reasons_without_running(said: Said, deployment: Deployment) -> None:
     before = deployment.versions()
     code, out, err = said("plan", "--replay", "silver.visits", "--partitions", "2026-01-05T10")
     assert (code, err, deployment.versions()) == (0, "", before)
@@ -158,7 +158,7 @@ def test_a_plan_shows_what_would_run_and_why_and_runs_nothing_unasked(said: Said
     assert lines[-1] == "nothing was run; to run it: --yes"
 
 
-def test_a_plan_that_is_agreed_to_runs_and_its_commits_say_who_asked(said: Said, deployment: Deployment) -> None:
+def test_confirmed_plan_runs_and_commits_record_its_trigger(said: Said, deployment: Deployment) -> None:
     before, contents = deployment.versions(), deployment.contents()
     arguments = ("plan", "--replay", "silver.visits", "--partitions", "2026-01-05")
     code, _, err = said(*arguments, "--yes")
@@ -185,7 +185,7 @@ def test_a_plan_that_is_agreed_to_runs_and_its_commits_say_who_asked(said: Said,
     assert dead_runs.own().items() <= newest_tags(deployment).items(), "or nobody knows when it is dead"
 
 
-def test_what_is_cut_off_is_said_beside_the_json(said: Said) -> None:
+def test_sql_reports_truncated_rows_on_stderr(said: Said) -> None:
     code, out, err = said("sql", "SELECT page FROM silver.visits", "--json", "--limit", "1")
     assert (code, len(json.loads(out)), err) == (0, 1, "1 rows (only the first 1; see --limit)\n")
 
@@ -202,9 +202,7 @@ def test_a_run_that_does_nothing_says_why(said: Said, arguments: tuple[str, ...]
     assert said("run", *arguments)[:2] == (0, f"nothing to do: {why}\n")
 
 
-def test_a_run_that_died_when_all_was_published_does_not_count_as_under_way_after_one_that_does_nothing(
-    said: Said, deployment: Deployment
-) -> None:
+def test_an_idle_run_settles_a_killed_run(said: Said, deployment: Deployment) -> None:
     dies = (
         "import os, signal; from blogdata.outcome import Outcome; from blogdata.pipeline import Pipeline;"
         "from dagster._core.test_utils import create_run_for_test; import dagster as dg;"
@@ -223,7 +221,7 @@ def test_a_run_that_died_when_all_was_published_does_not_count_as_under_way_afte
     assert dagster_home.left_behind(deployment.settings) == []
 
 
-def test_a_plan_of_what_changed_is_what_run_would_do(said: Said, deployment: Deployment) -> None:
+def test_plan_lists_the_runs_of_changed_inputs(said: Said, deployment: Deployment) -> None:
     assert json.loads(said("plan", "--json")[1]) == json.loads(said("plan", "--json", "--yes")[1]) == {"runs": []}
     assert "nothing to do" in said("plan")[1]
     file = deployment.land("2026-01-05T10", [event("10:07", "/c")], name="visits-2.json")
@@ -235,7 +233,7 @@ def test_a_plan_of_what_changed_is_what_run_would_do(said: Said, deployment: Dep
     assert json.loads(said("plan", "--json")[1]) == {"runs": []}
 
 
-def test_what_is_passed_over_is_named_and_fails_nothing(said: Said, deployment: Deployment) -> None:
+def test_strange_and_overdue_hours_warn_without_failing(said: Said, deployment: Deployment) -> None:
     strange = [deployment.land(hour, [event("10:05", "/a")]) for hour in ("2026-02-30T03", "2099-01-01T00")]
     waiting = deployment.land("2026-01-05T12", [event("12:05", "/a")])
     waiting.with_name("_SUCCESS").unlink()
@@ -260,7 +258,7 @@ def test_what_is_passed_over_is_named_and_fails_nothing(said: Said, deployment: 
             shutil.rmtree(file.parent)
 
 
-def test_links_that_lead_out_are_problems_of_run_and_plan(said: Said, deployment: Deployment) -> None:
+def test_run_and_plan_refuse_links_leading_out(said: Said, deployment: Deployment) -> None:
     links = [deployment.folder(f"2026-01-05T{hour}") for hour in ("13", "14")]
     for link in links:
         link.symlink_to("/etc")
@@ -278,7 +276,7 @@ def test_links_that_lead_out_are_problems_of_run_and_plan(said: Said, deployment
             link.unlink()
 
 
-def test_a_plan_names_the_logs_of_which_nobody_knows_yet_what_comes(said: Said, deployment: Deployment) -> None:
+def test_plan_names_access_logs_not_yet_split(said: Said, deployment: Deployment) -> None:
     log = deployment.landing / "access_logs" / "access.log"
     log.parent.mkdir()
     log.write_text('192.0.2.1 - - [05/Jan/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\n')
@@ -309,13 +307,13 @@ def test_a_plan_names_the_logs_of_which_nobody_knows_yet_what_comes(said: Said, 
         ),
     ],
 )
-def test_a_replay_of_what_is_not_there_is_refused(said: Said, arguments: tuple[str, ...], message: str) -> None:
+def test_plan_refuses_replays_of_unknown_data(said: Said, arguments: tuple[str, ...], message: str) -> None:
     code, _, err = said("plan", *arguments)
     assert (code, err.splitlines()[0]) == (2, f"error: {message}")
     assert "next:" in err
 
 
-def test_a_damaged_table_is_found_named_and_computed_again(said: Said, deployment: Deployment) -> None:
+def test_repair_finds_and_recomputes_damaged_tables(said: Said, deployment: Deployment) -> None:
     assert deployment.run().problems == []
     before = deployment.contents()
     assert said("repair")[1].endswith("all files are there and whole\n")
@@ -345,9 +343,7 @@ def test_a_damaged_table_is_found_named_and_computed_again(said: Said, deploymen
 
 
 @pytest.mark.campaign
-def test_a_replay_that_is_stopped_or_fails_names_the_command_that_does_the_rest(
-    said: Said, deployment: Deployment
-) -> None:
+def test_an_unfinished_replay_names_its_resume_command(said: Said, deployment: Deployment) -> None:
     """Nothing keeps it: of what it would have run again nothing is stale."""
     assert deployment.run().problems == []
     arguments = ("plan", "--replay", "silver.visits", "--partitions", "2026-01-05T10..2026-01-05T10", "--yes")
@@ -379,7 +375,7 @@ def test_a_replay_that_is_stopped_or_fails_names_the_command_that_does_the_rest(
     assert {dataset for dataset in (*DAILY, *WEEKLY) if after[dataset] > before[dataset]} == {*DAILY, *WEEKLY}
 
 
-def test_an_interrupted_run_says_what_holds_and_the_next_one_does_the_rest(
+def test_an_interrupted_run_is_completed_by_the_next(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = deploy("interrupted")

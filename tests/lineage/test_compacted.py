@@ -36,7 +36,7 @@ def compact(deployment: Deployment) -> set[str]:
 
 
 @pytest.mark.campaign
-def test_what_reads_compacted_tables_is_up_to_date_afterwards(deploy: Deploy) -> None:
+def test_compaction_makes_no_reader_stale(deploy: Deploy) -> None:
     made = deploy("compacted")
     deliver(made, "2026-01-05", "user-/a", "user-/b")
     made.land(HOUR, [event("10:05", "/a"), event("10:20", "/b")])

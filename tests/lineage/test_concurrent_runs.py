@@ -68,7 +68,7 @@ def deployment(world: Deployment, deploy: Deploy, tmp_path_factory: pytest.TempP
     return made
 
 
-def test_two_runs_that_both_find_an_empty_lake_end_in_one_right_one(deployment: Deployment) -> None:
+def test_two_first_runs_publish_every_row_once(deployment: Deployment) -> None:
     counted = oracle.count(deployment.landing)
     assert {key: entry.rows_out for key, entry in deployment.published("silver.visits").items()} == {
         key: events.unique for key, events in counted.event_hours.items()
@@ -78,7 +78,7 @@ def test_two_runs_that_both_find_an_empty_lake_end_in_one_right_one(deployment: 
     assert deployment.run().runs == 0
 
 
-def test_of_two_runs_that_want_the_same_one_computes_each_partition(deployment: Deployment) -> None:
+def test_only_one_concurrent_run_computes_each_partition(deployment: Deployment) -> None:
     for dataset, contract in CONTRACTS.items():
         if contract.partitioning is not None:
             computed = defaultdict(list)
@@ -91,7 +91,7 @@ def test_of_two_runs_that_want_the_same_one_computes_each_partition(deployment: 
 @pytest.mark.parametrize(
     ("dataset", "phase"), [("bronze.visits", "opened"), ("silver.visits", "written"), ("gold.page_stats", "audited")]
 )
-def test_the_run_that_comes_second_is_retried_and_both_end_well(
+def test_losing_run_retries_and_both_runs_succeed(
     deployment: Deployment, tmp_path: Path, dataset: str, phase: str
 ) -> None:
     before, version = deployment.contents(), deployment.versions()[dataset]
@@ -111,9 +111,7 @@ def test_the_run_that_comes_second_is_retried_and_both_end_well(
     assert deployment.problems() == []
 
 
-def test_a_run_that_loses_again_and_again_fails_with_one_clear_error_and_the_winners_rows_stay(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_exhausted_retries_fail_and_keep_the_winners_rows(deployment: Deployment, tmp_path: Path) -> None:
     before, version = deployment.contents(), deployment.versions()["silver.visits"]
     hold = Hold(tmp_path / "hold", "silver.visits", "audited").prepare()
     slow = worker.start(deployment, tmp_path / "hold", "silver.visits", "audited", DAY, patient=False)
@@ -131,7 +129,7 @@ def test_a_run_that_loses_again_and_again_fails_with_one_clear_error_and_the_win
 
 
 @pytest.mark.campaign
-def test_two_runs_of_everything_at_once_leave_what_one_leaves(deployment: Deployment, tmp_path: Path) -> None:
+def test_two_concurrent_full_runs_change_no_row(deployment: Deployment, tmp_path: Path) -> None:
     before = deployment.contents()
     assert two_at_once(deployment, tmp_path, DAY) == []
     assert deployment.contents() == before

@@ -44,7 +44,7 @@ def current(deployment: Deployment) -> list[str]:
     return sorted(user for user, valid_to in deployment.rows("silver.users", "user_id", "valid_to") if valid_to is None)
 
 
-def test_users_are_not_removed_because_their_delivery_became_dead_letters(deploy: Deploy) -> None:
+def test_mostly_rejected_delivery_removes_no_users_until_accepted(deploy: Deploy) -> None:
     made = deploy("dead-users")
     deliver(made, "users/date=2026-01-05/users.json", USERS)
     assert made.run().problems == []
@@ -61,7 +61,7 @@ def test_users_are_not_removed_because_their_delivery_became_dead_letters(deploy
     assert made.problems() == []
 
 
-def test_users_are_not_removed_because_their_delivery_was_cut_off_or_is_empty(deploy: Deploy) -> None:
+def test_short_or_empty_delivery_removes_no_users(deploy: Deploy) -> None:
     made = deploy("cut-off-users")
     deliver(made, "users/date=2026-01-05/users.json", USERS)
     deliver(made, "users/date=2026-01-06/users.json", USERS[:1])
@@ -84,7 +84,7 @@ def test_users_are_not_removed_because_their_delivery_was_cut_off_or_is_empty(de
 
 
 @pytest.mark.campaign
-def test_a_user_whose_row_is_a_dead_letter_stays_what_he_was_until_one_can_be_read(deploy: Deploy) -> None:
+def test_a_rejected_row_keeps_the_user_unchanged(deploy: Deploy) -> None:
     made = deploy("dead-user")
 
     def user(name: str, login: str | None = None, **more: object) -> bytes:
@@ -116,7 +116,7 @@ def test_a_user_whose_row_is_a_dead_letter_stays_what_he_was_until_one_can_be_re
     assert made.problems() == []
 
 
-def test_devices_are_not_removed_because_a_column_was_renamed(deploy: Deploy) -> None:
+def test_a_renamed_column_removes_no_devices_until_accepted(deploy: Deploy) -> None:
     made = deploy("dead-devices")
     deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
     assert made.run().problems == []
@@ -161,7 +161,7 @@ OTHER_DEVICES = [DEVICES[0], b"PC;Eins;1", b"Phone;Three;3", b"PC;Drei;3"]
 """One of a PC is renamed, two is gone, three is new."""
 
 
-def test_visits_have_the_devices_as_of_their_event_whatever_runs_again(deploy: Deploy) -> None:
+def test_visits_join_devices_as_of_their_event_time(deploy: Deploy) -> None:
     made = deploy("devices-as-of")
     deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
     made.land(MORNING, visit("2026-01-05T10:05", "1", "2", "3"))
@@ -207,7 +207,7 @@ def test_visits_have_the_devices_as_of_their_event_whatever_runs_again(deploy: D
 
 
 @pytest.mark.campaign
-def test_a_table_of_devices_that_is_older_than_their_versions_is_read_and_loses_no_row(deploy: Deploy) -> None:
+def test_a_device_table_without_versions_is_upgraded_losslessly(deploy: Deploy) -> None:
     made = deploy("older-devices")
     now = CONTRACTS["silver.devices"]
     columns = tuple(column for column in now.columns if column.name not in ("changed_on", "valid_from", "valid_to"))
@@ -238,7 +238,7 @@ def test_a_table_of_devices_that_is_older_than_their_versions_is_read_and_loses_
     assert made.problems() == []
 
 
-def test_a_delivery_that_was_moved_aside_and_one_of_a_day_to_come_are_not_taken_for_the_newest(deploy: Deploy) -> None:
+def test_misnamed_and_future_deliveries_are_ignored(deploy: Deploy) -> None:
     made = deploy("strange-devices")
     # By its name each of them would be the newest one.
     for strange in ("2026-01-05.bad", "2026-1-6", "2099-01-01", "9999-12-31"):
@@ -258,7 +258,7 @@ def test_a_delivery_that_was_moved_aside_and_one_of_a_day_to_come_are_not_taken_
 
 
 @pytest.mark.campaign
-def test_a_correction_does_not_win_over_what_came_in_its_hour(deploy: Deploy) -> None:
+def test_a_correction_loses_to_the_original_event(deploy: Deploy) -> None:
     """Whether the file with the correction comes before or after that of the hour by its name."""
     made = deploy("corrected")
     files = {
@@ -283,7 +283,7 @@ def test_a_correction_does_not_win_over_what_came_in_its_hour(deploy: Deploy) ->
     assert made.run().runs == 0
 
 
-def test_a_correction_becomes_a_visit_that_can_be_told_and_all_that_it_makes_stale_is_named(
+def test_landing_corrections_names_exactly_the_stale_partitions(
     deploy: Deploy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = deploy("replayed")
@@ -333,7 +333,7 @@ def test_a_correction_becomes_a_visit_that_can_be_told_and_all_that_it_makes_sta
     assert made.problems() == []
 
 
-def test_hours_of_arrival_that_never_came_are_published_empty(deploy: Deploy) -> None:
+def test_replaying_a_missing_arrival_hour_publishes_it_empty(deploy: Deploy) -> None:
     """As in a range that a person names in the UI."""
     made = deploy("gaps")
     made.land(HOUR, [event("10:05", "/a"), b"{"])

@@ -94,7 +94,7 @@ def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted
     return "\n".join(outcome.problems)
 
 
-def test_the_hours_have_what_can_vanish(deployment: Deployment) -> None:
+def test_fixture_fills_every_table_and_ledger_balances(deployment: Deployment) -> None:
     assert all(deployment.contents()[dataset] for dataset in CONTRACTS)
     assert deployment.problems() == []
     healthy = CliRunner().invoke(app, ["ledger", "--json"], env={"BLOGDATA_HOME": str(deployment.settings.home)})
@@ -103,7 +103,7 @@ def test_the_hours_have_what_can_vanish(deployment: Deployment) -> None:
 
 @pytest.mark.matrix(8)
 @pytest.mark.parametrize("dataset", CONTRACTS)
-def test_a_row_that_vanishes_on_its_way_to_a_table_stops_the_publication(
+def test_a_lost_row_stops_the_publication(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, dataset: str
 ) -> None:
     spoil_writes(monkeypatch, dataset, without_one)
@@ -111,16 +111,14 @@ def test_a_row_that_vanishes_on_its_way_to_a_table_stops_the_publication(
 
 
 @pytest.mark.parametrize("dataset", ["bronze.visits", "silver.late_visits"])
-def test_a_row_that_comes_twice_stops_the_publication_as_well(
+def test_a_doubled_row_stops_the_publication(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, dataset: str
 ) -> None:
     spoil_writes(monkeypatch, dataset, with_one_twice)
     refused(deployment, dataset)
 
 
-def test_a_line_that_lost_a_byte_is_as_wrong_as_a_lost_line(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_byte_stops_the_publication(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = Landed.lines
 
     def shortened(landed: Landed) -> DataFrame:
@@ -131,31 +129,27 @@ def test_a_line_that_lost_a_byte_is_as_wrong_as_a_lost_line(
     refused(deployment, "bronze.visits", rule="account.bytes")
 
 
-def test_a_line_that_the_reader_skips_is_missed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_skipped_by_the_reader_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = Landed.lines
     monkeypatch.setattr(Landed, "lines", lambda landed: lines(landed).where("source_offset > 0"))
     refused(deployment, "bronze.visits")
 
 
-def test_a_late_event_that_the_detector_overlooks_is_missed(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_late_event_overlooked_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     detector = module("patterns.error_management.late_data_detector")
     late = detector.late
     monkeypatch.setattr(detector, "late", lambda *given, **named: without_one(late(*given, **named)))
     refused(deployment, "silver.late_visits")
 
 
-def test_a_join_that_drops_what_it_does_not_know_is_noticed(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_join_dropping_unknown_devices_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     enriched = module("assets.silver.enriched")
     enrich = enriched.enrich
     monkeypatch.setattr(enriched, "enrich", lambda *given, **named: enrich(*given, **named).where("device_known"))
     refused(deployment, "silver.visits_enriched")
 
 
-def test_a_deduplicator_that_forgets_what_its_winner_stands_for_is_noticed(
+def test_a_deduplicator_miscounting_occurrences_is_noticed(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deduplicator = module("patterns.error_management.windowed_deduplicator")
@@ -191,7 +185,7 @@ def damaged(deployment: Deployment, spark: Any) -> Deployment:
     return deployment
 
 
-def test_rows_deleted_behind_the_platforms_back_are_reported_for_every_table(damaged: Deployment) -> None:
+def test_ledger_reports_externally_deleted_rows_of_every_table(damaged: Deployment) -> None:
     problems = damaged.problems()
     assert sorted(problem.split(" ", 1)[0] for problem in problems) == sorted(CONTRACTS)
     assert all("were published but" in problem for problem in problems)
@@ -202,7 +196,7 @@ def test_rows_deleted_behind_the_platforms_back_are_reported_for_every_table(dam
 
 
 @pytest.mark.campaign
-def test_damage_is_not_passed_on_and_running_the_span_again_mends_every_table(damaged: Deployment) -> None:
+def test_damage_stops_readers_and_a_rerun_mends_it(damaged: Deployment) -> None:
     assert len(damaged.problems()) == len(CONTRACTS)
     refused(damaged, "gold.page_stats")
     assert damaged.run(hours=("2026-01-05", "2026-01-05")).problems == []

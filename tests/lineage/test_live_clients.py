@@ -62,7 +62,7 @@ def _works_on_batches(process: psutil.Process) -> bool:
 
 @pytest.mark.campaign
 @pytest.mark.timeout(900)
-def test_what_a_killed_client_has_left_running_does_not_double_what_a_new_checkpoint_takes_in(
+def test_a_killed_clients_orphan_query_doubles_no_line(
     begun: Deployment, spark_server: SparkServer, tmp_path: Path
 ) -> None:
     held = tmp_path / BRONZE / "0"
@@ -81,7 +81,7 @@ def test_what_a_killed_client_has_left_running_does_not_double_what_a_new_checkp
 
 @pytest.mark.campaign
 @pytest.mark.timeout(900)
-def test_a_client_killed_at_a_seeded_moment_leaves_nothing_to_be_seen(
+def test_a_client_killed_at_random_doubles_no_line(
     begun: Deployment, spark_server: SparkServer, tmp_path: Path
 ) -> None:
     draw = random.Random(SEED)

@@ -47,9 +47,7 @@ def kills() -> list[tuple[str, int, str]]:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.campaign
-def test_the_server_killed_at_seeded_moments_leaves_the_tables_of_an_undisturbed_run(
-    alone: Deployment, deploy: Deploy, tmp_path: Path
-) -> None:
+def test_server_kills_leave_the_tables_of_undisturbed_runs(alone: Deployment, deploy: Deploy, tmp_path: Path) -> None:
     world = live.simulate(deploy("live-kills-world"))
     straight = live.land(deploy("live-kills-straight"), world)
     tick(straight)

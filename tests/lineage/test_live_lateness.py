@@ -13,7 +13,7 @@ from publish.partitions import Grain, key_of
 
 
 @pytest.mark.campaign
-def test_a_partner_whose_folders_and_events_are_a_day_ahead_makes_nobody_late(deploy: Deploy) -> None:
+def test_events_from_the_future_make_no_others_late(deploy: Deploy) -> None:
     made = deploy("live-ahead")
     now = datetime.now(timezone.utc)
     for name, page, time in (

@@ -13,7 +13,7 @@ from quality.contracts import CONTRACTS
 FIRST, _, LAST = HOURS
 
 
-def test_corrections_are_held_against_the_hours_they_belong_to_and_are_never_late(deploy: Deploy) -> None:
+def test_streamed_corrections_are_deduplicated_and_never_late(deploy: Deploy) -> None:
     made = deploy("live-corrections")
     made.land(FIRST, [event("09:05", "/a"), b"{", b"["])
     tick(made)

@@ -65,7 +65,7 @@ def failed(ran: dg.ExecuteInProcessResult) -> list[tuple[dg.AssetKey, str]]:
     return [(check.asset_key, check.check_name) for check in ran.get_asset_check_evaluations() if not check.passed]
 
 
-def test_a_tick_reports_each_dataset_and_its_checks_and_looks_at_the_ledger_though_nothing_came(
+def test_every_tick_reports_checks_even_without_new_rows(
     deploy: Deploy, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     made = deploy("live-dagster")
@@ -103,7 +103,7 @@ def test_a_tick_reports_each_dataset_and_its_checks_and_looks_at_the_ledger_thou
 
 
 @pytest.mark.campaign
-def test_a_tick_that_fails_reports_what_it_has_published_before(
+def test_a_failing_tick_reports_its_earlier_publications(
     deploy: Deploy, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = deploy("live-failing")
@@ -129,9 +129,7 @@ def test_a_tick_that_fails_reports_what_it_has_published_before(
     assert problems(made) == []
 
 
-def test_a_running_stream_renews_its_claim_and_ends_when_another_machine_has_taken_it_over(
-    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_ends_when_its_claim_is_taken(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     made = deploy("live-lease")
     made.land(HOURS[1], [event("10:05", "/a")])
     monkeypatch.setattr(owners, "RENEWAL", timedelta(0))
@@ -159,7 +157,7 @@ def test_a_running_stream_renews_its_claim_and_ends_when_another_machine_has_tak
     assert elsewhere.held().keys() == {STREAM.name}, "what another one holds is not given free"
 
 
-def test_the_command_names_the_files_it_leaves_out(
+def test_stream_command_names_the_files_it_skips(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = deploy("live-misnamed")

@@ -58,7 +58,7 @@ def expected(straight: Deployment) -> dict[str, list[tuple[Any, ...]]]:
     return contents(straight)
 
 
-def test_what_a_stream_writes_is_zstd(straight: Deployment) -> None:
+def test_streamed_tables_are_written_with_zstd(straight: Deployment) -> None:
     found = codecs(straight.settings.lake)
     assert [found[name.replace(".", "/")] for name in STREAMED] == [{"ZSTD"}] * len(STREAMED)
 
@@ -105,7 +105,7 @@ def told(deployment: Deployment) -> dict[Position, str]:
     return {**found, **{(row[0], row[1]): row[2] for row in aside}}
 
 
-def test_every_event_becomes_what_the_model_says(straight: Deployment) -> None:
+def test_streamed_verdicts_match_the_plain_python_model(straight: Deployment) -> None:
     verdicts, _, _ = model(straight.landing, in_order(straight))
     assert told(straight) == verdicts
     assert set(verdicts.values()) == {"first", "late", "duplicate", "conflict"}
@@ -114,7 +114,7 @@ def test_every_event_becomes_what_the_model_says(straight: Deployment) -> None:
     assert problems(straight) == []
 
 
-def test_the_watermark_never_goes_back_and_bounds_what_the_stream_remembers(straight: Deployment) -> None:
+def test_watermark_never_falls_and_bounds_the_stream_state(straight: Deployment) -> None:
     _, marks, remembered = model(straight.landing, in_order(straight))
     notes = [commit.info["appended"]["notes"] for commit in appended(straight.lake, VISITS)][::-1]
     assert [note["state_rows"] for note in notes] == remembered
@@ -124,7 +124,7 @@ def test_the_watermark_never_goes_back_and_bounds_what_the_stream_remembers(stra
     assert after == sorted(after)
 
 
-def test_the_streamed_tables_are_the_batch_tables_row_for_row(straight: Deployment) -> None:
+def test_streamed_and_batch_tables_hold_the_same_rows(straight: Deployment) -> None:
     assert straight.run(select=("bronze.visits", "silver.visits")).problems == []
     columns = [column.name for column in CONTRACTS["bronze.visits"].columns]
     assert sorted(straight.rows("bronze.visits", *columns), key=repr) == sorted(
@@ -138,7 +138,7 @@ def test_the_streamed_tables_are_the_batch_tables_row_for_row(straight: Deployme
     assert sorted(batch, key=repr) == sorted(straight.rows(VISITS, *columns), key=repr)
 
 
-def test_the_offsets_are_a_table_and_name_the_batch_of_every_row(straight: Deployment) -> None:
+def test_offset_rows_name_the_files_of_each_batch(straight: Deployment) -> None:
     folder = straight.settings.home / "checkpoints"
     rows = stream_offset_rows(folder)
     assert [(row[2], row[6]) for row in rows] == [(0, True), (1, True), (2, True)]
@@ -150,13 +150,13 @@ def test_the_offsets_are_a_table_and_name_the_batch_of_every_row(straight: Deplo
     assert held == named
 
 
-def test_nothing_new_is_nothing_to_do(straight: Deployment, expected: dict[str, Any]) -> None:
+def test_a_tick_without_new_files_publishes_nothing(straight: Deployment, expected: dict[str, Any]) -> None:
     before = straight.lake.versions(STREAMED)
     tick(straight)
     assert straight.lake.versions(STREAMED) == before
 
 
-def test_another_stream_on_the_same_checkpoint_is_refused_before_spark_sees_it(straight: Deployment) -> None:
+def test_a_changed_key_refuses_the_existing_checkpoint(straight: Deployment) -> None:
     before = straight.lake.versions(STREAMED)
     with pytest.raises(IncompatibleCheckpoint, match="key was"):
         tick(straight, replace(ONE_BY_ONE, key=("visit_id",)))
@@ -173,7 +173,7 @@ def begun(world: Deployment, deploy: Deploy, request: pytest.FixtureRequest) -> 
 
 
 @pytest.mark.campaign
-def test_cut_off_anywhere_and_run_again_it_ends_in_the_same_tables(
+def test_an_interrupted_stream_ends_in_the_same_tables(
     begun: Deployment, expected: dict[str, Any], tmp_path: Path
 ) -> None:
     for dataset, number, phase in CUTS:
@@ -197,7 +197,7 @@ def test_cut_off_anywhere_and_run_again_it_ends_in_the_same_tables(
     assert problems(begun) == []
 
 
-def test_too_many_dead_letters_stop_the_stream_when_they_are_kept(deploy: Deploy) -> None:
+def test_excess_dead_letters_stop_the_stream_until_accepted(deploy: Deploy) -> None:
     made = deploy("live-broken")
     good = [event("10:05", f"/{at}") for at in range(40)]
     made.land(HOURS[1], [*good, *[b"{"] * 1000])
@@ -213,7 +213,7 @@ def test_too_many_dead_letters_stop_the_stream_when_they_are_kept(deploy: Deploy
     assert [row[6] for row in stream_offset_rows(made.settings.home / "checkpoints")] == [True]
 
 
-def test_a_file_that_is_gone_stops_the_stream_and_back_again_is_taken_in(deploy: Deploy, tmp_path: Path) -> None:
+def test_a_missing_file_stops_the_stream_until_restored(deploy: Deploy, tmp_path: Path) -> None:
     made = deploy("live-gone")
     lines = [event("10:05", "/a"), event("10:06", "/b")]
     file = made.land(HOURS[1], lines)
@@ -236,7 +236,7 @@ def test_a_file_that_is_gone_stops_the_stream_and_back_again_is_taken_in(deploy:
     assert problems(made) == []
 
 
-def test_the_command_takes_in_what_lands_until_it_is_told_to_end(deploy: Deploy) -> None:
+def test_stream_command_publishes_landed_files_until_terminated(deploy: Deploy) -> None:
     made = deploy("live-command")
     environment = {**os.environ, "BLOGDATA_HOME": str(made.settings.home)}
     command = [

@@ -49,18 +49,18 @@ def straight(deploy: Deploy) -> Iterator[Deployment]:
     return deployment
 
 
-def test_late_events_are_those_behind_the_watermark_of_their_hour_of_arrival(straight: Deployment) -> None:
+def test_events_behind_their_arrival_hours_watermark_are_late(straight: Deployment) -> None:
     assert late_rows(straight) == [("2026-01-05T11", "/late"), ("2026-01-05T12", "/later")]
     counted = oracle.count(straight.landing)
     assert [arrival.late for arrival in counted.arrivals.values()] == [0, 1, 1]
 
 
-def test_without_users_or_devices_visits_are_published_as_unknown(straight: Deployment) -> None:
+def test_visits_without_users_or_devices_are_published_unknown(straight: Deployment) -> None:
     assert set(straight.rows("silver.visits_enriched", "user_known", "device_known")) == {(False, False)}
 
 
 @pytest.mark.campaign
-def test_hours_run_out_of_order_end_in_the_same_tables(straight: Deployment, deploy: Deploy) -> None:
+def test_hours_run_out_of_order_give_equal_tables(straight: Deployment, deploy: Deploy) -> None:
     shuffled = deploy("shuffled")
     for hour in (HOURS[2], HOURS[0], HOURS[1]):
         land(shuffled, hour)
@@ -85,7 +85,7 @@ def touched(deployment: Deployment, before: Mapping[str, Mapping[str, Entry]]) -
     return {dataset: keys for dataset, keys in found.items() if keys}
 
 
-def test_a_replay_runs_what_has_read_the_partition_and_changes_no_row(straight: Deployment) -> None:
+def test_a_replay_reruns_readers_and_changes_no_row(straight: Deployment) -> None:
     contents, before = straight.contents(), {dataset: straight.published(dataset) for dataset in CONTRACTS}
     assert straight.replay("bronze.visits", HOURS[2]).problems == []
     # In the hour of 12 there are events of 10, 11 and 12.
@@ -100,7 +100,7 @@ def test_a_replay_runs_what_has_read_the_partition_and_changes_no_row(straight: 
     assert straight.run().runs == 0
 
 
-def test_a_replay_of_one_dataset_leaves_what_it_reads_alone(straight: Deployment) -> None:
+def test_a_replay_leaves_its_inputs_alone(straight: Deployment) -> None:
     before = {dataset: straight.published(dataset) for dataset in CONTRACTS}
     outcome = straight.replay("silver.visits_enriched", HOURS[0])
     assert outcome.problems == []
@@ -109,7 +109,7 @@ def test_a_replay_of_one_dataset_leaves_what_it_reads_alone(straight: Deployment
     assert straight.run().runs == 0
 
 
-def test_a_file_that_came_after_the_flag_is_integrated_and_only_what_it_touches_runs(straight: Deployment) -> None:
+def test_a_file_after_the_flag_reruns_touched_partitions(straight: Deployment) -> None:
     before = {dataset: straight.published(dataset) for dataset in straight.contents()}
     # It arrives in 11, with an event of 11 and one of 10; no watermark moves.
     straight.land(HOURS[1], [event("11:20", "/new"), event("10:10", "/very-late"), BROKEN[0]], name="visits-2.json")
@@ -140,7 +140,7 @@ def test_a_file_that_came_after_the_flag_is_integrated_and_only_what_it_touches_
 
 
 @pytest.mark.campaign
-def test_a_late_file_that_moves_the_watermark_changes_what_is_late_in_later_hours(straight: Deployment) -> None:
+def test_a_moved_watermark_changes_lateness_in_later_hours(straight: Deployment) -> None:
     # 11:59 in the hour of 11 moves the watermark of 12 from 11:40 to 11:44: still no more rows are late; then an
     # event of 12:04 (a browser's clock runs ahead) moves it to 11:49, and one of 11:50 stays in time.
     straight.land(HOURS[1], [event("12:04", "/ahead"), event("11:20", "/new")], name="visits-2.json")
@@ -159,7 +159,7 @@ def test_a_late_file_that_moves_the_watermark_changes_what_is_late_in_later_hour
 
 
 @pytest.mark.campaign
-def test_a_landing_zone_in_which_every_line_is_bad_is_all_dead_letters(deploy: Deploy) -> None:
+def test_only_broken_lines_give_only_dead_letters(deploy: Deploy) -> None:
     bad = deploy("bad")
     for hour in HOURS[:2]:
         bad.land(hour, BROKEN)
@@ -175,7 +175,7 @@ def test_a_landing_zone_in_which_every_line_is_bad_is_all_dead_letters(deploy: D
     assert bad.run().runs == 0
 
 
-def test_of_so_many_dead_letters_that_it_is_no_accident_nothing_is_made_before_a_person_has_looked(
+def test_too_many_dead_letters_block_visits_until_accepted(
     deploy: Deploy,
 ) -> None:
     broken = deploy("broken")
@@ -223,7 +223,7 @@ def deliver_users(deployment: Deployment, day: str, *lines: bytes) -> None:
 
 
 @pytest.mark.campaign
-def test_users_that_are_delivered_after_their_visits_are_joined_all_the_same(deploy: Deploy) -> None:
+def test_users_delivered_after_their_visits_are_joined(deploy: Deploy) -> None:
     late = deploy("late-users")
     joined = ["bronze.users", "silver.users", "silver.visits_enriched"]
     land(late, HOURS[0])
@@ -260,7 +260,7 @@ def test_an_hour_without_its_flag_is_left_alone(deploy: Deploy) -> None:
 
 
 @pytest.mark.campaign
-def test_a_span_can_run_again_where_no_users_or_devices_were_ever_delivered(straight: Deployment) -> None:
+def test_a_span_reruns_without_any_users_or_devices(straight: Deployment) -> None:
     before = straight.contents()
     outcome = straight.run(hours=(HOURS[0], HOURS[0]))
     assert outcome.problems == []
@@ -274,7 +274,7 @@ def test_a_span_in_which_nothing_landed_runs_nothing(straight: Deployment) -> No
 
 
 @pytest.mark.campaign
-def test_late_rows_change_referral_statistics_for_two_weeks_and_are_counted_after_that(deploy: Deploy) -> None:
+def test_referral_statistics_ignore_rows_two_weeks_late(deploy: Deploy) -> None:
     settled = deploy("settled")
     settled.land("2026-01-05T10", [event("10:05", "/a")])
     settled.land("2026-01-22T10", [event("10:05", "/b").replace(b"2026-01-05", b"2026-01-22")])

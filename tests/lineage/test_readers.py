@@ -149,7 +149,7 @@ def now(deployment: Deployment) -> States:
 
 
 @pytest.mark.campaign
-def test_a_backfill_out_of_order_is_invisible_to_readers(deployment: Deployment) -> None:
+def test_readers_never_see_an_unordered_backfill(deployment: Deployment) -> None:
     before = now(deployment)
     versions = deployment.versions()
     with Readers(deployment) as readers:
@@ -170,7 +170,7 @@ def test_a_backfill_out_of_order_is_invisible_to_readers(deployment: Deployment)
     ],
     ids=["a line is lost", "a visit comes twice", "pages are lost"],
 )
-def test_a_run_whose_rows_are_refused_is_invisible_to_readers(
+def test_readers_never_see_rows_of_refused_runs(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, spoil: Callable[[Any], Any]
 ) -> None:
     before, versions = now(deployment), deployment.versions()
@@ -194,7 +194,7 @@ def test_a_run_whose_rows_are_refused_is_invisible_to_readers(
 
 
 @pytest.mark.campaign
-def test_readers_see_late_rows_from_the_commit_on_and_nothing_of_them_before(
+def test_readers_see_late_rows_only_after_the_commit(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = now(deployment)
@@ -222,9 +222,7 @@ def test_readers_see_late_rows_from_the_commit_on_and_nothing_of_them_before(
     assert deployment.problems() == []
 
 
-def test_deleting_and_appending_instead_would_have_shown_an_empty_partition(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_delete_then_append_shows_an_empty_partition(deployment: Deployment, tmp_path: Path) -> None:
     rows = DeltaTable(deployment.lake.path("gold.page_stats")).to_pyarrow_table()
     naive = str(tmp_path / "naive")
     write_deltalake(naive, rows, partition_by=["event_date"])

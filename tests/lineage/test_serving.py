@@ -65,14 +65,14 @@ def shown(serving: Deployment) -> dict[str, dict[str, int]]:
     return found
 
 
-def test_without_a_postgresql_nothing_is_served_and_nothing_is_said(blog: Deployment) -> None:
+def test_deployments_without_postgres_serve_nothing(blog: Deployment) -> None:
     outcome = blog.run()
     assert (outcome.runs, outcome.problems) == (0, [])
     with pytest.raises(Exception, match=rf"no dataset is called {DATASET}"):
         blog.run(select=[DATASET])
 
 
-def test_a_day_is_served_once_again_when_it_changes_and_whole_or_not_at_all(serving: Deployment) -> None:
+def test_changed_days_are_served_once_and_atomically(serving: Deployment) -> None:
     assert serving.run().problems == []
     assert shown(serving) == {"page_stats": {HOUR[:10]: 2}, "referral_stats": {HOUR[:10]: 2}}
     assert serving.run().runs == 0, "what is served is not served again"
@@ -117,7 +117,7 @@ def test_a_refused_day_keeps_no_later_day_waiting(serving: Deployment) -> None:
     assert "does not answer" in " ".join(serving.run().problems)
 
 
-def test_every_dataset_is_in_the_lineage_with_what_it_has_read(deploy: Deploy, database: str, tmp_path: Path) -> None:
+def test_lineage_contains_every_dataset_with_its_declared_inputs(deploy: Deploy, database: str, tmp_path: Path) -> None:
     """Patterns: Dataset Tracker, Checkpointer."""
     whole = deploy("whole")
     with (whole.settings.home / "blogdata.toml").open("a") as settings:
@@ -161,7 +161,7 @@ def test_every_dataset_is_in_the_lineage_with_what_it_has_read(deploy: Deploy, d
         assert all(versions[name] in newest[name] for name in SERVED)
 
 
-def test_conflicts_are_published_by_the_commit_of_their_visits(blog: Deployment) -> None:
+def test_conflicts_are_published_with_their_visits(blog: Deployment) -> None:
     published = {name: blog.published(name)[HOUR] for name in ("silver.visits", "silver.visit_conflicts")}
     visits, conflicts = published.values()
     assert visits.run_id == conflicts.run_id

@@ -54,7 +54,7 @@ def python(deployment: Deployment, program: str, *arguments: str) -> subprocess.
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_a_run_is_noted_in_the_database_and_nowhere_else(stored: Deployment, database: str) -> None:
+def test_runs_are_recorded_only_in_the_database(stored: Deployment, database: str) -> None:
     stored.land("2026-01-05T10", [event("10:05", "/a")])
     outcome = stored.run(select=("bronze.visits",))
     stored.close()
@@ -67,7 +67,7 @@ def test_a_run_is_noted_in_the_database_and_nowhere_else(stored: Deployment, dat
     assert not (stored.settings.home / "dagster" / "history").exists()
 
 
-def test_a_run_with_nothing_to_do_opens_no_storage_and_one_after_a_killed_run_settles_it(stored: Deployment) -> None:
+def test_idle_runs_stay_light_and_settle_killed_runs(stored: Deployment) -> None:
     light = python(stored, LIGHT, "run")
     assert light.stdout.splitlines()[-1] == "[]", light.stderr
     assert python(stored, DIES).returncode == -signal.SIGKILL

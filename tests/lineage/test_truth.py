@@ -54,12 +54,12 @@ def nonzero(counts: dict[str, int]) -> dict[str, int]:
     return {key: count for key, count in counts.items() if count}
 
 
-def test_the_run_succeeds_whatever_arrived_and_the_ledger_adds_up(world: World) -> None:
+def test_faulty_day_runs_without_problems_and_ledger_balances(world: World) -> None:
     assert world.outcome.problems == []
     assert world.deployment.problems() == []
 
 
-def test_the_simulated_day_has_every_fault_and_both_counts_agree_on_it(world: World) -> None:
+def test_simulated_day_has_every_fault_and_counts_agree(world: World) -> None:
     reasons = world.counted.reasons()
     assert {reason.partition(":")[0] for reason in reasons} == {
         "empty_line", "not_utf8", "too_large", "truncated", "several_objects", "not_json", "missing_field",
@@ -78,7 +78,7 @@ def test_the_simulated_day_has_every_fault_and_both_counts_agree_on_it(world: Wo
         assert counted.reasons == Counter(hour.reasons)
 
 
-def test_bronze_holds_every_landed_line_byte_for_byte_where_it_came_from(world: World) -> None:
+def test_bronze_holds_every_landed_line_and_its_place(world: World) -> None:
     rows = world.deployment.rows("bronze.visits", "arrival_hour", "source_file", "source_offset", "raw")
     landed = [(line.arrival_hour, line.file, line.offset, line.raw) for line in world.lines.all]
     assert sorted(rows) == sorted(landed)
@@ -87,7 +87,7 @@ def test_bronze_holds_every_landed_line_byte_for_byte_where_it_came_from(world: 
     assert again == b"".join(file.read_bytes() for file in files)
 
 
-def test_every_hour_of_arrival_has_the_dead_letters_the_truth_knows(world: World) -> None:
+def test_dead_letters_per_arrival_hour_match_the_truth(world: World) -> None:
     dead: dict[str, Counter[str]] = {hour.arrival_hour: Counter() for hour in world.truth.hours}
     rows = Counter[str]()
     for hour, reasons in world.deployment.rows("bronze.dead_letters", "arrival_hour", "reasons"):
@@ -98,7 +98,7 @@ def test_every_hour_of_arrival_has_the_dead_letters_the_truth_knows(world: World
         assert dead[hour.arrival_hour] == Counter(hour.reasons), hour.arrival_hour
 
 
-def test_every_dead_letter_carries_all_its_reasons_and_the_bytes_that_were_sent(world: World) -> None:
+def test_dead_letters_carry_all_reasons_and_original_bytes(world: World) -> None:
     found = {
         (file, offset): (raw, set(reasons))
         for file, offset, raw, reasons in world.deployment.rows(
@@ -108,7 +108,7 @@ def test_every_dead_letter_carries_all_its_reasons_and_the_bytes_that_were_sent(
     assert found == {line.place: (line.raw, set(line.verdict.reasons)) for line in world.lines.dead}
 
 
-def test_every_event_hour_has_the_unique_events_duplicates_and_conflicts_of_the_truth(world: World) -> None:
+def test_unique_duplicate_and_conflict_counts_match_the_truth(world: World) -> None:
     unique, occurrences, conflicts = Counter[str](), Counter[str](), Counter[str]()
     for hour, stands_for, lost in world.deployment.rows("silver.visits", "event_hour", "occurrences", "conflicts"):
         unique[hour] += 1
@@ -124,7 +124,7 @@ def test_every_event_hour_has_the_unique_events_duplicates_and_conflicts_of_the_
         assert found == (counted.valid, counted.unique, counted.duplicates, counted.conflicts, counted.conflicts)
 
 
-def test_the_first_to_arrive_wins_and_stands_for_all_that_lost_to_it(world: World) -> None:
+def test_the_first_arrival_wins_and_counts_its_duplicates(world: World) -> None:
     rows = world.deployment.rows("silver.visits", "source_file", "source_offset", "raw", "occurrences")
     expected = {
         (line.file, line.offset, line.raw, 1 + len(world.lines.losers.get(identity, ())))
@@ -136,7 +136,7 @@ def test_the_first_to_arrive_wins_and_stands_for_all_that_lost_to_it(world: Worl
     assert sorted(lost) == sorted((*line.place, line.raw) for line in world.lines.conflicts)
 
 
-def test_every_hour_of_arrival_has_the_late_events_of_the_truth_and_silver_has_them_too(world: World) -> None:
+def test_late_events_match_the_truth_and_reach_silver(world: World) -> None:
     late = world.deployment.rows("silver.late_visits", "arrival_hour", "source_file", "source_offset")
     assert Counter(hour for hour, *_ in late) == Counter(
         nonzero({hour.arrival_hour: hour.late for hour in world.truth.hours})
@@ -151,7 +151,7 @@ def test_every_hour_of_arrival_has_the_late_events_of_the_truth_and_silver_has_t
     assert late_firsts <= in_silver
 
 
-def test_the_ledger_gives_the_same_figures_without_looking_at_a_row(world: World) -> None:
+def test_ledger_figures_match_the_truth(world: World) -> None:
     published = world.deployment.published("bronze.visits")
     letters = world.deployment.published("bronze.dead_letters")
     visits = world.deployment.published("silver.visits")
@@ -172,7 +172,7 @@ def test_the_ledger_gives_the_same_figures_without_looking_at_a_row(world: World
         )  # fmt: skip
 
 
-def test_an_empty_hour_is_published_as_empty_and_a_missing_one_is_not_published(world: World) -> None:
+def test_empty_hours_are_published_and_missing_ones_not(world: World) -> None:
     published = world.deployment.published("bronze.visits")
     assert (published[EMPTY].rows_in, published[EMPTY].rows_out) == (0, 0)
     assert MISSING not in published
@@ -207,7 +207,7 @@ def test_gold_equals_a_count_in_plain_python(world: World) -> None:
     assert {row[:2]: row[2:] for row in rows} == hosts
 
 
-def test_an_hour_that_never_landed_is_counted_out_of_gold(world: World) -> None:
+def test_gold_counts_a_missing_hour_as_absent(world: World) -> None:
     """Its visits came with the next hour, and an empty hour is one that landed."""
     landed = brute_force.delivered(world.deployment.landing)
     assert (len(landed), EMPTY in landed, MISSING in landed) == (23, True, False)
@@ -218,7 +218,7 @@ def test_an_hour_that_never_landed_is_counted_out_of_gold(world: World) -> None:
         assert (found.passed, found.description) == (False, f"2026-01-05 has 23 of {whole} hours")
 
 
-def test_the_page_views_of_the_week_are_all_of_them_and_name_nobody_who_asked_not_to_be(world: World) -> None:
+def test_weekly_visits_are_complete_and_hide_private_users(world: World) -> None:
     columns = ("visit_id", "event_time", "page", "keep_private", "user_id")
     enriched = world.deployment.rows("silver.visits_enriched", *columns)
     expected = [(*row[:4], None if row[3] else row[4]) for row in enriched]
@@ -226,7 +226,7 @@ def test_the_page_views_of_the_week_are_all_of_them_and_name_nobody_who_asked_no
     assert {row[3] for row in enriched} == {True, False}
 
 
-def test_every_event_is_enriched_with_what_the_deliveries_say_about_its_user_and_device(world: World) -> None:
+def test_counts_of_unknown_users_and_devices_match_deliveries(world: World) -> None:
     (day, users), *more = brute_force.users(world.deployment.landing).items()
     assert not more
     devices = brute_force.devices(world.deployment.landing)
@@ -247,7 +247,7 @@ def test_every_event_is_enriched_with_what_the_deliveries_say_about_its_user_and
     assert sum(not known for _, known in rows) == unknown_devices
 
 
-def test_a_second_run_finds_nothing_to_do_and_publishes_no_version(world: World) -> None:
+def test_a_second_run_publishes_no_version(world: World) -> None:
     before = world.deployment.versions()
     again = world.deployment.run()
     assert (again.runs, again.problems) == (0, [])
@@ -265,7 +265,7 @@ def test_an_empty_flag_makes_a_day_complete(world: World) -> None:
 
 
 @pytest.mark.campaign
-def test_running_the_day_again_on_purpose_gives_the_same_rows(world: World) -> None:
+def test_rerunning_the_day_gives_the_same_rows(world: World) -> None:
     before, versions = world.deployment.contents(), world.deployment.versions()
     again = world.deployment.run(hours=("2026-01-05", "2026-01-05"))
     assert again.problems == []

@@ -222,11 +222,11 @@ def broken(contract: Contract, rows: DataFrame) -> dict[str, Any]:
     return {f"{one.rule} {one.partition}": one.found for one in found if one.rule != "partition_is_declared"}
 
 
-def test_every_dataset_of_the_lake_is_held_against_its_contract() -> None:
+def test_every_dataset_has_its_transform_listed_here() -> None:
     assert TRANSFORMS.keys() == EVERY.keys(), "add the transforms of a new dataset to TRANSFORMS"
 
 
-def test_odd_lines_are_usable_and_those_with_a_blank_identifier_are_not(computed: Computed) -> None:
+def test_odd_lines_are_usable_unless_identifiers_are_blank(computed: Computed) -> None:
     rows = computed["bronze.visits"].select("format", "filtered_by", "reasons").collect()
     usable = Counter(row.format for row in rows if not row.reasons and not row.filtered_by)
     assert usable[visit_events.JSON] > 300
@@ -237,6 +237,6 @@ def test_odd_lines_are_usable_and_those_with_a_blank_identifier_are_not(computed
     assert [odd for odd in ODD if visits.where(odd).isEmpty()] == []
 
 
-def test_what_bronze_calls_usable_keeps_every_promise_below(computed: Computed) -> None:
+def test_usable_bronze_rows_satisfy_every_downstream_contract(computed: Computed) -> None:
     faults = {name: broken(contract, computed[name]) for name, contract in EVERY.items()}
     assert {name: found for name, found in faults.items() if found} == {}

@@ -13,7 +13,7 @@ REACH = "platform/planning/reach.py"
 ONE_WAY = "platform/publish/publication.py"
 CHANGES = "platform/publish/changes.py"
 UNMOVED = "platform/publish/unmoved.py"
-TWO_MERGES = f"{LAWS}::test_of_two_merges_at_once_one_is_told_without_the_engines_jar_too"
+TWO_MERGES = f"{LAWS}::test_without_the_jar_a_concurrent_merge_conflicts"
 
 WRITING = (
     # The one way to write.
@@ -22,7 +22,7 @@ WRITING = (
         CHANGES,
         'return {"replaceWhere": self.predicate}',
         'return {"replaceWhere": "true"}',
-        f"{LAWS}::test_a_backfill_in_any_order_ends_in_the_same_table",
+        f"{LAWS}::test_a_backfill_in_any_order_gives_one_table",
     ),
     in_code(
         "a write is not told from its repetition",
@@ -43,21 +43,21 @@ WRITING = (
         "platform/lake/store.py",
         'f"_delta_log/{version:020d}.json"',
         'f"_delta_log/{DeltaTable(table.table_uri).version() - table.version() + version:020d}.json"',
-        "tests/lake/test_commits.py::test_commits_that_came_after_the_table_was_opened_shift_nothing",
+        "tests/lake/test_commits.py::test_later_commits_do_not_shift_the_versions",
     ),
     in_code(
         "two begin the event log at once",
         "platform/evidence/events.py",
         "max_commit_retries=0 if begins else None,",
         "max_commit_retries=None,",
-        "tests/evidence/test_event_log.py::test_two_who_begin_it_at_once_begin_one_log",
+        "tests/evidence/test_event_log.py::test_two_writers_at_once_begin_one_log",
     ),
     in_code(
         "two compact the event log at once",
         "platform/evidence/events.py",
         'write_deltalake(log, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)',
         "log.optimize.compact()",
-        "tests/evidence/test_event_log.py::test_of_two_who_compact_it_at_once_one_does",
+        "tests/evidence/test_event_log.py::test_of_two_compactions_at_once_one_succeeds",
     ),
     in_code(
         "the ledger forgets what was appended before",
@@ -72,8 +72,8 @@ WRITING = (
         ONE_WAY,
         'f"{target.contract.dataset}/{span}/{target.run.run_id}"',
         'f"{target.contract.dataset}/{span}"',
-        f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again",
-        "tests/idempotency/test_data_overwrite.py::test_other_runs_replace_the_partition_and_its_neighbours_stay",
+        f"{LAWS}::test_of_two_writers_at_once_one_publishes",
+        "tests/idempotency/test_data_overwrite.py::test_another_run_replaces_only_its_partition",
     ),
     in_code(
         "different batches of a run write under one identity",
@@ -87,35 +87,35 @@ WRITING = (
         ONE_WAY,
         "specify(contract, partitions, provenance.accounts, info",
         "specify(contract, partitions, {}, info",
-        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+        f"{LAWS}::test_a_vanished_row_is_refused",
     ),
     in_code(
         "the receipt is that of the newest commit, whoever wrote it",
         ONE_WAY,
         'if info is not None and info["commit_id"] == commit_id:',
         "if info is not None:",
-        f"{LAWS}::test_a_commit_that_came_in_between_is_not_taken_for_ones_own",
+        f"{LAWS}::test_a_run_finds_its_own_commit_among_others",
     ),
     in_code(
         "the checkpoint is written before it is judged",
         ONE_WAY,
         "if judgement.violations:",
         "if False:",
-        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+        f"{LAWS}::test_a_vanished_row_is_refused",
     ),
     in_code(
         "partitions that have no rows any more are not named",
         "platform/patterns/idempotency/data_overwrite.py",
         "keys = sorted(set(partitions))",
         'keys = sorted({row[0] for row in frame.select(column.column).distinct().collect()}) or ["none"]',
-        f"{LAWS}::test_an_empty_input_is_a_fact",
+        f"{LAWS}::test_an_empty_input_is_published",
     ),
     in_code(
         "a lost race is a permanent fault",
         "platform/publish/write_faults.py",
         '"""Another writer published first."""\n\n    transient: ClassVar[bool] = True',
         '"""Another writer published first."""',
-        f"{LAWS}::test_of_two_at_once_one_publishes_and_the_other_is_told_and_can_run_again",
+        f"{LAWS}::test_of_two_writers_at_once_one_publishes",
     ),
     in_code(
         "what is published is recorded first",
@@ -128,7 +128,7 @@ WRITING = (
         "            events = publication_events(contract.dataset, before + 1, int(time.time() * 1000), told)\n"
         "            EventLog(lake).append(list(events))\n"
         "            _write(rows, target, spec, change, commit_id, companion_rows)\n",
-        f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
+        f"{LAWS}::test_cut_off_and_run_again_is_run_once",
     ),
     in_code(
         "rows are written whatever the table has by then",
@@ -150,7 +150,7 @@ WRITING = (
         "AuditedWrite.java",
         "if (!audit.violations().isEmpty()) {",
         "if (false) {",
-        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+        f"{LAWS}::test_a_vanished_row_is_refused",
     ),
     in_engine(
         "the commit comes before the audit",
@@ -162,7 +162,7 @@ WRITING = (
         "    all.addAll(marks);\n"
         "    Option<Object> version = super.commitImpl(Scala.seq(all), operation, canSkipEmptyCommits, tags);\n"
         "    audited(CollectionConverters.asJava(actions).iterator());\n",
-        f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
+        f"{LAWS}::test_cut_off_and_run_again_is_run_once",
     ),
     in_engine(
         "whether a batch was executed is looked up without depending on the answer",
@@ -170,7 +170,7 @@ WRITING = (
         "if (transaction.txnVersion(once.appId()) >= once.version()) {",
         "if ((long) CollectionConverters.asJava(begun.snapshot().transactions()).getOrDefault(once.appId(), -1L)"
         " >= once.version()) {",
-        f"{LAWS}::test_of_two_who_bring_one_batch_of_a_stream_one_publishes_it_and_the_other_is_told",
+        f"{LAWS}::test_of_two_writers_one_publishes_a_stream_batch",
     ),
     in_engine(
         "what was executed is executed again",
@@ -184,35 +184,35 @@ WRITING = (
         "AuditedTransaction.java",
         "      TableMoved.unlessTurn(turn.version(), transaction.txnVersion(turn.appId()) + 1);\n",
         "",
-        f"{PUBLISH}::test_of_two_batches_that_have_seen_the_same_table_the_second_is_refused",
+        f"{PUBLISH}::test_a_batch_with_an_outdated_turn_is_refused",
     ),
     in_engine(
         "the account is not compared",
         "Audit.java",
         "      audit.compareWithExpected();\n",
         "",
-        f"{LAWS}::test_a_row_that_vanished_on_the_way_is_refused",
+        f"{LAWS}::test_a_vanished_row_is_refused",
     ),
     in_engine(
         "repeated keys are not judged",
         "Audit.java",
         'functions.col("rows").gt(1)',
         'functions.col("rows").gt(1000000)',
-        f"{PUBLISH}::test_what_no_constraint_of_a_table_can_say_is_judged_all_the_same",
+        f"{PUBLISH}::test_rules_beyond_table_constraints_are_audited",
     ),
     in_engine(
         "broken rules are not judged",
         "Audit.java",
         "if (rows != null && ((Number) rows).longValue() != 0) {",
         "if (false) {",
-        f"{PUBLISH}::test_a_rule_is_judged_also_when_the_table_has_lost_its_constraint",
+        f"{PUBLISH}::test_a_rule_is_audited_without_its_table_constraint",
     ),
     in_engine(
         "audits of a partition are not judged",
         "Audit.java",
         "if (!Boolean.TRUE.equals(value)) {",
         "if (false) {",
-        f"{PUBLISH}::test_what_no_constraint_of_a_table_can_say_is_judged_all_the_same",
+        f"{PUBLISH}::test_rules_beyond_table_constraints_are_audited",
     ),
     # Ledger, events, claims.
     in_code(
@@ -242,7 +242,7 @@ WRITING = (
         "if table is None or recorded >= table.version():",
         "if True:",
         f"{LEDGER}",
-        f"{LAWS}::test_cut_off_at_any_phase_and_run_again_is_run_once",
+        f"{LAWS}::test_cut_off_and_run_again_is_run_once",
     ),
     in_code(
         "a claim that failed is taken for made",
@@ -270,7 +270,7 @@ WRITING = (
         "platform/orchestration/refresh.py",
         "while not (mine := held.take(todo, owner)):",
         "while not (mine := sorted(todo)):",
-        "tests/lineage/test_concurrent_runs.py::test_of_two_runs_that_want_the_same_one_computes_each_partition",
+        "tests/lineage/test_concurrent_runs.py::test_only_one_concurrent_run_computes_each_partition",
     ),
     # Planning.
     in_code(
@@ -285,7 +285,7 @@ WRITING = (
         REACH,
         "max(line.updated, line.processed + line.behind)",
         "line.updated",
-        "tests/planning/test_late_rows.py::test_a_late_row_that_was_taken_back_runs_its_hour_again",
+        "tests/planning/test_late_rows.py::test_a_withdrawn_late_row_reruns_its_hour",
     ),
     in_code(
         "what only followed is taken for asked",

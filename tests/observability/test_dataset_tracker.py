@@ -90,7 +90,7 @@ def test_an_edge_is_what_a_run_really_read(lineage: Lineage, home: Path) -> None
     )
 
 
-def test_every_dataset_has_its_owner_and_the_outside_world_none(lineage: Lineage) -> None:
+def test_datasets_have_owners_and_landing_has_none(lineage: Lineage) -> None:
     assert {name: node.owner for name, node in lineage.nodes.items()} == {
         "bronze.views": "team:platform",
         "silver.views": "team:analytics",
@@ -101,23 +101,23 @@ def test_every_dataset_has_its_owner_and_the_outside_world_none(lineage: Lineage
     assert not lineage.nodes["gold.alone"].published
 
 
-def test_the_whole_way_up_and_down_is_found(lineage: Lineage) -> None:
+def test_lineage_finds_all_upstream_and_downstream_datasets(lineage: Lineage) -> None:
     assert lineage.upstream("gold.stats") == {"silver.views", "bronze.views", "landing.views"}
     assert lineage.downstream("landing.views") == {"bronze.views", "silver.views", "gold.stats"}
     assert lineage.upstream("gold.alone") == lineage.downstream("gold.stats") == frozenset()
 
 
-def test_the_owners_to_tell_before_a_change_are_those_downstream(lineage: Lineage) -> None:
+def test_affected_owners_are_those_of_downstream_datasets(lineage: Lineage) -> None:
     assert lineage.affected_owners("bronze.views") == {"team:analytics", "team:marketing"}
     assert lineage.affected_owners("gold.stats") == frozenset()
 
 
-def test_a_circle_does_not_end_the_search_for_ever() -> None:
+def test_a_cycle_ends_the_search() -> None:
     edges = (LineageEdge(source="a.a", target="b.b"), LineageEdge(source="b.b", target="a.a"))
     assert Lineage(nodes={}, edges=edges).downstream("a.a") == {"a.a", "b.b"}
 
 
-def test_an_input_that_is_read_no_more_is_no_edge_any_more(spark: Any, tmp_path: Path) -> None:
+def test_an_input_no_longer_read_loses_its_edge(spark: Any, tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path / "lake"))
     rows = spark.createDataFrame([(DAY, "/a")], "day STRING, page STRING")
     write(lake, CLEAN, rows, bronze__views=3)
@@ -140,7 +140,7 @@ def exported(home: Path) -> Path:
     return folder
 
 
-def test_a_publication_is_a_start_and_a_complete_event_of_one_run(exported: Path) -> None:
+def test_a_publication_exports_start_and_complete_events(exported: Path) -> None:
     start, complete = events(exported, "silver.views")
     assert (start["eventType"], complete["eventType"]) == ("START", "COMPLETE")
     assert start["run"]["runId"] == complete["run"]["runId"]
@@ -159,7 +159,7 @@ def test_facets_have_the_fields_the_specification_requires(exported: Path) -> No
     assert seen == set(openlineage_events.REQUIRED)
 
 
-def test_the_columns_lead_back_to_the_columns_they_are_made_of(exported: Path) -> None:
+def test_exported_columns_name_their_source_columns(exported: Path) -> None:
     _, complete = events(exported, "gold.stats")
     (output,) = complete["outputs"]
     assert output["facets"]["columnLineage"]["fields"]["views"] == {
@@ -170,7 +170,7 @@ def test_the_columns_lead_back_to_the_columns_they_are_made_of(exported: Path) -
     assert output["facets"]["ownership"]["owners"] == [{"name": "team:marketing", "type": "OWNER"}]
 
 
-def test_inputs_carry_the_version_that_was_read_and_files_carry_none(exported: Path, home: Path) -> None:
+def test_inputs_carry_their_version_and_files_none(exported: Path, home: Path) -> None:
     lake = Lake(root=str(home / "lake"))
     (bronze,) = events(exported, "silver.views")[1]["inputs"]
     assert bronze["facets"]["version"]["datasetVersion"] == str(lake.version("bronze.views"))
@@ -185,7 +185,7 @@ def test_what_is_exported_is_not_exported_again(exported: Path, home: Path) -> N
     assert {file: file.stat().st_mtime_ns for file in exported.rglob("*.json")} == before
 
 
-def test_a_run_whose_name_is_no_uuid_gets_a_stable_one(spark: Any, tmp_path: Path) -> None:
+def test_a_run_without_uuid_gets_a_stable_one(spark: Any, tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path / "lake"))
     rows = spark.createDataFrame([(DAY, "/a")], "day STRING, page STRING")
     write(lake, CLEAN, rows, replace(RUN, run_id="nightly"))
@@ -197,7 +197,7 @@ def test_a_run_whose_name_is_no_uuid_gets_a_stable_one(spark: Any, tmp_path: Pat
     assert parents[0] == parents[1]
 
 
-def test_what_a_database_was_served_is_exported_with_the_versions_it_has(tmp_path: Path) -> None:
+def test_served_deliveries_are_exported_with_their_input_versions(tmp_path: Path) -> None:
     lake, landing = Lake(root=str(tmp_path / "lake")), str(tmp_path / "landing")
     log = EventLog(lake)
     contract = Contract(

@@ -25,7 +25,7 @@ def publish(frame: Any, root: Path, run: str, contract: Any = toy.CONTRACT) -> C
     return overwrite_partitions(frame, toy.target(root, run, contract=contract), toy.HOURS, Provenance())
 
 
-def test_each_column_is_traced_to_the_columns_it_was_computed_from(spark: Any, lake_root: Path) -> None:
+def test_each_column_is_traced_to_its_source_columns(spark: Any, lake_root: Path) -> None:
     lake = Lake(root=str(lake_root))
     publish(toy.clicks(spark), lake_root, "run-1")
     clicks = lake.read(spark, "silver.clicks")
@@ -40,7 +40,7 @@ def test_each_column_is_traced_to_the_columns_it_was_computed_from(spark: Any, l
     assert not source.get("note")
 
 
-def test_a_renamed_column_is_traced_by_what_it_is_not_by_its_name(spark: Any, lake_root: Path) -> None:
+def test_a_renamed_column_keeps_its_true_source(spark: Any, lake_root: Path) -> None:
     """A lineage typed by name would say that `click` comes from `click`."""
     lake = Lake(root=str(lake_root))
     publish(toy.clicks(spark), lake_root, "run-1")

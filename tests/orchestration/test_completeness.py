@@ -66,7 +66,7 @@ def test_a_week_runs_until_its_sunday_is_over(lake: Lake) -> None:
     assert judged(lake, "2026-01-12T00:00", CUBE).description == f"{MONDAY} has 167 of 168 hours"
 
 
-def test_a_later_day_does_not_hide_an_earlier_one(lake: Lake) -> None:
+def test_a_complete_day_hides_no_earlier_incomplete_one(lake: Lake) -> None:
     days(lake, {MONDAY: 23})
     days(lake, {TUESDAY: 24})
     result = judged(lake, f"{WEDNESDAY}T02:00")
@@ -77,7 +77,7 @@ def test_a_later_day_does_not_hide_an_earlier_one(lake: Lake) -> None:
     assert judged(lake, f"{WEDNESDAY}T02:00").passed
 
 
-def test_many_days_are_counted_and_the_newest_are_told(lake: Lake) -> None:
+def test_many_days_are_counted_and_the_newest_named(lake: Lake) -> None:
     days(lake, {f"2026-01-{day:02d}": 20 for day in range(1, 8)})
     result = judged(lake, "2026-02-01T00:00")
     told = "; ".join(f"2026-01-0{day} has 20 of 24 hours" for day in (7, 6, 5))
@@ -85,14 +85,14 @@ def test_many_days_are_counted_and_the_newest_are_told(lake: Lake) -> None:
     assert result.metadata["periods_lacking_hours"].value == 7
 
 
-def test_what_is_final_is_not_waited_for(lake: Lake) -> None:
+def test_final_days_give_no_completeness_warning(lake: Lake) -> None:
     days(lake, {MONDAY: 23, "2026-01-20": 24}, REFERRALS)
     assert not judged(lake, "2026-01-20T12:00", REFERRALS).passed, "its lookback is two weeks"
     assert judged(lake, "2026-01-21T12:00", REFERRALS).passed
 
 
 @pytest.mark.parametrize(("there", "passed"), [(24, True), (23, False)])
-def test_an_empty_day_has_its_empty_hours(lake: Lake, there: int, passed: bool) -> None:
+def test_an_empty_day_counts_its_published_hours(lake: Lake, there: int, passed: bool) -> None:
     hours = finer(MONDAY, Grain.DAY, Grain.HOUR)
     read = publish(lake, HOURLY, "event_hour", dict.fromkeys(hours[:there], 0))
     days(lake, {MONDAY: None}, inputs={HOURLY: read})
@@ -104,12 +104,12 @@ def test_an_empty_day_has_its_empty_hours(lake: Lake, there: int, passed: bool) 
     assert result.description == (None if passed else f"{MONDAY} has 23 of 24 hours")
 
 
-def test_rows_from_before_the_first_delivery_are_no_warning(lake: Lake) -> None:
+def test_days_before_the_first_delivery_give_no_warning(lake: Lake) -> None:
     days(lake, {"2020-03-01": 0, MONDAY: 24, TUESDAY: 0})
     assert judged(lake, f"{WEDNESDAY}T02:00").description == f"{TUESDAY} has 0 of 24 hours"
 
 
-def test_days_from_before_hours_were_counted_are_counted(lake: Lake) -> None:
+def test_days_published_without_hour_counts_are_counted(lake: Lake) -> None:
     publish(lake, PAGES, "event_date", {MONDAY: 1})
     days(lake, {TUESDAY: 24})
     result = judged(lake, f"{WEDNESDAY}T02:00")
@@ -117,7 +117,7 @@ def test_days_from_before_hours_were_counted_are_counted(lake: Lake) -> None:
     assert result.metadata["published_before_hours_were_counted"].value == 1
 
 
-def test_what_is_served_lacks_hours_where_either_dataset_does(lake: Lake) -> None:
+def test_served_days_lack_hours_of_either_dataset(lake: Lake) -> None:
     days(lake, {MONDAY: 24, TUESDAY: 22, WEDNESDAY: 1})
     days(lake, {MONDAY: 23, TUESDAY: 24}, REFERRALS)
     result = judged(lake, "2026-01-08T02:00", PAGES, REFERRALS)

@@ -45,7 +45,7 @@ def status(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dg.DagsterRunSta
 
 
 @pytest.mark.parametrize("seconds", [-3600, 0, 30])
-def test_a_run_whose_process_lives_goes_on_though_the_clock_is_set(
+def test_a_clock_change_ends_no_living_run(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
@@ -68,7 +68,7 @@ def test_a_run_whose_process_was_killed_has_failed(instance: dg.DagsterInstance)
 
 
 @pytest.mark.parametrize("begun", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED])
-def test_a_run_whose_process_was_killed_before_it_noted_itself_has_failed(
+def test_a_run_killed_before_it_began_has_failed(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, begun: dg.DagsterRunStatus
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
@@ -85,7 +85,7 @@ def test_a_run_whose_process_was_killed_before_it_noted_itself_has_failed(
     assert status(instance, again) == begun, "Dagster will begin it, whoever began the first one"
 
 
-def test_a_process_that_got_the_number_later_is_another_one(
+def test_a_reused_process_number_keeps_no_run_alive(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted = psutil.Process().create_time() - dead_runs.CLOCK_SECONDS - 1
@@ -103,9 +103,7 @@ def killed(instance: dg.DagsterInstance) -> dg.DagsterRun:
     return run
 
 
-def test_a_run_of_another_machine_is_left_to_that_machine(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_machines_run_is_left_alone(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
     run = killed(instance)
     instance.add_run_tags(run.run_id, {dead_runs.HOST: "another"})
     assert dead_runs.settle(instance) == []
@@ -130,7 +128,7 @@ def test_every_run_notes_its_machine(instance: dg.DagsterInstance) -> None:
     assert noted.tags[dead_runs.HOST] == socket.gethostname()
 
 
-def test_a_run_that_ended_while_it_was_looked_at_is_left_as_it_ended(
+def test_a_run_ending_during_the_check_keeps_its_status(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = killed(instance)
@@ -159,7 +157,7 @@ def ended(run: dg.DagsterRun) -> dg.EventLogEntry:
     )
 
 
-def test_the_daemon_ends_dead_runs_without_being_asked_to(instance: dg.DagsterInstance) -> None:
+def test_daemon_ends_dead_runs_by_default(instance: dg.DagsterInstance) -> None:
     run = killed(instance)
     assert end_dead_runs.default_status == dg.DefaultSensorStatus.RUNNING
     assert end_dead_runs in instigators(automatic=False)[0]

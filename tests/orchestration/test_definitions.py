@@ -14,6 +14,6 @@ NOWHERE = Path("/nowhere")
 
 
 @pytest.mark.parametrize("url", ["", "postgresql://nowhere/nothing"])
-def test_everything_loads_together_with_what_is_served_and_without(url: str) -> None:
+def test_definitions_load_with_and_without_a_database(url: str) -> None:
     settings = Settings(home=NOWHERE, landing=NOWHERE, lake=NOWHERE, jars=NOWHERE, postgres=PostgresSettings(url=url))
     dg.Definitions.validate_loadable(build(settings))

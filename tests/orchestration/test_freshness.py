@@ -11,7 +11,7 @@ from quality.contracts import EVERY
 from services import config
 
 
-def test_every_promise_of_freshness_is_a_policy_of_its_asset(tmp_path: Path) -> None:
+def test_every_freshness_promise_has_an_asset_policy(tmp_path: Path) -> None:
     graph = definitions.build(config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})).resolve_asset_graph()
     policies = {name: graph.get(asset_key(name)).freshness_policy for name in EVERY}
     promised = {name for name, contract in EVERY.items() if contract.freshness_hours is not None}

@@ -77,7 +77,7 @@ def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_what_is_removed_is_what_the_contracts_say_lives_in_several_tables() -> None:
+def test_retention_covers_every_dataset_of_several_tables() -> None:
     several = {name for name, contract in EVERY.items() if isinstance(contract.write, Copy | ByPeriod)}
     assert {"bronze.devices", "gold.visits_weekly"} <= several == set(ops.KEPT)
     assert ops.KEPT["bronze.devices"] == timedelta(days=EVERY["bronze.devices"].retention_days)
@@ -99,7 +99,7 @@ def materialize(asset: dg.AssetsDefinition, home: Path, spark: Any) -> Any:
         return event.materialization.metadata
 
 
-def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_reads_it(
+def test_final_years_are_frozen_and_replaced_tables_removed(
     home: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = Lake(root=str(home / "lake"))
@@ -133,7 +133,7 @@ def test_a_final_year_is_frozen_and_what_it_replaced_is_removed_when_nobody_read
         spark.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
-def test_a_row_that_names_somebody_who_asked_not_to_be_is_refused_by_the_table(home: Path, spark: Any) -> None:
+def test_weekly_tables_carry_the_privacy_constraint(home: Path, spark: Any) -> None:
     lake = Lake(root=str(home / "lake"))
     (week, *_) = visible(lake, WEEKLY.dataset)
     table = lake.caught_up(members.table_of(WEEKLY.dataset, week.location))

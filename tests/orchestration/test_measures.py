@@ -48,12 +48,12 @@ def judged(past: list[Entry], *now: Entry) -> Any:
 WEEK = [hour(number) for number in range(168)]
 
 
-def test_measures_as_usual_are_no_news() -> None:
+def test_usual_measures_give_no_warning() -> None:
     result = judged(WEEK, hour(168), hour(169))
     assert (result.passed, result.description, result.metadata["partitions"].value) == (True, None, 0)
 
 
-def test_a_measure_that_jumps_is_a_warning_with_both_figures() -> None:
+def test_a_jumping_measure_warns_with_both_figures() -> None:
     result = judged(WEEK, hour(168), hour(169, null_share__referral=1.0))
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert result.description == "2026-01-12T01: null_share.referral is 100.0% of the rows, usual is 36.0%"
@@ -71,14 +71,14 @@ def test_one_user_for_everybody_is_pointed_out() -> None:
     assert result.description == "2026-01-12T00: approx_distinct.user_id is 0.1% of the rows, usual is 21.5%"
 
 
-def test_small_hours_and_hours_without_rows_are_no_news() -> None:
+def test_small_and_empty_hours_give_no_warning() -> None:
     few = {"approx_distinct__user_id": 70, "null_share__referral": 0.5}
     assert judged(WEEK, hour(168, rows=110, **few)).passed
     nothing = hour(169, rows=0, null_share__referral=None, null_share__ad_id=None, approx_distinct__user_id=0)
     assert judged(WEEK, nothing).passed
 
 
-def test_a_measure_that_is_new_has_no_history_of_zeros() -> None:
+def test_a_new_measure_has_no_zero_history() -> None:
     without = [
         replace(entry, measures={name: one for name, one in entry.measures.items() if "referral" not in name})
         for entry in WEEK
@@ -86,7 +86,7 @@ def test_a_measure_that_is_new_has_no_history_of_zeros() -> None:
     assert judged(without, hour(168)).passed
 
 
-def test_many_jumps_are_counted_and_three_are_told() -> None:
+def test_many_jumps_are_counted_and_three_described() -> None:
     result = judged(WEEK, *[hour(number, null_share__referral=1.0) for number in range(168, 173)])
     assert result.description.count(";") == 3
     assert result.description.endswith("\N{HORIZONTAL ELLIPSIS}")

@@ -20,7 +20,7 @@ def deployed() -> dg.Definitions:
     return build(Settings(home=NOWHERE, landing=NOWHERE, lake=NOWHERE, jars=NOWHERE))
 
 
-def test_a_pool_has_one_writer_and_a_whole_run_holds_its_slots(tmp_path: Path) -> None:
+def test_a_pool_has_one_slot_per_run(tmp_path: Path) -> None:
     with dagster_home.open_instance(load({"BLOGDATA_HOME": str(tmp_path)})) as instance:
         pools = instance.get_concurrency_config().pool_config
         assert pools.default_pool_limit == 1
@@ -28,7 +28,7 @@ def test_a_pool_has_one_writer_and_a_whole_run_holds_its_slots(tmp_path: Path) -
         assert pools.pool_granularity.value == "run"
 
 
-def test_every_dataset_writes_in_the_pool_of_its_table() -> None:
+def test_every_dataset_writes_in_its_tables_pool() -> None:
     pools = {
         ".".join(key.path): {op.pool for op in asset.node_def.iterate_op_defs()}
         for asset in deployed().assets or ()

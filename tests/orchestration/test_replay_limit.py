@@ -65,7 +65,7 @@ def executed(ended: Result) -> list[str]:
     ]
 
 
-def test_a_run_says_what_it_did_and_then_that_the_late_day_needs_a_yes(said: Said) -> None:
+def test_a_run_reports_the_replay_that_needs_confirmation(said: Said) -> None:
     ended = said("run", "--json")
     (problem,) = json.loads(ended.stdout)["problems"]
     assert (ended.exit_code, problem.splitlines()[0]) == (1, WITHOUT)
@@ -73,7 +73,7 @@ def test_a_run_says_what_it_did_and_then_that_the_late_day_needs_a_yes(said: Sai
     assert (ended.exit_code, WITHOUT in ended.stdout, "nothing to do" in ended.stdout) == (1, True, False)
 
 
-def test_the_command_that_is_advised_plans_the_late_day_and_all_that_lie_in_its_range(said: Said) -> None:
+def test_advised_command_plans_the_whole_range_of_days(said: Said) -> None:
     problem = json.loads(said("run", "--json").stdout)["problems"][0]
     assert advised(problem) == ["plan", "--replay", DATASET, "--partitions", f"{LATE}..{DAYS[-1]}"]
     ended = said(*advised(problem), "--json")
@@ -81,9 +81,7 @@ def test_the_command_that_is_advised_plans_the_late_day_and_all_that_lie_in_its_
     assert executed(said("plan", "--replay", DATASET, "--partitions", "all", "--json")) == [LATE, *DAYS]
 
 
-def test_a_plan_has_everything_else_and_ends_with_why_the_days_are_not_among_it(
-    said: Said, deployment: Deployment
-) -> None:
+def test_a_plan_omits_refused_days_and_gives_reasons(said: Said, deployment: Deployment) -> None:
     folder = deployment.landing / "users" / "date=2026-02-13"
     folder.mkdir(parents=True)
     (folder / "_SUCCESS").touch()
@@ -99,7 +97,7 @@ def test_a_plan_has_everything_else_and_ends_with_why_the_days_are_not_among_it(
     assert ended.exception.what == WITHOUT
 
 
-def test_a_replay_above_the_table_runs_without_it_and_says_so(said: Said) -> None:
+def test_an_upstream_replay_omits_the_limited_table(said: Said) -> None:
     ended = said("plan", "--replay", "bronze.users", "--partitions", LATE)
     assert isinstance(ended.exception, ReplayTooLong)
     assert ("bronze.users" in ended.stdout, DATASET in ended.stdout) == (True, False)
@@ -109,7 +107,7 @@ def test_a_replay_above_the_table_runs_without_it_and_says_so(said: Said) -> Non
     assert ended.stdout == "", "of the table alone nothing is left to plan"
 
 
-def test_a_replay_in_the_ui_runs_without_the_table_and_its_page_says_so(deployment: Deployment) -> None:
+def test_a_ui_replay_omits_the_limited_table(deployment: Deployment) -> None:
     lake = LakeResource(root=str(deployment.settings.lake), landing=str(deployment.landing))
     with dg.DagsterInstance.ephemeral() as instance:
         context = dg.build_op_context(resources={"lake": lake}, instance=instance)
@@ -123,7 +121,7 @@ def test_a_replay_in_the_ui_runs_without_the_table_and_its_page_says_so(deployme
         assert replays.unfinished(lake.events) == []
 
 
-def test_a_span_is_run_and_a_deployment_broken_whatever_is_late(deployment: Deployment) -> None:
+def test_refused_days_stop_no_span_and_no_story(deployment: Deployment) -> None:
     assert deployment.run(hours=("2027-01-05", "2027-01-05"), select=[DATASET]).problems == []
     told: list[str] = []
     story = Story(settings=deployment.settings, draw=random.Random(1), say=told.append)
@@ -143,7 +141,9 @@ def test_a_span_is_run_and_a_deployment_broken_whatever_is_late(deployment: Depl
         ("0001-01-01..2026-01-05", [LATE, "2026-01-05"]),
     ],
 )
-def test_a_range_stands_for_what_lies_in_it(deployment: Deployment, partitions: str, found: Sequence[str]) -> None:
+def test_a_range_resolves_to_its_existing_partitions(
+    deployment: Deployment, partitions: str, found: Sequence[str]
+) -> None:
     assert deployment.planner.resolve_keys(DATASET, partitions) == found
 
 
@@ -151,14 +151,12 @@ def test_a_range_stands_for_what_lies_in_it(deployment: Deployment, partitions: 
     ("partitions", "missing"),
     [("2026-01-10", "2026-01-10"), ("2026-01-09, 2026-01-10", "2026-01-10"), ("2025-01-01..2025-01-02", "2025-01-01")],
 )
-def test_a_key_that_is_not_there_and_a_range_without_any_are_refused(
-    deployment: Deployment, partitions: str, missing: str
-) -> None:
+def test_missing_keys_and_empty_ranges_are_refused(deployment: Deployment, partitions: str, missing: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{DATASET} has no partition {missing}"):
         deployment.planner.resolve_keys(DATASET, partitions)
 
 
-def test_what_lies_within_the_limit_is_planned_as_ever(deployment: Deployment) -> None:
+def test_replays_within_the_limit_are_planned(deployment: Deployment) -> None:
     within = deployment.planner.plan_of_replay({DATASET: {DAYS[-31]: ASKED}})
     assert [key for run in within.runs for key in run.keys] == list(DAYS[-31:])
     assert within.refused == ()

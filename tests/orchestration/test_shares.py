@@ -42,19 +42,19 @@ def judged(past: list[Entry], *now: Entry) -> Any:
 QUIET = [hour(number, 180 + number % 40) for number in range(168)]
 
 
-def test_a_filter_that_removes_what_it_always_removes_is_no_news() -> None:
+def test_a_filters_usual_share_gives_no_warning() -> None:
     assert judged(QUIET, hour(168, 200)).passed
 
 
 @pytest.mark.parametrize("crawlers", [0, 700])
-def test_a_filter_that_jumps_is_a_warning_with_both_shares(crawlers: int) -> None:
+def test_a_jumping_filter_warns_with_both_shares(crawlers: int) -> None:
     result = judged(QUIET, hour(168, crawlers))
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
     told = f"2026-01-12T00: 'crawler' removed {crawlers / 1000:.1%} of the rows, usual are 19.9%"
     assert result.description == told
 
 
-def test_one_hour_of_many_is_pointed_out_and_each_is_compared_with_those_before_it() -> None:
+def test_each_hour_is_compared_with_those_before_it() -> None:
     later = [hour(number, 190) for number in range(168, 192)]
     result = judged(QUIET, *later[:10], hour(178, 1000), *later[11:])
     assert not result.passed
@@ -65,23 +65,23 @@ def test_one_hour_of_many_is_pointed_out_and_each_is_compared_with_those_before_
     assert judged([*before, *[hour(number, 100) for number in range(169, 240)]], hour(168, 400)).passed
 
 
-def test_an_hour_of_few_rows_says_nothing() -> None:
+def test_hours_of_few_rows_give_no_warning() -> None:
     assert judged(QUIET, hour(168, 9, rows=10)).passed
 
 
-def test_two_lines_of_a_hundred_are_no_news() -> None:
+def test_quiet_hours_are_judged_by_their_sampling_error() -> None:
     busy = [hour(number, 380 + number % 40, rows=5000) for number in range(168)]
     assert judged(busy, hour(168, 2, rows=112)).passed
     assert not judged(busy, hour(168, 90, rows=5000)).passed
 
 
-def test_a_filter_that_is_new_is_judged_against_nothing_removed() -> None:
+def test_a_new_filter_is_compared_with_nothing_removed() -> None:
     none = [hour(number, 0) for number in range(168)]
     told = "2026-01-12T00: 'crawler' removed 50.0% of the rows, usual are 0.0%"
     assert judged(none, hour(168, 500)).description == told
 
 
-def test_a_first_hour_has_nothing_to_be_compared_with() -> None:
+def test_a_first_hour_gives_no_warning() -> None:
     assert judged([], hour(0, 900)).passed
 
 
@@ -100,7 +100,7 @@ def accepted(past: list[Entry], *now: Entry, lifted: tuple[str, ...] = ()) -> An
     return result
 
 
-def test_quiet_hours_are_judged_with_those_before_them_until_there_are_rows_enough() -> None:
+def test_quiet_hours_are_judged_with_quiet_predecessors() -> None:
     broken = [letters(number, 40, 40) for number in range(3)]
     assert accepted([], broken[0]).passed
     result = accepted(broken[:2], broken[2])
@@ -118,27 +118,27 @@ def test_a_busy_hour_is_judged_by_itself() -> None:
     assert accepted([], letters(1, 100, 200)).passed
 
 
-def test_a_person_goes_on_without_them_and_it_is_said_what_they_were() -> None:
+def test_accepted_dead_letters_pass_and_are_described() -> None:
     result = accepted([], letters(1, 190, 200), lifted=(DEAD_LETTERS,))
     assert result.passed
     assert "190 of 200 rows" in result.description
     assert "blogdata run --accept dead_letters" in result.description
 
 
-def test_shares_add_up_over_the_partitions_of_a_run() -> None:
+def test_shares_sum_over_a_runs_partitions() -> None:
     entries = [hour(1, 100), hour(2, 300)]
     assert filter_interceptor.shares({entry.partition: entry for entry in entries}) == {"crawler": 0.2}
     assert filter_interceptor.shares({}) == {}
 
 
-def test_what_a_filter_removed_is_a_figure_of_each_partition_which_the_ui_plots() -> None:
+def test_each_partition_has_its_filtered_row_count() -> None:
     entries = {entry.partition: entry for entry in (hour(1, 100), hour(2, 300))}
     commit = Commit(dataset="silver.visits", version=99, entries=entries, info={"files": 1, "bytes": 1})
     assert [commit.metadata(part)["rows/filtered.crawler"] for part in entries] == [100, 300]
     assert commit.metadata()["rows/filtered.crawler"] == 400
 
 
-def test_a_dataset_has_the_checks_its_contract_asks_for() -> None:
+def test_datasets_have_the_checks_of_their_contracts() -> None:
     named = {name: [spec.name for spec in share_specs(KEY, contract)] for name, contract in CONTRACTS.items()}
     assert {name: checks for name, checks in named.items() if checks} == {
         "bronze.dead_letters": ["share"],

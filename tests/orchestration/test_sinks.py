@@ -122,7 +122,7 @@ def checks(result: dg.ExecuteInProcessResult) -> list[bool]:
     return [event.passed for event in result.get_asset_check_evaluations()]
 
 
-def test_a_range_of_days_is_one_run_that_reports_each_day(shop: Shop) -> None:
+def test_one_run_serves_and_reports_each_day(shop: Shop) -> None:
     shop.publish(*DAYS)
     assert shop.stale() == list(DAYS)
     result = shop.run(MONDAY, TUESDAY)
@@ -136,7 +136,7 @@ def test_a_range_of_days_is_one_run_that_reports_each_day(shop: Shop) -> None:
     assert shop.stale() == [WEDNESDAY]
 
 
-def test_a_day_that_is_published_again_is_stale_and_others_are_not(shop: Shop) -> None:
+def test_only_a_republished_day_becomes_stale(shop: Shop) -> None:
     shop.publish(MONDAY, TUESDAY)
     assert shop.run(MONDAY, TUESDAY).success
     shop.publish(TUESDAY, datasets=(RETURNS,))
@@ -148,9 +148,7 @@ def test_a_day_that_is_published_again_is_stale_and_others_are_not(shop: Shop) -
         assert found.fetchall() == [(MONDAY, 2), (TUESDAY, 4)]
 
 
-def test_what_a_run_has_served_that_died_before_it_noted_it_is_noted_by_the_next(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unrecorded_deliveries_are_recorded_by_the_next_run(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     def die(*given: Any, **more: Any) -> None:
         raise RuntimeError("the process dies here")
 
@@ -170,9 +168,7 @@ def test_what_a_run_has_served_that_died_before_it_noted_it_is_noted_by_the_next
     assert noted() == [(MONDAY, versions, 2, None), (TUESDAY, versions, 2, "__ephemeral_asset_job__")]
 
 
-def test_a_database_that_is_killed_in_the_middle_is_started_again_and_the_step_is_retried(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_database_is_restarted_and_retried(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.publish(MONDAY)
     read = LakeResource.batches
     killed: list[str] = []
@@ -191,7 +187,7 @@ def test_a_database_that_is_killed_in_the_middle_is_started_again_and_the_step_i
     assert shop.shown() == {SALES: [MONDAY], RETURNS: [MONDAY]}
 
 
-def test_a_refused_row_fails_the_check_at_once_and_leaves_what_was_served(shop: Shop) -> None:
+def test_a_refused_row_fails_without_retry_or_change(shop: Shop) -> None:
     shop.publish(MONDAY)
     assert shop.run(MONDAY, MONDAY).success
     with psycopg.connect(postgres.running_address(shop.settings)) as connection:
@@ -203,7 +199,7 @@ def test_a_refused_row_fails_the_check_at_once_and_leaves_what_was_served(shop: 
     assert shop.shown() == {SALES: [MONDAY], RETURNS: [MONDAY]}
 
 
-def test_days_that_are_refused_keep_no_other_day_waiting_and_all_of_them_are_named(shop: Shop) -> None:
+def test_refused_days_are_named_and_others_served(shop: Shop) -> None:
     shop.publish(*DAYS)
     assert shop.run(MONDAY, MONDAY).success
     with psycopg.connect(postgres.running_address(shop.settings)) as connection:
@@ -218,7 +214,7 @@ def test_days_that_are_refused_keep_no_other_day_waiting_and_all_of_them_are_nam
     assert f"{TUESDAY}, {WEDNESDAY}" in str(failed.step_failure_data)
 
 
-def test_the_days_of_a_lake_that_was_built_anew_are_stale_until_they_are_served(shop: Shop) -> None:
+def test_a_rebuilt_lake_makes_served_days_stale(shop: Shop) -> None:
     for _ in range(3):
         shop.publish(MONDAY, TUESDAY)
     assert shop.run(MONDAY, TUESDAY).success
@@ -231,7 +227,7 @@ def test_the_days_of_a_lake_that_was_built_anew_are_stale_until_they_are_served(
     assert shop.stale() == [TUESDAY]
 
 
-def test_a_day_that_only_one_dataset_has_is_not_served(shop: Shop) -> None:
+def test_a_day_of_one_dataset_is_not_served(shop: Shop) -> None:
     shop.publish(MONDAY, datasets=(SALES,))
     shop.publish(TUESDAY)
     assert shop.stale() == [TUESDAY]
@@ -252,7 +248,7 @@ def test_days_served_from_fewer_hours_are_named(shop: Shop) -> None:
     assert told == {"complete": (False, dg.AssetCheckSeverity.WARN, f"{MONDAY} has 23 of 24 hours")}
 
 
-def test_a_deployment_without_a_database_says_how_to_have_one(shop: Shop, tmp_path: Path) -> None:
+def test_a_missing_database_names_the_start_command(shop: Shop, tmp_path: Path) -> None:
     shop.publish(MONDAY)
     elsewhere = replace(shop.settings, home=tmp_path / "elsewhere")
     shop.settings = elsewhere
@@ -260,7 +256,7 @@ def test_a_deployment_without_a_database_says_how_to_have_one(shop: Shop, tmp_pa
     assert "blogdata up postgres" in str(failed.step_failure_data)
 
 
-def test_the_asset_stands_beside_what_it_serves(shop: Shop) -> None:
+def test_served_asset_depends_on_its_datasets(shop: Shop) -> None:
     spec = shop.asset.specs_by_key[asset_key(f"{shop.schema}.daily")]
     assert {dep.asset_key for dep in spec.deps} == {asset_key(name) for name in BOTH}
     assert "pattern/transactional-writer" in spec.tags

@@ -15,7 +15,7 @@ from orchestration.storage_faults import StorageFailed
 from services.config import Settings
 
 
-def test_a_fault_of_dagsters_storage_says_where_it_is_and_what_to_do(settings: Settings) -> None:
+def test_storage_faults_name_their_place_and_next_step(settings: Settings) -> None:
     fault = OperationalError("INSERT", None, sqlite3.OperationalError("database or disk is full"))
     with (
         pytest.raises(StorageFailed, match="database or disk is full") as failed,
@@ -36,7 +36,7 @@ def test_a_full_disk_is_one_message(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "Traceback" not in said
 
 
-def test_another_fault_of_a_file_is_not_taken_for_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_file_faults_are_not_reported_as_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main, "app", lambda: Path("/nowhere/at/all").read_text(encoding="utf-8"))
     with pytest.raises(FileNotFoundError):
         main.main()

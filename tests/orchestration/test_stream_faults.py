@@ -20,14 +20,14 @@ org.apache.spark.SparkException
 """As Spark Connect 4.2 gave it on a machine with sixteen busy processes on two cores."""
 
 
-def test_a_worker_that_connects_too_late_is_a_fault_that_passes() -> None:
+def test_a_late_stream_worker_is_a_transient_fault() -> None:
     with pytest.raises(StreamWorkerLate, match="'visits' did not connect") as caught, stream_faults.unpacked("visits"):
         raise SparkException(LATE)
     assert caught.value.transient
     assert "no batch was begun" in caught.value.next_step
 
 
-def test_an_error_that_is_no_fault_of_the_stream_stays_what_it_is() -> None:
+def test_other_errors_pass_unchanged() -> None:
     with pytest.raises(PySparkException, match="another") as caught, stream_faults.unpacked("visits"):
         raise SparkException("another error")
     assert type(caught.value) is SparkException

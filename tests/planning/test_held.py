@@ -36,7 +36,7 @@ def waiting(lake: Lake) -> list[str]:
     return found
 
 
-def test_an_hour_and_those_that_its_rows_touch_wait_and_the_others_run(lake: Lake) -> None:
+def test_only_hours_touched_by_bad_arrivals_wait(lake: Lake) -> None:
     bronze(lake, {H[1]: {H[1]: 10, H[0]: 2}, H[2]: {H[2]: 10}}, dead={H[1]: 100})
     assert waiting(lake) == [H[0], H[1]]
     assert stale(lake) == [H[2]]
@@ -49,12 +49,12 @@ def test_an_hour_and_those_that_its_rows_touch_wait_and_the_others_run(lake: Lak
     assert [str(error) for error in outstanding.refused] == [str(fault)]
 
 
-def test_an_hour_in_which_nothing_can_be_used_waits_as_well(lake: Lake) -> None:
+def test_an_hour_without_usable_rows_waits(lake: Lake) -> None:
     bronze(lake, {H[1]: {}}, dead={H[1]: 100})
     assert waiting(lake) == [H[1]]
 
 
-def test_what_was_published_before_it_came_stays_and_is_not_computed_from_it(lake: Lake) -> None:
+def test_published_hours_touched_by_bad_arrivals_wait(lake: Lake) -> None:
     version = bronze(lake, {H[0]: {H[0]: 10}})
     silver(lake, {H[0]: 10}, read=version)
     bronze(lake, {H[1]: {H[1]: 5, H[0]: 1}}, dead={H[1]: 200})
@@ -64,14 +64,14 @@ def test_what_was_published_before_it_came_stays_and_is_not_computed_from_it(lak
     assert stale(lake) == [H[2]]
 
 
-def test_an_hour_that_is_landed_again_and_can_be_used_is_planned(lake: Lake) -> None:
+def test_an_hour_landed_again_and_usable_is_planned(lake: Lake) -> None:
     bronze(lake, {H[1]: {}}, dead={H[1]: 100})
     bronze(lake, {H[1]: {H[1]: 100}})
     assert waiting(lake) == []
     assert stale(lake) == [H[1]]
 
 
-def test_what_a_person_has_accepted_is_not_judged_again_unless_it_gets_worse(lake: Lake) -> None:
+def test_accepted_hours_wait_again_only_when_worse(lake: Lake) -> None:
     version = bronze(lake, {H[1]: {H[1]: 10}}, dead={H[1]: 100})
     silver(lake, {H[1]: 10}, read=version)
     assert waiting(lake) == []
@@ -81,14 +81,14 @@ def test_what_a_person_has_accepted_is_not_judged_again_unless_it_gets_worse(lak
     assert waiting(lake) == [H[1]]
 
 
-def test_quiet_hours_are_judged_with_quiet_ones_before_them(lake: Lake) -> None:
+def test_quiet_hours_are_judged_with_quiet_predecessors(lake: Lake) -> None:
     bronze(lake, {H[0]: {}, H[1]: {}}, dead={H[0]: 40, H[1]: 40})
     assert waiting(lake) == [], "of eighty lines a share says nothing"
     bronze(lake, {H[2]: {}, H[3]: {H[3]: 40}}, dead={H[2]: 40})
     assert waiting(lake) == [H[2]], "and whose own lines are right does not wait for those before"
 
 
-def test_an_hour_that_has_landed_again_waits_for_its_run_and_not_for_a_person(tmp_path: Path) -> None:
+def test_a_held_hour_landed_again_awaits_its_run(tmp_path: Path) -> None:
     deployed = deployment(tmp_path / "home")
     land(deployed, "visits", H[1], {"visits.json": "{"})
     (before,) = landed(deployed.landing_path, "visits", Grain.HOUR)

@@ -44,19 +44,19 @@ def test_settled_hours_ask_for_nothing(settled: Lake) -> None:
     assert hours(settled) == []
 
 
-def test_late_rows_ask_for_exactly_the_hours_they_touched(settled: Lake) -> None:
+def test_late_rows_rerun_exactly_the_hours_they_touch(settled: Lake) -> None:
     read = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1, "2025-12-31T23": 1}})
     silver(settled, {"2026-01-05T04": 8}, read=read)
     assert hours(settled) == ["2025-12-31T23", "2026-01-05T02"]
 
 
-def test_an_hour_that_has_seen_its_late_rows_is_not_asked_for_again(settled: Lake) -> None:
+def test_an_hour_rerun_after_late_rows_is_settled(settled: Lake) -> None:
     read = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1, "2026-01-05T03": 1}})
     silver(settled, {"2026-01-05T04": 8, "2026-01-05T02": 11}, read=read)
     assert hours(settled) == ["2026-01-05T03"]
 
 
-def test_a_run_that_read_bronze_before_the_late_rows_has_not_seen_them(settled: Lake) -> None:
+def test_staleness_follows_versions_read_not_publication_times(settled: Lake) -> None:
     before = settled.version("bronze.visits")
     assert before is not None
     bronze(settled, {"2026-01-05T04": {"2026-01-05T02": 1}})
@@ -65,7 +65,7 @@ def test_a_run_that_read_bronze_before_the_late_rows_has_not_seen_them(settled: 
     assert "2026-01-05T02" in hours(settled)
 
 
-def test_a_late_row_that_was_taken_back_runs_its_hour_again(settled: Lake) -> None:
+def test_a_withdrawn_late_row_reruns_its_hour(settled: Lake) -> None:
     first = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1}})
     silver(settled, {"2026-01-05T04": 8, "2026-01-05T02": 11}, read=first)
     second = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8}})
@@ -73,7 +73,7 @@ def test_a_late_row_that_was_taken_back_runs_its_hour_again(settled: Lake) -> No
     assert hours(settled) == ["2026-01-05T02"]
 
 
-def test_hours_that_a_late_line_outdated_run_again_under_a_key_of_their_own(settled: Lake) -> None:
+def test_outdated_hours_rerun_until_computed_from_newer_rows(settled: Lake) -> None:
     before = settled.version("bronze.visits")
     assert before is not None
     read = bronze(settled, {"2026-01-05T04": {"2026-01-05T02": 1}})
@@ -87,12 +87,12 @@ def test_hours_that_a_late_line_outdated_run_again_under_a_key_of_their_own(sett
     assert not hours(settled)
 
 
-def test_the_oldest_event_that_is_not_rejected_has_its_partition(settled: Lake) -> None:
+def test_the_oldest_usable_event_gets_its_partition(settled: Lake) -> None:
     bronze(settled, {"2026-01-05T04": {"2000-01-01T00": 1, "2026-01-05T02": 1}})
     assert hours(settled) == ["2000-01-01T00", "2026-01-05T02", "2026-01-05T04"]
 
 
-def test_hours_that_were_enriched_before_their_users_came_run_again(lake: Lake) -> None:
+def test_hours_enriched_before_their_users_rerun(lake: Lake) -> None:
     users = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-04")})
     enriched(lake, ["2026-01-05T01", "2026-01-05T02"], read=users)
     assert not hours(lake, "silver.visits_enriched")
@@ -104,7 +104,7 @@ def test_hours_that_were_enriched_before_their_users_came_run_again(lake: Lake) 
     assert hours(lake, "silver.visits_enriched") == ["2026-01-05T02"]
 
 
-def test_a_watermark_that_moved_makes_its_hour_stale(lake: Lake) -> None:
+def test_a_moved_watermark_makes_its_hour_stale(lake: Lake) -> None:
     first, second = "2026-01-05T01", "2026-01-05T02"
     arrived(lake, first, until="2026-01-05T01:50:00Z")
     read = arrived(lake, second, until="2026-01-05T02:50:00Z")

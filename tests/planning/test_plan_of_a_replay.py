@@ -64,13 +64,13 @@ def test_reasons_are_counted_by_partition(lake: Lake) -> None:
     assert arrivals.reasons == {ASKED: 2}
 
 
-def test_scattered_partitions_are_one_run_and_named_as_such() -> None:
+def test_spans_of_scattered_partitions_mention_their_gaps() -> None:
     assert spanned((H[1], H[2], H[3]), Grain.HOUR) == f"{H[1]} … {H[3]} (3)"
     assert spanned((H[1], H[3]), Grain.HOUR) == f"{H[1]} … {H[3]} (2, with gaps)"
     assert (spanned((H[1],), Grain.HOUR), spanned((), None)) == (H[1], "whole")
 
 
-def test_an_estimate_is_made_of_what_a_commit_and_what_a_row_has_cost(lake: Lake) -> None:
+def test_estimates_use_past_costs_per_commit_and_row(lake: Lake) -> None:
     publish(lake, "silver.visits", "event_hour", {H[0]: 1000}, seconds=2.0)
     publish(lake, "silver.visits", "event_hour", {H[1]: 3000, H[2]: 4000}, seconds=10.0)
     publish(lake, "silver.visit_conflicts", "event_hour", dict.fromkeys(H[:3], 0), seconds=0.0)
@@ -79,12 +79,12 @@ def test_an_estimate_is_made_of_what_a_commit_and_what_a_row_has_cost(lake: Lake
     assert expected.seconds == pytest.approx(2.0 + 8.0 / 8000 * 10000, abs=1.0)
 
 
-def test_nothing_is_estimated_of_a_dataset_without_a_past(lake: Lake) -> None:
+def test_a_dataset_without_history_has_no_estimate(lake: Lake) -> None:
     publish(lake, "silver.visits", "event_hour", {H[0]: 1000})
     assert estimate(planner(lake).look, a_run("silver.visits", H[0])).rows is None, "of its conflicts there is none"
 
 
-def test_an_hour_of_arrival_reaches_the_event_hours_in_its_rows_and_what_is_above_them(lake: Lake) -> None:
+def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
     bronze(lake, {"2026-01-11T00": {"2026-01-11T00": 5, "2026-01-09T22": 1}, "2026-01-11T01": {"2026-01-11T01": 3}})
     assert planned({"bronze.visits": {"2026-01-11T00": ASKED}}, lake) == {
         "bronze.visits": {"2026-01-11T00"},
@@ -98,13 +98,13 @@ def test_an_hour_of_arrival_reaches_the_event_hours_in_its_rows_and_what_is_abov
     }
 
 
-def test_what_appears_with_a_dataset_runs_with_it_whichever_of_the_two_is_asked_for(lake: Lake) -> None:
+def test_datasets_published_together_are_replayed_together(lake: Lake) -> None:
     found = planned({"silver.visit_conflicts": {H[0]: ASKED}}, lake)
     assert found == planned({"silver.visits": {H[0]: ASKED}}, lake)
     assert found["silver.visits"] == found["silver.visit_conflicts"] == {H[0]}
 
 
-def test_a_delivery_of_users_reaches_the_hours_since_its_day(lake: Lake) -> None:
+def test_replaying_users_reaches_hours_since_their_day(lake: Lake) -> None:
     read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05", "2026-01-06")})
     enriched(lake, ["2026-01-05T23", "2026-01-06T00", "2026-01-06T05"], read=read)
     found = planned({"bronze.users": {"2026-01-06": ASKED}}, lake)
@@ -114,7 +114,7 @@ def test_a_delivery_of_users_reaches_the_hours_since_its_day(lake: Lake) -> None
     assert "silver.visits" not in found
 
 
-def test_the_first_delivery_of_users_reaches_the_hours_before_it_and_no_other_does(lake: Lake) -> None:
+def test_only_the_first_user_delivery_reaches_earlier_hours(lake: Lake) -> None:
     hours = ["2026-01-03T10", "2026-01-05T23", "2026-01-07T00"]
     days(lake, "2026-01-04", dead=1)
     read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05", "2026-01-06")})
@@ -133,7 +133,7 @@ def test_the_first_delivery_of_users_reaches_the_hours_before_it_and_no_other_do
     assert stale_after("2026-01-04") == hours
 
 
-def test_hours_that_have_read_a_compacted_version_of_the_users_are_up_to_date(lake: Lake) -> None:
+def test_compacting_users_makes_no_hour_stale(lake: Lake) -> None:
     hours = ["2026-01-05T23", "2026-01-06T00"]
     whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05")})
     enriched(lake, hours, read=another_version(lake, "silver.users"))
@@ -148,7 +148,7 @@ def merged(lake: Lake, *keys: str, read: int) -> None:
         publish(lake, "silver.users_current", None, {key: 1}, inputs={"bronze.users": read})
 
 
-def test_a_delivery_that_runs_again_takes_all_later_executions_with_it(lake: Lake) -> None:
+def test_replaying_a_delivery_reruns_all_later_executions(lake: Lake) -> None:
     deliveries = [f"2026-01-{day:02d}" for day in range(1, 10)]
     merged(lake, *deliveries, read=days(lake, *deliveries))
     (run,) = planner(lake).plan_of_replay({"silver.users_current": {"2026-01-07": ASKED}}).runs
@@ -158,7 +158,7 @@ def test_a_delivery_that_runs_again_takes_all_later_executions_with_it(lake: Lak
     assert found["silver.users_current"] == {"2026-01-08", "2026-01-09"}
 
 
-def test_a_newer_delivery_makes_its_day_stale_and_the_plan_takes_the_later_ones_too(lake: Lake) -> None:
+def test_a_changed_delivery_replans_all_later_days(lake: Lake) -> None:
     deliveries = ("2026-01-05", "2026-01-06", "2026-01-07")
     merged(lake, *deliveries, read=days(lake, *deliveries))
     assert stale(lake, "silver.users_current") == []
@@ -170,7 +170,7 @@ def test_a_newer_delivery_makes_its_day_stale_and_the_plan_takes_the_later_ones_
     assert "2026-01-09" in stale(lake, "silver.users_current")
 
 
-def test_a_replay_of_more_days_than_the_limit_is_refused_until_they_are_named(lake: Lake) -> None:
+def test_a_replay_over_the_limit_needs_named_days(lake: Lake) -> None:
     keys = parse_keys("2026-01-01..2026-02-28", Grain.DAY)
     merged(lake, *keys, read=days(lake, *keys))
     assert CONTRACTS["silver.users_current"].replay_limit == 30
@@ -191,7 +191,7 @@ def listed(lake: Lake, day: str, **more: int) -> int:
     return whole(lake, "silver.devices", inputs={"bronze.devices": devices(lake, day, **more)})
 
 
-def test_hours_since_the_day_of_a_list_of_devices_that_is_newer_than_them_are_stale(lake: Lake) -> None:
+def test_a_newer_device_list_outdates_hours_since_it(lake: Lake) -> None:
     assert stale(lake, "silver.visits_enriched") == []
     enriched(lake, OF_DEVICES, read=0)
     read = listed(lake, "2026-01-05")
@@ -209,7 +209,7 @@ def test_hours_since_the_day_of_a_list_of_devices_that_is_newer_than_them_are_st
     assert stale(lake, "silver.visits_enriched") == []
 
 
-def test_a_list_of_devices_that_nobody_has_accepted_makes_no_hour_stale_before_another_one_is_merged(
+def test_an_unmerged_device_list_makes_no_hour_stale(
     lake: Lake,
 ) -> None:
     enriched(lake, OF_DEVICES, read=listed(lake, "2026-01-04"), of="silver.devices")
@@ -219,7 +219,7 @@ def test_a_list_of_devices_that_nobody_has_accepted_makes_no_hour_stale_before_a
     assert stale(lake, "silver.visits_enriched") == OF_DEVICES[1:]
 
 
-def test_a_replay_of_the_devices_reaches_the_hours_since_the_list_that_it_loads(lake: Lake) -> None:
+def test_replaying_devices_reaches_hours_since_their_list(lake: Lake) -> None:
     listed(lake, "2026-01-04", dead=1)
     listed(lake, "2026-01-05")
     enriched(lake, OF_DEVICES, read=listed(lake, "2026-01-06"), of="silver.devices")
@@ -242,7 +242,7 @@ def land(lake: Lake, day: str) -> None:
     (folder / "_SUCCESS").touch()
 
 
-def test_days_that_are_final_are_left_alone_unless_a_person_names_them(lake: Lake) -> None:
+def test_final_days_run_only_when_named(lake: Lake) -> None:
     bronze(lake, {"2026-01-20T00": {"2026-01-20T00": 1, "2026-01-07T03": 1, "2026-01-05T03": 1}})
     settle(lake)
     publish(lake, "silver.visits_enriched", "event_hour", {"2026-01-05T03": 2, "2026-01-07T03": 2})
@@ -276,7 +276,7 @@ hours = st.sampled_from([*H[:6], "2026-01-06T00", "2026-01-12T03"])
     arrivals=st.dictionaries(hours, st.dictionaries(hours, st.integers(1, 9), max_size=3), min_size=1, max_size=4),
     data=st.data(),
 )
-def test_the_plan_of_a_replay_is_what_staleness_finds_when_it_is_run(
+def test_a_replay_plan_equals_the_staleness_it_causes(
     tmp_path_factory: pytest.TempPathFactory, arrivals: dict[str, dict[str, int]], data: st.DataObject
 ) -> None:
     lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
@@ -334,7 +334,7 @@ def arrived(events: EventLog) -> dict[str, int]:
         ("9999-12-20..9999-12-31", Grain.WEEK, ["9999-12-20", "9999-12-27"]),
     ],
 )
-def test_partitions_are_written_as_keys_ranges_and_longer_periods(text: str, grain: Grain, expected: list[str]) -> None:
+def test_partitions_parse_from_keys_ranges_and_longer_periods(text: str, grain: Grain, expected: list[str]) -> None:
     assert list(parse_keys(text, grain)) == expected
 
 
@@ -344,7 +344,7 @@ def test_what_is_no_partition_is_refused(text: str) -> None:
         parse_keys(text, Grain.HOUR)
 
 
-def test_a_range_of_hours_without_an_end_is_not_listed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_open_range_resolves_without_listing_hours(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     bronze(lake, {H[1]: {H[1]: 1}, H[3]: {H[3]: 1}})
     # Seventy million hours.
     monkeypatch.setattr(plan, "parse_keys", None)
@@ -358,7 +358,7 @@ def test_a_range_that_runs_backwards_is_refused() -> None:
         parse_keys("2026-01-05T05..2026-01-05T03", Grain.HOUR)
 
 
-def test_silver_is_not_asked_for_twice_for_an_hour_that_two_arrivals_touch(lake: Lake) -> None:
+def test_an_hour_touched_twice_is_planned_once(lake: Lake) -> None:
     read = bronze(lake, {H[1]: {H[0]: 1, H[1]: 1}, H[2]: {H[0]: 1, H[2]: 1}})
     silver(lake, dict.fromkeys(H[:3], 1), read=read)
     runs = planner(lake).plan_of_replay({"bronze.visits": {H[1]: ASKED, H[2]: ASKED}}).runs

@@ -39,7 +39,7 @@ def test_held_hours_are_grouped_by_their_reason(planner: Planner) -> None:
     assert str(waiting) == f"silver.visits {H[0]} … {H[1]} (2) waits for a person: {waiting.why}"
 
 
-def test_only_what_is_selected_is_told(planner: Planner) -> None:
+def test_only_selected_hours_are_reported_as_waiting(planner: Planner) -> None:
     (waiting,) = Selection(window=hours(0, 1)).waiting(planner)
     assert waiting.span == H[0], "hour 1 begins where the window ends"
     assert [one.span for one in Selection(select=["silver.visit_conflicts"]).waiting(planner)], "its main dataset waits"
@@ -47,7 +47,7 @@ def test_only_what_is_selected_is_told(planner: Planner) -> None:
     assert not list(Selection(select=["gold.page_stats"]).waiting(planner))
 
 
-def test_a_selection_may_have_nothing_in_it(planner: Planner) -> None:
+def test_empty_selections_are_recognised(planner: Planner) -> None:
     assert Selection().is_anything(planner)
     assert Selection(window=hours(2, 3), select=["bronze.visits"]).is_anything(planner)
     assert not Selection(window=hours(5, 6), select=["bronze.visits"]).is_anything(planner)

@@ -69,7 +69,7 @@ def test_code_is_generated_for_many_rows_only(session: Any, lake_root: Path) -> 
 
 
 @pytest.mark.campaign
-def test_code_is_generated_for_a_merge_into_a_table_that_is_not_small(session: Any, lake_root: Path) -> None:
+def test_merges_into_large_tables_generate_code(session: Any, lake_root: Path) -> None:
     put(session, lake_root, "first", F.lit("one row"))
     put(session, lake_root, "small", told())
     assert {page for *_, page in table(session, lake_root, PAGES.dataset)} == {"NO_CODEGEN"}
@@ -85,7 +85,7 @@ def test_what_is_refused_leaves_no_setting_behind(session: Any, lake_root: Path)
     assert session.conf.get(MODE) == default
 
 
-def test_what_a_person_has_configured_is_left_alone(session: Any, lake_root: Path) -> None:
+def test_a_configured_codegen_mode_is_left_alone(session: Any, lake_root: Path) -> None:
     session.conf.set(MODE, "CODEGEN_ONLY")
     assert seen(session, lake_root, "few", accounts(ROWS)) == {"CODEGEN_ONLY"}
     assert session.conf.get(MODE) == "CODEGEN_ONLY"

@@ -34,7 +34,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_rows_are_computed_once_and_let_go_of_at_the_end_of_the_block(forgetful: Any, told: list[str]) -> None:
+def test_rows_are_computed_once_and_released_after_use(forgetful: Any, told: list[str]) -> None:
     with kept_rows.computed(forgetful.range(3).selectExpr("id", "uuid() AS drawn")) as rows:
         drawn = {row["drawn"] for row in rows.collect()}
         assert {row["drawn"] for row in rows.collect()} == drawn
@@ -56,7 +56,7 @@ def test_collecting_garbage_sends_nothing(spark: Any, told: list[str]) -> None:
     assert len(told) == 1
 
 
-def test_other_rows_are_left_alone(spark: Any, told: list[str]) -> None:
+def test_releasing_uncomputed_rows_does_nothing(spark: Any, told: list[str]) -> None:
     rows = spark.range(3)
     kept_rows.let_go(rows)
     assert told == []

@@ -31,7 +31,7 @@ both_engines = pytest.mark.parametrize("engine", list(Engine))
 
 
 @both_engines
-def test_a_commit_says_what_went_in_what_came_out_and_why(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_a_commit_records_its_rows_reasons_and_inputs(spark: Any, lake_root: Path, engine: Engine) -> None:
     commit = overwrite_partitions(
         clicks(spark),
         target(lake_root, engine=engine),
@@ -48,7 +48,7 @@ def test_a_commit_says_what_went_in_what_came_out_and_why(spark: Any, lake_root:
     assert commit.metadata(HOURS[0])["dagster/row_count"] == 50
 
 
-def test_a_batch_of_a_stream_is_published_once_however_late_it_is_done_again(spark: Any, lake_root: Path) -> None:
+def test_a_repeated_stream_batch_is_published_once(spark: Any, lake_root: Path) -> None:
     def bring() -> Commit:
         return publish(
             clicks(spark),
@@ -75,7 +75,7 @@ def test_a_batch_of_a_stream_is_published_once_however_late_it_is_done_again(spa
     assert len(table(spark, lake_root)) == 100
 
 
-def test_of_two_batches_that_have_seen_the_same_table_the_second_is_refused(spark: Any, lake_root: Path) -> None:
+def test_a_batch_with_an_outdated_turn_is_refused(spark: Any, lake_root: Path) -> None:
     def bring(stream: str, turn: int) -> Commit:
         return publish(
             clicks(spark),
@@ -97,7 +97,7 @@ def test_of_two_batches_that_have_seen_the_same_table_the_second_is_refused(spar
 
 
 @both_engines
-def test_a_vanished_row_is_refused_before_anyone_sees_it(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_a_lost_row_is_refused_before_publication(spark: Any, lake_root: Path, engine: Engine) -> None:
     overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance(accounts=accounts()))
     before = table(spark, lake_root)
     with pytest.raises(AuditFailed, match=r"account\.accounted") as refused:
@@ -112,7 +112,7 @@ def test_a_vanished_row_is_refused_before_anyone_sees_it(spark: Any, lake_root: 
 
 
 @both_engines
-def test_all_violations_of_a_batch_are_named_at_once(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_a_refused_batch_names_all_its_violations(spark: Any, lake_root: Path, engine: Engine) -> None:
     bad = clicks(spark).withColumn("click", F.when(F.col("click") < 4, F.lit(-1)).otherwise(F.col("click")))
     with pytest.raises(AuditFailed) as refused:
         overwrite_partitions(
@@ -131,9 +131,7 @@ def test_all_violations_of_a_batch_are_named_at_once(spark: Any, lake_root: Path
 
 @both_engines
 @pytest.mark.parametrize("broken", ["unique.click", "few"])
-def test_what_no_constraint_of_a_table_can_say_is_judged_all_the_same(
-    spark: Any, lake_root: Path, engine: Engine, broken: str
-) -> None:
+def test_rules_beyond_table_constraints_are_audited(spark: Any, lake_root: Path, engine: Engine, broken: str) -> None:
     bad = clicks(spark).unionByName(clicks(spark, 4)) if broken == "unique.click" else clicks(spark, 2100)
     with pytest.raises(AuditFailed) as refused:
         overwrite_partitions(bad, target(lake_root, engine=engine), HOURS, Provenance())
@@ -141,7 +139,7 @@ def test_what_no_constraint_of_a_table_can_say_is_judged_all_the_same(
     assert table(spark, lake_root) == []
 
 
-def test_a_rule_is_judged_also_when_the_table_has_lost_its_constraint(spark: Any, lake_root: Path) -> None:
+def test_a_rule_is_audited_without_its_table_constraint(spark: Any, lake_root: Path) -> None:
     overwrite_table(clicks(spark), target(lake_root, "one", contract=WHOLE), Provenance())
     spark.sql(f"ALTER TABLE delta.`{Lake(root=str(lake_root)).path(WHOLE.dataset)}` DROP CONSTRAINT positive")
     negative = "UPDATE {table} SET click = -click WHERE click IN (2, 3)"

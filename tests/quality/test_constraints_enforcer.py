@@ -46,7 +46,7 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(root=str(tmp_path / "lake"))
 
 
-def test_the_table_refuses_a_row_that_goes_round_the_platform(spark: Any, lake: Lake) -> None:
+def test_the_table_refuses_bad_rows_written_directly(spark: Any, lake: Lake) -> None:
     enforce(spark, lake, ORDERS)
     plain = spark.createDataFrame([("2026-01-05", 1, None, 5000)], ROWS).write.format("delta").mode("append")
     with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
@@ -54,14 +54,14 @@ def test_the_table_refuses_a_row_that_goes_round_the_platform(spark: Any, lake: 
     assert lake.read(spark, ORDERS.dataset).count() == 0
 
 
-def test_the_table_refuses_a_null_where_the_contract_has_none(spark: Any, lake: Lake) -> None:
+def test_the_table_refuses_nulls_the_contract_forbids(spark: Any, lake: Lake) -> None:
     enforce(spark, lake, ORDERS)
     plain = spark.createDataFrame([("2026-01-05", None, None, 5)], ROWS).write.format("delta").mode("append")
     with pytest.raises(PySparkException, match="NOT_NULL_CONSTRAINT"):
         plain.save(lake.path(ORDERS.dataset))
 
 
-def test_a_condition_that_is_null_is_broken_for_the_table_and_for_the_audit(spark: Any, lake: Lake) -> None:
+def test_a_null_condition_breaks_table_and_audit_rules(spark: Any, lake: Lake) -> None:
     enforce(spark, lake, ORDERS)
     batch = spark.createDataFrame([("2026-01-05", 1, None, None)], ROWS)
     with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
@@ -70,14 +70,14 @@ def test_a_condition_that_is_null_is_broken_for_the_table_and_for_the_audit(spar
     assert {item.rule for item in judged.violations} == {"positive", "small"}
 
 
-def test_a_table_without_the_constraints_takes_the_same_bad_row(spark: Any, lake: Lake) -> None:
+def test_a_table_without_constraints_accepts_bad_rows(spark: Any, lake: Lake) -> None:
     bad = spark.createDataFrame([("2026-01-05", None, None, 5000)], ROWS)
     bad.write.format("delta").save(lake.path(ORDERS.dataset))
     assert lake.read(spark, ORDERS.dataset).count() == 1
 
 
 @pytest.mark.parametrize("engine", [True, False], ids=["engine", "sql"])
-def test_a_generated_column_is_computed_and_a_wrong_value_refused(spark: Any, lake: Lake, engine: bool) -> None:
+def test_generated_columns_are_computed_and_wrong_values_refused(spark: Any, lake: Lake, engine: bool) -> None:
     enforce(spark, lake, GENERATED, engine_loaded=engine)
     path = lake.path(ORDERS.dataset)
     made = spark.sql("SELECT 1L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
@@ -90,7 +90,7 @@ def test_a_generated_column_is_computed_and_a_wrong_value_refused(spark: Any, la
     assert lake.read(spark, ORDERS.dataset).count() == 1
 
 
-def test_a_column_with_another_type_is_not_mended_silently(spark: Any, lake: Lake) -> None:
+def test_a_column_of_another_type_raises_drift(spark: Any, lake: Lake) -> None:
     spark.createDataFrame([("2026-01-05", "1")], "day STRING, id STRING").write.format("delta").partitionBy("day").save(
         lake.path(ORDERS.dataset)
     )
@@ -98,7 +98,7 @@ def test_a_column_with_another_type_is_not_mended_silently(spark: Any, lake: Lak
         enforce(spark, lake, ORDERS)
 
 
-def test_a_dropped_constraint_is_there_again_before_the_next_write(spark: Any, lake: Lake) -> None:
+def test_a_dropped_constraint_is_restored_before_writing(spark: Any, lake: Lake) -> None:
     enforce(spark, lake, ORDERS)
     spark.sql(f"ALTER TABLE delta.`{lake.path(ORDERS.dataset)}` DROP CONSTRAINT positive")
     enforce(spark, lake, ORDERS)
@@ -107,7 +107,7 @@ def test_a_dropped_constraint_is_there_again_before_the_next_write(spark: Any, l
     assert table.metadata().configuration["delta.constraints.positive"] == "amount > 0"
 
 
-def test_a_constraint_that_came_later_is_not_made_again_before_each_write(spark: Any, lake: Lake) -> None:
+def test_an_added_constraint_is_made_only_once(spark: Any, lake: Lake) -> None:
     enforce(spark, lake, ORDERS)
     later = RowRule(
         name="some", expression="(amount > 0) = (abs(amount) > 0)", description="Delta keeps it with spaces"
@@ -119,7 +119,7 @@ def test_a_constraint_that_came_later_is_not_made_again_before_each_write(spark:
     assert lake.version(ORDERS.dataset) == made
 
 
-def test_all_violations_of_a_batch_are_listed_at_once(spark: Any, lake: Lake) -> None:
+def test_audit_lists_all_violations_with_their_counts(spark: Any, lake: Lake) -> None:
     rows = [("2026-01-05", 1, None, -1), ("2026-01-05", 1, None, 5000), ("2026-01-05", None, None, None)]
     run = RunContext(run_id="r", job="j", code_version="c", trigger="t")
     with pytest.raises(AuditFailed) as refused:
@@ -134,7 +134,7 @@ def test_all_violations_of_a_batch_are_listed_at_once(spark: Any, lake: Lake) ->
     }
 
 
-def test_delta_alone_names_only_one_of_them(spark: Any, lake: Lake) -> None:
+def test_delta_alone_names_only_one_violation(spark: Any, lake: Lake) -> None:
     enforce(spark, lake, ORDERS)
     rows = spark.createDataFrame([("2026-01-05", 1, None, -1), ("2026-01-05", 2, None, 5000)], ROWS).coalesce(1)
     with pytest.raises(PySparkException) as refused:
@@ -142,7 +142,7 @@ def test_delta_alone_names_only_one_of_them(spark: Any, lake: Lake) -> None:
     assert ("positive" in str(refused.value)) != ("small" in str(refused.value))
 
 
-def test_facts_that_point_to_nothing_are_found_and_nulls_are_not(spark: Any) -> None:
+def test_orphans_are_found_and_null_references_ignored(spark: Any) -> None:
     facts = spark.createDataFrame([(1, "a", 1), (2, "a", 2), (3, "x", 1), (4, None, 1)], "n INT, t STRING, v INT")
     dimension = spark.createDataFrame([("a", 1), ("a", 1), ("b", 2)], "type STRING, version INT")
     on = {"t": "type", "v": "version"}
@@ -151,12 +151,12 @@ def test_facts_that_point_to_nothing_are_found_and_nulls_are_not(spark: Any) -> 
     assert (violation.rule, violation.found) == ("references.t+v", 2)
 
 
-def test_facts_that_all_point_somewhere_break_nothing(spark: Any) -> None:
+def test_facts_with_matching_dimensions_violate_nothing(spark: Any) -> None:
     facts = spark.createDataFrame([(1,), (1,)], "ref INT")
     assert referential(facts, spark.createDataFrame([(1,)], "ref INT"), {"ref": "ref"}) == []
 
 
-def test_an_inner_join_would_have_lost_the_orphan_without_a_word(spark: Any) -> None:
+def test_an_inner_join_loses_the_orphan_silently(spark: Any) -> None:
     facts = spark.createDataFrame([(1,), (9,)], "ref INT")
     dimension = spark.createDataFrame([(1,)], "id INT")
     assert facts.join(dimension, facts["ref"] == dimension["id"]).count() == 1

@@ -96,7 +96,7 @@ def checks(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
     return {found.check_name: found for found in result.get_asset_check_evaluations()}
 
 
-def test_a_doubled_row_of_any_partition_is_a_warning_and_stops_nothing(spark: Any, home: Path) -> None:
+def test_a_doubled_row_warns_and_stops_nothing(spark: Any, home: Path) -> None:
     result = run_docs(Server(spark), home, newest=0)
     assert result.success
     found = checks(result)[check_name(LATE.dataset)]
@@ -112,13 +112,13 @@ def test_a_doubled_row_of_any_partition_is_a_warning_and_stops_nothing(spark: An
     assert not any("canary" in page.read_text() for page in index.parent.rglob("*.html"))
 
 
-def test_only_the_newest_partitions_are_looked_at_when_asked_so(spark: Any, home: Path, tmp_path: Path) -> None:
+def test_only_the_newest_partitions_are_validated_on_request(spark: Any, home: Path, tmp_path: Path) -> None:
     result = run_docs(Server(spark), home, newest=1, folder=str(tmp_path / "docs"))
     assert checks(result)[check_name(LATE.dataset)].passed
     assert (tmp_path / "docs" / "index.html").is_file()
 
 
-def test_every_dataset_has_a_check_and_one_without_a_table_passes(spark: Any, home: Path, tmp_path: Path) -> None:
+def test_datasets_without_a_table_pass_their_check(spark: Any, home: Path, tmp_path: Path) -> None:
     found = checks(run_docs(Server(spark), home, newest=1, folder=str(tmp_path / "docs")))
     assert set(found) == {check_name(name) for name in CONTRACTS}
     assert found["gold_page_stats"].passed
@@ -143,7 +143,7 @@ def test_a_promise_not_evaluated_is_an_error(spark: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_process_of_its_own_uses_one_spark(spark: Any, spark_server: SparkServer, tmp_path: Path) -> None:
+def test_data_docs_job_starts_no_second_spark(spark: Any, spark_server: SparkServer, tmp_path: Path) -> None:
     deployment = Deployment.create(tmp_path / "home", spark_server.url)
     for contract in CONTRACTS.values():
         tables.create_or_evolve(spark, deployment.lake, contract)
@@ -179,7 +179,7 @@ def test_observing_assets_stay_out_of_the_graph(settings: Settings) -> None:
         assert "every dataset" in (graph.get(key).description or "")
 
 
-def test_a_fault_of_the_platform_fails_the_run_and_says_what_to_do(home: Path) -> None:
+def test_a_platform_fault_fails_with_its_next_step(home: Path) -> None:
     fault = DatasetMissing(what="the table went away", where="silver", next_step="restore it")
     result = run_docs(Server(None, fault), home)
     assert not result.success

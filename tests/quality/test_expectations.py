@@ -99,7 +99,7 @@ def test_every_dataset_of_the_blog_has_a_suite(name: str) -> None:
     assert {rule.name for rule in (*contract.rules, *contract.audits)} <= rules
 
 
-def test_a_type_without_an_expectation_is_refused_with_its_name() -> None:
+def test_a_type_without_expectation_is_refused_by_name() -> None:
     strange = replace(ACCOUNTS, columns=(Column(name="day", type="INTERVAL YEAR", description="?"),))
     with pytest.raises(UnknownType, match="INTERVAL YEAR"):
         suite(strange)
@@ -123,11 +123,11 @@ def test_every_broken_promise_is_named_with_its_count(broken: tuple[Validation, 
     assert broken[0].errors == []
 
 
-def test_a_key_that_repeats_in_another_partition_is_no_duplicate(spark: Any) -> None:
+def test_keys_repeated_across_partitions_are_no_duplicates(spark: Any) -> None:
     assert Project().validate(spark.createDataFrame(GOOD, ROWS), ACCOUNTS).passed
 
 
-def test_a_missing_column_fails_its_promises_and_the_others_are_still_judged(spark: Any) -> None:
+def test_a_missing_column_fails_only_its_own_promises(spark: Any) -> None:
     found = Project().validate(spark.createDataFrame(GOOD, ROWS).drop("email"), ACCOUNTS)
     assert {result.rule for result in found.broken} == {"columns"}
     assert {result.rule for result in found.errors} == {"type.email", "not_null.email", "no_brace", "looks_right"}
@@ -176,7 +176,7 @@ def test_an_error_quotes_no_value_of_a_row(spark: Any, tmp_path: Path) -> None:
     assert not any("canary" in page.read_text() for page in (tmp_path / "docs").rglob("*.html"))
 
 
-def test_a_server_that_went_away_is_no_broken_promise(session: Any) -> None:
+def test_a_lost_server_breaks_no_promise(session: Any) -> None:
     frame = session.createDataFrame(GOOD, ROWS)
     session.client.release_session()
     with pytest.raises(PySparkException) as raised:
@@ -187,7 +187,7 @@ def test_a_server_that_went_away_is_no_broken_promise(session: Any) -> None:
         Project().validate(frame, ACCOUNTS)
 
 
-def test_the_pages_name_the_broken_rules_and_no_persons(broken: tuple[Validation, Path]) -> None:
+def test_pages_name_broken_rules_and_no_persons(broken: tuple[Validation, Path]) -> None:
     pages = [page.read_text() for page in broken[1].rglob("*.html")]
     assert len(pages) == 3
     index = (broken[1] / "index.html").read_text()
@@ -209,7 +209,7 @@ def test_every_link_of_the_first_page_leads_somewhere(broken: tuple[Validation, 
     assert all((broken[1] / link).is_file() for link in links)
 
 
-def test_rendering_again_replaces_the_pages_and_leaves_nothing_beside_them(spark: Any, tmp_path: Path) -> None:
+def test_rendering_again_replaces_all_pages(spark: Any, tmp_path: Path) -> None:
     for rows in (BAD, GOOD):
         rendered(spark.createDataFrame(rows, ROWS), ACCOUNTS, tmp_path / "docs")
     assert [item.name for item in tmp_path.iterdir()] == ["docs"]

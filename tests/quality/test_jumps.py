@@ -88,7 +88,7 @@ def test_few_rows_are_judged_by_their_sampling_error() -> None:
     assert (found.found, round(found.usual, 2)) == (0.018, 0.08)
 
 
-def test_a_first_null_in_a_small_hour_is_no_jump() -> None:
+def test_a_small_hours_first_null_is_no_jump() -> None:
     never = hours(PAST, lambda moment: 0.0)
     assert after(never, 5 / 100, 100) == []
     assert after(never, 5 / 100, 5000) != []

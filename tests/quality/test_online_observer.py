@@ -76,12 +76,12 @@ def test_measures_of_the_contract_itself_are_kept() -> None:
     assert observed_measures(observed(VIEWS, distinct=("user",))) == names
 
 
-def test_a_column_the_contract_does_not_have_cannot_be_measured() -> None:
+def test_measuring_an_undeclared_column_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="does not declare: usr"):
         observe(VIEWS, distinct=("usr",))
 
 
-def test_measures_travel_with_the_commit_and_are_read_back_as_a_series(written: EventLog) -> None:
+def test_committed_measures_are_read_as_a_series(written: EventLog) -> None:
     published = written.publications("silver.views")
     assert series(published, "null_share.referral") == [
         Point(partition=DAYS[0], value=0.5, rows=4),
@@ -94,7 +94,7 @@ def test_measures_travel_with_the_commit_and_are_read_back_as_a_series(written: 
     assert series(published, "null_share.user") == []
 
 
-def test_rates_of_rows_left_out_are_a_series_too(written: EventLog) -> None:
+def test_rates_of_removed_rows_form_a_series(written: EventLog) -> None:
     published = written.publications("silver.views")
     assert [(point.value, point.rows) for point in rates(published, "duplicates")] == [(2 / 6, 6), (0.0, 1), (None, 0)]
     assert [point.value for point in rates(published, "bots")] == [0.0, 0.0, None]

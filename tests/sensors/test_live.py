@@ -81,7 +81,7 @@ def checkpoint_of(lake: LakeResource) -> Checkpoint:
     return open_checkpoint(lake.checkpoints_path, STREAM.spec(lake.landing_path))
 
 
-def test_a_set_of_new_files_is_asked_for_once_and_what_is_no_event_never(lake: LakeResource, asked: Asked) -> None:
+def test_new_event_files_are_requested_under_one_key(lake: LakeResource, asked: Asked) -> None:
     assert asked() == []
     for name in ("_SUCCESS", ".hidden.json", "access.log"):
         land(lake, name)
@@ -94,7 +94,7 @@ def test_a_set_of_new_files_is_asked_for_once_and_what_is_no_event_never(lake: L
     assert len({*first, *keys(asked)}) == 2
 
 
-def test_what_is_in_a_batch_that_is_done_is_not_asked_for_again(lake: LakeResource, asked: Asked) -> None:
+def test_files_of_committed_batches_are_not_requested(lake: LakeResource, asked: Asked) -> None:
     take(checkpoint_of(lake), land(lake, "a.json"), land(lake, "b.json"), planned=2, committed=2)
     assert asked() == []
     land(lake, "c.json")
@@ -102,16 +102,14 @@ def test_what_is_in_a_batch_that_is_done_is_not_asked_for_again(lake: LakeResour
 
 
 @pytest.mark.parametrize("planned", [1, 2], ids=["its source has noted it", "it is planned"])
-def test_a_batch_that_was_cut_off_is_asked_for_though_nothing_new_has_landed(
-    lake: LakeResource, asked: Asked, planned: int
-) -> None:
+def test_an_interrupted_batch_is_requested_without_new_files(lake: LakeResource, asked: Asked, planned: int) -> None:
     take(checkpoint_of(lake), land(lake, "a.json"), land(lake, "b.json"), planned=planned, committed=1)
     (request,) = asked()
     assert request.run_key is not None
     assert request.run_key.startswith("1 files")
 
 
-def test_a_batch_whose_file_was_gone_is_asked_for_again_when_it_is_back(
+def test_a_batch_is_requested_when_its_file_returns(
     lake: LakeResource, asked: Asked, instance: dg.DagsterInstance
 ) -> None:
     file = land(lake, "a.json")
@@ -127,7 +125,7 @@ def test_a_batch_whose_file_was_gone_is_asked_for_again_when_it_is_back(
 
 
 @pytest.mark.parametrize("status", [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS])
-def test_what_waits_after_its_run_is_asked_for_again_after_pauses_that_grow_to_an_hour(
+def test_waiting_files_are_requested_after_growing_pauses(
     lake: LakeResource,
     asked: Asked,
     instance: dg.DagsterInstance,
@@ -150,7 +148,7 @@ def test_what_waits_after_its_run_is_asked_for_again_after_pauses_that_grow_to_a
 
 
 @pytest.mark.parametrize("status", [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
-def test_what_is_under_way_is_not_asked_for_again(
+def test_files_of_a_running_tick_are_not_requested(
     lake: LakeResource,
     asked: Asked,
     instance: dg.DagsterInstance,
@@ -163,7 +161,7 @@ def test_what_is_under_way_is_not_asked_for_again(
     assert asked() == []
 
 
-def test_files_that_no_batch_can_have_are_named_once_for_each_set_of_them(
+def test_misnamed_files_are_reported_once_per_set(
     lake: LakeResource, tick: Callable[..., dg.SensorResult], capfd: pytest.CaptureFixture[str]
 ) -> None:
     land(lake, "a.json")
@@ -187,7 +185,7 @@ def test_files_that_no_batch_can_have_are_named_once_for_each_set_of_them(
     assert "2 files lie" in capfd.readouterr().err
 
 
-def test_a_link_that_leads_out_is_named_and_asks_for_no_tick(
+def test_a_link_leading_out_requests_no_tick(
     lake: LakeResource, tick: Callable[..., dg.SensorResult], capfd: pytest.CaptureFixture[str]
 ) -> None:
     link = land(lake, "a.json").with_name("b.json")
@@ -200,7 +198,7 @@ def test_a_link_that_leads_out_is_named_and_asks_for_no_tick(
     assert "passwd" not in capfd.readouterr().err
 
 
-def test_it_rests_while_the_stream_is_being_run(lake: LakeResource, asked: Asked) -> None:
+def test_live_sensor_rests_while_the_stream_runs(lake: LakeResource, asked: Asked) -> None:
     land(lake, "a.json")
     claims = Claims(lake.lake, f"stream {STREAM.name}", alive=owners.alive)
     owner = owners.this_run()

@@ -62,7 +62,7 @@ def due(lake: LakeResource, dataset: str = "bronze.visits", now: datetime = NOW)
     return {why: list(keys) for why, keys in found.without.items()}
 
 
-def test_a_missing_flag_is_said_once_and_its_check_is_red_until_it_comes(
+def test_a_missing_flag_warns_once_until_it_comes(
     lake: LakeResource, ticked: Any, shown: Shown, capsys: pytest.CaptureFixture[str]
 ) -> None:
     land(lake, "visits", H[10], {"a.json": "{}\n"}, flag=False)
@@ -84,7 +84,7 @@ def test_a_missing_flag_is_said_once_and_its_check_is_red_until_it_comes(
     assert "overdue" not in capsys.readouterr().err
 
 
-def test_another_set_of_overdue_hours_is_said_anew(
+def test_a_changed_overdue_set_is_reported_again(
     lake: LakeResource, ticked: Any, shown: Shown, capsys: pytest.CaptureFixture[str]
 ) -> None:
     land(lake, "visits", H[6], {"a.json": "{}\n"}, flag=False)
@@ -98,7 +98,7 @@ def test_another_set_of_overdue_hours_is_said_anew(
     assert shown().metadata["overdue"].value == 3
 
 
-def test_a_check_that_a_person_has_executed_is_followed_too(
+def test_a_manually_executed_check_is_updated_by_sensor(
     lake: LakeResource, ticked: Any, shown: Shown, instance: dg.DagsterInstance
 ) -> None:
     folder = land(lake, "visits", H[6], {"a.json": "{}\n"})
@@ -114,7 +114,7 @@ def test_a_check_that_a_person_has_executed_is_followed_too(
     assert shown().passed
 
 
-def test_hours_that_were_published_and_tidied_away_are_not_missing(lake: LakeResource) -> None:
+def test_published_hours_tidied_away_are_not_missing(lake: LakeResource) -> None:
     for hour in (H[3], H[6]):
         land(lake, "visits", hour, {"a.json": "{}\n"})
     assert due(lake) == {"absent": [H[4], H[5]]}
@@ -122,7 +122,7 @@ def test_hours_that_were_published_and_tidied_away_are_not_missing(lake: LakeRes
     assert due(lake) == {"absent": [H[5]]}
 
 
-def test_a_table_that_is_written_whole_is_due_only_when_it_comes(lake: LakeResource) -> None:
+def test_whole_table_deliveries_have_no_absent_days(lake: LakeResource) -> None:
     now = datetime(2026, 1, 12, tzinfo=timezone.utc)
     for table in ("users", "devices"):
         for day in ("2026-01-05", "2026-01-07"):
@@ -133,13 +133,13 @@ def test_a_table_that_is_written_whole_is_due_only_when_it_comes(lake: LakeResou
     assert due(lake, "bronze.users", datetime(2026, 1, 7, 23, tzinfo=timezone.utc)) == {}
 
 
-def test_an_hour_with_a_refused_link_is_overdue_as_well(lake: LakeResource) -> None:
+def test_an_hour_with_a_refused_link_is_overdue(lake: LakeResource) -> None:
     (land(lake, "visits", H[3], {"a.json": "{}\n"}) / "b.json").symlink_to("/etc/passwd")
     (lake.landing_path / "visits" / "date=2026-01-06").symlink_to("/etc")
     assert due(lake) == {"link": [H[3], "2026-01-06"]}
 
 
-def test_without_flags_the_newest_hour_is_overdue_when_no_other_comes(lake: LakeResource) -> None:
+def test_the_newest_flagless_hour_becomes_overdue(lake: LakeResource) -> None:
     flagless = LakeResource(root=lake.root, landing=lake.landing, ready="next_exists")
     for hour in (H[3], H[4]):
         land(lake, "visits", hour, {"a.json": "{}\n"}, flag=False)
@@ -147,5 +147,5 @@ def test_without_flags_the_newest_hour_is_overdue_when_no_other_comes(lake: Lake
     assert due(flagless) == {"successor": [H[4]]}
 
 
-def test_it_is_off_until_it_is_switched_on() -> None:
+def test_overdue_sensor_is_off_by_default() -> None:
     assert overdue_arrivals.default_status == dg.DefaultSensorStatus.STOPPED

@@ -53,7 +53,7 @@ def test_without_a_replay_nothing_is_asked_for(lake: LakeResource, tick: Any) ->
     assert tick(replay_runs).skip_message == "no replay was asked for"
 
 
-def test_a_replay_is_one_run_and_then_it_is_done(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
+def test_a_replay_asks_only_for_unfinished_parts(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     first = tick(replay_runs)
     gold = {dataset: ["2026-01-05"] for dataset in (*DAILY, *WEEKLY)}
@@ -70,7 +70,7 @@ def test_a_replay_is_one_run_and_then_it_is_done(lake: LakeResource, instance: d
     assert tick(replay_runs).skip_message == "no replay was asked for"
 
 
-def test_a_table_that_is_written_whole_is_asked_for_without_partitions(
+def test_whole_tables_are_replayed_without_partitions(
     lake: LakeResource, instance: dg.DagsterInstance, tick: Any
 ) -> None:
     devices(lake.lake, "2026-01-05")
@@ -79,7 +79,7 @@ def test_a_table_that_is_written_whole_is_asked_for_without_partitions(
     assert asked(tick(replay_runs)) == {"bronze.devices": [""], "silver.devices": [""]}, "no visit is that new"
 
 
-def test_what_others_published_before_the_replay_is_not_done(
+def test_publications_from_older_inputs_finish_no_replay(
     lake: LakeResource, instance: dg.DagsterInstance, tick: Any
 ) -> None:
     def names() -> int:
@@ -101,13 +101,13 @@ def test_what_others_published_before_the_replay_is_not_done(
     assert SILVER[2] not in asked(tick(replay_runs)), "devices that came after the replay are none of its business"
 
 
-def test_a_job_that_is_repeated_asks_for_the_same_replay(lake: LakeResource, instance: dg.DagsterInstance) -> None:
+def test_a_repeated_job_plans_the_same_replay(lake: LakeResource, instance: dg.DagsterInstance) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     plan_replay(context, ReplayConfig(dataset="silver.visits", partitions=HOUR))
     assert len(replays.unfinished(lake.events)) == 1
 
 
-def test_a_plan_only_shows(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
+def test_planning_only_starts_no_replay(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T03", only_plan=True)
     metadata = context.get_output_metadata("result")
     assert metadata["datasets"] == 7
@@ -139,7 +139,7 @@ def test_what_does_not_exist_is_refused(
     ],
     ids=["failed", "canceled"],
 )
-def test_a_run_that_ended_badly_holds_its_replay_and_is_named(
+def test_a_failed_run_holds_its_replay(
     lake: LakeResource,
     instance: dg.DagsterInstance,
     tick: Any,

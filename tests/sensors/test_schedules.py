@@ -44,7 +44,7 @@ def ended(lake: LakeResource, dataset: str, *moment: int) -> list[str]:
         return list(planner.stale(GRAPH.task_of(dataset)))
 
 
-def test_the_clock_asks_for_its_datasets_in_one_run() -> None:
+def test_a_schedule_requests_its_datasets_in_one_run() -> None:
     night = asked(NIGHTLY, 2026, 1, 6, 2)
     assert night is not None
     assert night["scope"] == "ended"
@@ -54,7 +54,7 @@ def test_the_clock_asks_for_its_datasets_in_one_run() -> None:
     assert week["datasets"] == ["gold.visits_cube_weekly", "gold.visits_weekly"]
 
 
-def test_a_day_that_lacks_hours_is_computed_at_night(lake: LakeResource) -> None:
+def test_incomplete_days_are_computed_at_night(lake: LakeResource) -> None:
     read = enriched(lake.lake, ["2026-01-02T10", "2026-01-05T10"], read=0)
     publish(lake.lake, "gold.page_stats", "event_date", {"2026-01-02": 1}, inputs={HOURLY: read})
     enriched(lake.lake, ["2026-01-02T10", "2026-01-06T01"], read=0)
@@ -63,7 +63,7 @@ def test_a_day_that_lacks_hours_is_computed_at_night(lake: LakeResource) -> None
     assert ended(lake, "gold.visits_cube_weekly", 2026, 1, 6, 2) == ["2025-12-29"]
 
 
-def test_late_rows_of_two_weeks_are_taken_in_at_night(lake: LakeResource) -> None:
+def test_nightly_run_takes_two_weeks_of_late_rows(lake: LakeResource) -> None:
     # The first day of the window is among them, though rows of the running day are there already.
     new, late, final = "2026-01-20", "2026-01-06", "2026-01-05"
     day_of = {day: f"{day}T10" for day in (new, late, final, "2026-01-08")}
@@ -74,7 +74,7 @@ def test_late_rows_of_two_weeks_are_taken_in_at_night(lake: LakeResource) -> Non
     assert ended(lake, "gold.referral_stats", 2026, 1, 21, 2, 30) == [late, new]
 
 
-def test_late_rows_of_a_quarter_are_taken_in_on_monday(lake: LakeResource) -> None:
+def test_weekly_run_takes_a_quarter_of_late_rows(lake: LakeResource) -> None:
     new, late, final = "2026-04-06", "2026-01-05", "2025-12-29"
     read = enriched(lake.lake, [f"{week}T10" for week in (late, final)], read=0)
     publish(lake.lake, "gold.visits_weekly", "event_week", dict.fromkeys((late, final), 1), inputs={HOURLY: read})
@@ -82,13 +82,13 @@ def test_late_rows_of_a_quarter_are_taken_in_on_monday(lake: LakeResource) -> No
     assert ended(lake, "gold.visits_weekly", 2026, 4, 13, 3, 30) == [late, new]
 
 
-def test_ticks_made_up_for_after_an_outage_are_one() -> None:
+def test_ticks_missed_in_an_outage_become_one() -> None:
     back = datetime(2026, 1, 21, 9, tzinfo=timezone.utc)
     ticks = [asked(NIGHTLY, 2026, 1, day, 2, now=back) for day in range(17, 22)]
     assert [tick is not None for tick in ticks] == [False, False, False, False, True]
 
 
-def test_what_the_clock_takes_as_final_is_final_for_everybody(lake: LakeResource) -> None:
+def test_planner_and_schedules_agree_on_final_days(lake: LakeResource) -> None:
     first, before, running = "2026-01-06", "2026-01-05", "2026-01-21"
     read = enriched(lake.lake, [f"{first}T10", f"{before}T10"], read=0)
     publish(lake.lake, "gold.referral_stats", "event_date", {first: 1, before: 1}, inputs={HOURLY: read})
@@ -101,7 +101,7 @@ def test_what_the_clock_takes_as_final_is_final_for_everybody(lake: LakeResource
             assert list(planner.stale(GRAPH.task_of("gold.referral_stats"))) == stale
 
 
-def test_the_clock_starts_days_weeks_and_the_data_docs_in_utc() -> None:
+def test_schedules_have_their_times_in_utc() -> None:
     assert {schedule.name: schedule.cron_schedule for schedule in SCHEDULES} == {
         "nightly": "0 2 * * *",
         "weekly": "0 3 * * 1",
@@ -114,7 +114,7 @@ def test_the_clock_starts_days_weeks_and_the_data_docs_in_utc() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_dagsters_own_schedule_would_take_the_day_that_has_just_begun() -> None:
+def test_dagsters_own_schedule_requests_the_unfinished_day() -> None:
     @dg.asset(partitions_def=calendar("2026-01-01")[Grain.DAY])
     def daily() -> None: ...
 

@@ -68,7 +68,7 @@ def test_an_empty_deployment_asks_for_nothing(lake: LakeResource, tick: Any, lan
     assert "everything that has landed is published" in tick(whatever_is_stale).skip_message
 
 
-def test_what_is_flagged_is_asked_for_in_one_run(lake: LakeResource, tick: Any) -> None:
+def test_flagged_partitions_are_requested_in_one_run(lake: LakeResource, tick: Any) -> None:
     for hour in finer(DAY, Grain.DAY, Grain.HOUR):
         land(lake, "visits", hour, {"a.json": "{}\n"})
     land(lake, "users", DAY, {"users.json": "{}\n"})
@@ -85,7 +85,7 @@ def test_files_without_a_flag_start_nothing(lake: LakeResource, tick: Any) -> No
 
 
 @pytest.mark.parametrize("status", UNDER_WAY, ids=lambda status: status.value)
-def test_a_run_that_is_under_way_is_waited_for(
+def test_sensor_waits_for_a_run_under_way(
     lake: LakeResource, tick: Any, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
 ) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
@@ -95,13 +95,13 @@ def test_a_run_that_is_under_way_is_waited_for(
     assert "is under way" in data.skip_message
 
 
-def test_the_same_content_is_asked_for_under_one_key(lake: LakeResource, tick: Any) -> None:
+def test_the_same_content_has_one_run_key(lake: LakeResource, tick: Any) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
     # Dagster starts nothing for a run key it knows: a tick that died before its cursor was kept asks in vain.
     assert keys(tick(whatever_is_stale)) == keys(tick(whatever_is_stale))
 
 
-def test_what_fails_is_asked_for_again_after_pauses(
+def test_failed_content_is_requested_again_after_pauses(
     lake: LakeResource, tick: Any, launched: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
@@ -120,7 +120,7 @@ def test_what_fails_is_asked_for_again_after_pauses(
     assert len(set(asked)) == 3
 
 
-def test_other_content_is_asked_for_at_once(lake: LakeResource, tick: Any, launched: Any) -> None:
+def test_changed_content_is_requested_at_once(lake: LakeResource, tick: Any, launched: Any) -> None:
     folder = land(lake, "visits", HOUR, {"a.json": "{}\n"})
     first = launched(tick(whatever_is_stale), dg.DagsterRunStatus.FAILURE)
     assert keys(tick(whatever_is_stale)) == []
@@ -130,7 +130,7 @@ def test_other_content_is_asked_for_at_once(lake: LakeResource, tick: Any, launc
     assert second != first
 
 
-def test_an_hour_that_changes_back_is_asked_for_once_more(lake: LakeResource, tick: Any, launched: Any) -> None:
+def test_an_hour_changed_back_is_requested_again(lake: LakeResource, tick: Any, launched: Any) -> None:
     straggler = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "straggler.json"
     asked: list[str] = []
     for there in (False, True, False, True, False):
@@ -147,7 +147,7 @@ def test_an_hour_that_changes_back_is_asked_for_once_more(lake: LakeResource, ti
     assert len(asked) == 5
 
 
-def test_an_hour_that_failed_and_changes_back_is_tried_again(lake: LakeResource, tick: Any) -> None:
+def test_a_failed_hour_changed_back_is_tried_again(lake: LakeResource, tick: Any) -> None:
     straggler = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "straggler.json"
     fail(lake, "bronze.visits", HOUR)
     assert request(tick(whatever_is_stale))["retry_waiting"] is True, "as it is, it waits for a person"
@@ -161,7 +161,7 @@ def test_an_hour_that_failed_and_changes_back_is_tried_again(lake: LakeResource,
     assert f"bronze.visits {HOUR}" in data.run_requests[0].tags["blogdata/about"]
 
 
-def test_a_day_is_ready_with_its_last_hour_and_after_late_ones(lake: LakeResource) -> None:
+def test_a_day_is_ready_after_its_last_hour(lake: LakeResource) -> None:
     hours = finer(DAY, Grain.DAY, Grain.HOUR)
     enriched(lake.lake, hours[:23], read=0)
     assert "gold.page_stats" not in ready(lake)
@@ -176,7 +176,7 @@ def test_a_day_is_ready_with_its_last_hour_and_after_late_ones(lake: LakeResourc
     assert "gold.referral_stats" not in ready(lake)
 
 
-def test_switched_on_later_it_asks_for_what_changed_before(lake: LakeResource, tick: Any) -> None:
+def test_sensor_requests_changes_made_before_its_start(lake: LakeResource, tick: Any) -> None:
     enriched(lake.lake, finer(DAY, Grain.DAY, Grain.HOUR), read=0)
     assert "gold.visits_cube_daily 2026-01-05" in tick(whatever_is_stale).run_requests[0].tags["blogdata/about"]
 
@@ -190,7 +190,7 @@ def test_a_fault_keeps_nothing_else_waiting(lake: LakeResource, tick: Any, launc
     assert data.run_requests[0].tags["blogdata/about"] == "bronze.visits 2026-01-05T04"
 
 
-def test_what_waits_for_a_person_is_red_and_tried_after_a_pause(
+def test_waiting_hours_are_red_and_retried_after_pauses(
     lake: LakeResource, tick: Any, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = land(lake, "visits", HOUR, {"a.json.gz": "torn"})
@@ -207,7 +207,7 @@ def test_what_waits_for_a_person_is_red_and_tried_after_a_pause(
     assert checks(mended) == {"bronze.visits": (True, None)}
 
 
-def test_a_log_is_asked_for_until_it_is_split(lake: LakeResource, tick: Any) -> None:
+def test_a_log_is_requested_until_split(lake: LakeResource, tick: Any) -> None:
     folder = lake.landing_path / "access_logs"
     folder.mkdir()
     log = folder / "access.log"
@@ -224,9 +224,7 @@ def warned(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().err
 
 
-def test_a_file_after_the_flag_is_asked_for_and_named(
-    lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_after_the_flag_is_requested(lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]) -> None:
     folder = land(lake, "visits", HOUR, {"a.json": "{}\n"})
     prints = {hour.key: hour.fingerprint for hour in landed(lake.landing_path, "visits", Grain.HOUR)}
     bronze(lake.lake, {HOUR: {HOUR: 1}}, landed=prints)
@@ -242,7 +240,7 @@ def test_a_file_after_the_flag_is_asked_for_and_named(
     assert "straggler.json" not in warned(capsys), "said once, not at every tick"
 
 
-def test_a_file_written_again_with_the_same_size_is_asked_for(lake: LakeResource, tick: Any) -> None:
+def test_a_rewritten_file_of_equal_size_is_requested(lake: LakeResource, tick: Any) -> None:
     file = land(lake, "visits", HOUR, {"a.json": '{"a": 1}\n'}) / "a.json"
     first, before = keys(tick(whatever_is_stale)), file.stat()
     file.write_text('{"a": 2}\n')
@@ -252,7 +250,7 @@ def test_a_file_written_again_with_the_same_size_is_asked_for(lake: LakeResource
     assert keys(tick(whatever_is_stale)) != first
 
 
-def test_an_empty_hour_is_asked_for_and_reported(
+def test_an_empty_hour_is_requested_and_reported(
     lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     land(lake, "visits", HOUR, {})
@@ -261,7 +259,7 @@ def test_an_empty_hour_is_asked_for_and_reported(
 
 
 @pytest.mark.parametrize("stray", ["1999-12-31T23", "2099-01-01T00", "2026-01-05T99", "not-a-dayT01"])
-def test_a_folder_that_is_no_hour_is_reported_once(
+def test_a_misnamed_folder_is_reported_once(
     lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str], stray: str
 ) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
@@ -276,7 +274,7 @@ def test_a_folder_that_is_no_hour_is_reported_once(
     assert stray not in warned(capsys)
 
 
-def test_a_link_that_leads_out_keeps_only_its_hour_waiting(
+def test_a_link_leading_out_blocks_only_its_hour(
     lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     land(lake, "visits", "2026-01-05T04", {"a.json": "{}\n"})
@@ -296,7 +294,7 @@ def test_a_link_that_leads_out_keeps_only_its_hour_waiting(
     assert HOUR in ready(lake)["bronze.visits"]
 
 
-def test_hours_without_flags_are_ready_when_a_later_one_has_come(lake: LakeResource) -> None:
+def test_flagless_hours_are_ready_after_a_later_one(lake: LakeResource) -> None:
     flagless = LakeResource(root=lake.root, landing=lake.landing, ready="next_exists")
 
     def hours() -> list[str]:
@@ -313,9 +311,7 @@ def test_hours_without_flags_are_ready_when_a_later_one_has_come(lake: LakeResou
     assert hours() == [HOUR]
 
 
-def test_an_hour_of_the_future_is_asked_for_when_its_time_has_come(
-    lake: LakeResource, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_future_hour_is_requested_in_its_time(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
     with monkeypatch.context() as earlier:
         earlier.setattr("planning.look.now", lambda: datetime(2026, 1, 5, 2, tzinfo=timezone.utc))
