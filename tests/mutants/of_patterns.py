@@ -339,7 +339,7 @@ PATTERNS = (
         "assets/transforms/users.py",
         'of_the_first = usable & (F.col("_number") == 0)',
         "of_the_first = usable",
-        f"{USERS}::test_users_of_the_first_delivery_were_there_since_they_registered_and_others_since_they_are_delivered",
+        f"{USERS}::test_only_first_delivered_users_begin_at_registration",
     ),
     in_code(
         "the first delivery of users tells of no hour before it",
@@ -353,7 +353,7 @@ PATTERNS = (
         "assets/transforms/devices.py",
         'before.where(F.col("changed_on") < day)',
         'before.where(F.col("changed_on") <= day)',
-        f"{DEVICES}::test_a_second_list_of_a_day_leaves_what_it_would_have_left_alone",
+        f"{DEVICES}::test_a_days_second_list_replaces_its_first",
     ),
     in_code(
         "hours do not wait for the list of devices of their day",

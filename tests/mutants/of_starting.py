@@ -69,7 +69,7 @@ STARTING = (
         "platform/orchestration/dead_runs.py",
         "if now is not None and now.status in UNDER_WAY:",
         "if now is not None:",
-        f"{DEAD}::test_a_run_ending_during_the_check_keeps_its_status",
+        f"{DEAD}::test_a_run_ending_meanwhile_keeps_its_status",
     ),
     in_code(
         "each tick that was missed asks for the same late days",

@@ -128,9 +128,7 @@ def test_every_run_notes_its_machine(instance: dg.DagsterInstance) -> None:
     assert noted.tags[dead_runs.HOST] == socket.gethostname()
 
 
-def test_a_run_ending_during_the_check_keeps_its_status(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_ending_meanwhile_keeps_its_status(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
     run = killed(instance)
     logs = instance.all_logs
 

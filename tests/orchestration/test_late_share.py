@@ -32,7 +32,7 @@ def test_mostly_late_newest_rows_give_a_warning() -> None:
     assert "700 of the newest 1100 rows" in str(result.description)
 
 
-def test_few_half_or_old_late_rows_give_no_warning() -> None:
+def test_few_or_old_late_rows_give_no_warning() -> None:
     assert late_share_result(KEY, [batch(1, 500, 1000)]).passed
     assert late_share_result(KEY, [batch(1, 999, 999)]).passed
     assert late_share_result(KEY, [batch(2, 0, 1000), batch(1, 9000, 9000)]).passed

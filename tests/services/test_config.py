@@ -28,7 +28,7 @@ def test_without_settings_everything_lies_under_the_home(tmp_path: Path) -> None
     assert settings.spark == config.SparkSettings()
 
 
-def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
+def test_settings_prefer_environment_then_file_then_defaults(tmp_path: Path) -> None:
     (tmp_path / "blogdata.toml").write_text(
         '[spark]\nheap = "3g"\nport = 15002\nconf = {"spark.sql.ansi.enabled" = false}\n[paths]\nlake = "tables"\n'
     )
@@ -39,7 +39,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_p
     assert settings.lake == tmp_path / "tables"
 
 
-def test_what_completes_a_landed_partition_is_a_setting(tmp_path: Path) -> None:
+def test_the_readiness_convention_is_a_setting(tmp_path: Path) -> None:
     assert get_args(config.Readiness) == get_args(Convention)
     assert load(tmp_path).ready == "flag"
     (tmp_path / "blogdata.toml").write_text('[landing]\nready = "next_exists"\n')
@@ -49,17 +49,17 @@ def test_what_completes_a_landed_partition_is_a_setting(tmp_path: Path) -> None:
         load(tmp_path, BLOGDATA_LANDING_READY="soon")
 
 
-def test_an_sc_address_means_somebody_elses_server(tmp_path: Path) -> None:
+def test_an_sc_address_means_a_remote_server(tmp_path: Path) -> None:
     settings = load(tmp_path, SPARK_REMOTE="sc://spark.example.org:15002/;use_ssl=true")
     assert settings.spark.mode == "remote"
     assert settings.spark.remote == "sc://spark.example.org:15002/;use_ssl=true"
 
 
-def test_the_word_local_as_address_means_our_own_server(tmp_path: Path) -> None:
+def test_a_local_address_means_the_own_server(tmp_path: Path) -> None:
     assert load(tmp_path, SPARK_REMOTE="local[*]").spark.remote is None
 
 
-def test_the_mode_decides_when_an_address_is_set_too(tmp_path: Path) -> None:
+def test_the_mode_overrides_the_address(tmp_path: Path) -> None:
     settings = load(tmp_path, SPARK_REMOTE="sc://spark:15002", BLOGDATA_SPARK_MODE="classic")
     assert (settings.spark.mode, settings.spark.remote) == ("classic", None)
 
@@ -67,7 +67,7 @@ def test_the_mode_decides_when_an_address_is_set_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "address", ["sc://", "sc:/host", "http://host:1", "sc://host:port", "sc://host:15002/path", "host:15002"]
 )
-def test_an_address_that_is_none_is_refused_with_an_example(tmp_path: Path, address: str) -> None:
+def test_an_invalid_address_is_refused_with_an_example(tmp_path: Path, address: str) -> None:
     with pytest.raises(ConfigurationError, match="sc://host:port") as caught:
         load(tmp_path, SPARK_REMOTE=address)
     assert caught.value.where == "SPARK_REMOTE"
@@ -90,48 +90,46 @@ def test_an_address_that_is_none_is_refused_with_an_example(tmp_path: Path, addr
         ("BLOGDATA_LANDING", "abfss://blog@store/landing"),
     ],
 )
-def test_a_value_that_cannot_be_used_is_refused_naming_its_variable(tmp_path: Path, variable: str, value: str) -> None:
+def test_an_unusable_value_is_refused_naming_its_variable(tmp_path: Path, variable: str, value: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, **{variable: value})
     assert caught.value.where == variable
     assert value in caught.value.what
 
 
-def test_an_unknown_setting_in_the_file_is_refused_not_ignored(tmp_path: Path) -> None:
+def test_an_unknown_setting_in_the_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "blogdata.toml").write_text('[spark]\nheep = "3g"\n')
     with pytest.raises(ConfigurationError, match="heep"):
         load(tmp_path)
 
 
-def test_a_file_that_is_not_toml_is_refused_naming_the_file(tmp_path: Path) -> None:
+def test_a_settings_file_without_toml_is_refused(tmp_path: Path) -> None:
     (tmp_path / "blogdata.toml").write_text("[spark\n")
     with pytest.raises(ConfigurationError, match=r"blogdata\.toml"):
         load(tmp_path)
 
 
-def test_a_home_that_cannot_be_made_is_refused_naming_the_setting(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="BLOGDATA_HOME"):
         load(tmp_path / "file" / "home")
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="the superuser may write everywhere")
-def test_a_home_that_may_not_be_written_is_refused(tmp_path: Path) -> None:
+def test_an_unwritable_home_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(ConfigurationError, match="BLOGDATA_HOME"):
         load(tmp_path)
 
 
-def test_the_ways_to_write_are_those_of_the_lake(tmp_path: Path) -> None:
+def test_the_writes_setting_selects_the_lakes_engine(tmp_path: Path) -> None:
     chosen = [load(tmp_path, BLOGDATA_WRITES=engine.value) for engine in Engine]
     lakes = [connections(settings)["lake"] for settings in chosen]
     assert [lake.engine for lake in lakes if isinstance(lake, LakeResource)] == list(Engine)
 
 
 @given(port=st.integers(0, 65535), heap=st.integers(512, 100_000))
-def test_every_port_and_every_heap_of_512_megabytes_or_more_is_taken(
-    tmp_path_factory: pytest.TempPathFactory, port: int, heap: int
-) -> None:
+def test_valid_ports_and_heaps_are_accepted(tmp_path_factory: pytest.TempPathFactory, port: int, heap: int) -> None:
     home = tmp_path_factory.getbasetemp()
     settings = load(home, BLOGDATA_SPARK_PORT=str(port), BLOGDATA_SPARK_HEAP=f"{heap}m")
     assert (settings.spark.port, settings.spark.heap) == (port, f"{heap}m")

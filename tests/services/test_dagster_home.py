@@ -12,7 +12,7 @@ from services import dagster_home
 from services.config import Settings
 
 
-def test_dagster_takes_the_rendered_file_and_its_policies_hold(settings: Settings, tmp_path: Path) -> None:
+def test_dagster_loads_the_rendered_file_with_its_policies(settings: Settings, tmp_path: Path) -> None:
     home = tmp_path / 'a "quoted" folder'
     home.mkdir()
     folder = dagster_home.render(replace(settings, home=home))
@@ -27,7 +27,7 @@ def test_dagster_takes_the_rendered_file_and_its_policies_hold(settings: Setting
     assert (folder / "runs.db").is_file() or list(folder.rglob("*.db"))
 
 
-def test_an_unchanged_file_is_left_alone_and_a_changed_one_is_put_right(settings: Settings, tmp_path: Path) -> None:
+def test_only_a_changed_dagster_file_is_rewritten(settings: Settings, tmp_path: Path) -> None:
     mine = replace(settings, home=tmp_path)
     file = dagster_home.render(mine) / "dagster.yaml"
     content, written = file.read_text(), file.stat().st_mtime_ns
@@ -38,7 +38,7 @@ def test_an_unchanged_file_is_left_alone_and_a_changed_one_is_put_right(settings
     assert file.read_text() == content
 
 
-def test_a_marker_of_another_host_is_not_taken_for_a_killed_run(
+def test_another_hosts_marker_is_no_killed_run(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = replace(settings, home=tmp_path)

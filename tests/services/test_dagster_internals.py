@@ -54,14 +54,14 @@ UNDOCUMENTED = {
 """Methods of the public instance that are called and that Dagster does not document, with the parameters used."""
 
 
-def test_the_installed_dagster_is_the_one_that_was_reviewed() -> None:
+def test_the_installed_dagster_is_the_reviewed_one() -> None:
     assert version("dagster") == internals.REVIEWED, (
         "review the names in services.dagster_internals against the new version: is there a public one now, do these do"
         " what their reasons say? Then record new signatures here and set REVIEWED"
     )
 
 
-def test_every_name_has_a_reason_and_every_reason_a_name() -> None:
+def test_private_names_and_reasons_correspond() -> None:
     imported = re.search(r"^from dagster.*?(?=^__all__)", PLACE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert imported is not None
     for name in internals.__all__:
@@ -92,7 +92,7 @@ def test_no_other_module_imports_what_is_private() -> None:
         "  module: dagster._core.run_coordinator",
     ],
 )
-def test_an_import_of_what_is_private_would_be_found(line: str) -> None:
+def test_a_private_import_is_found(line: str) -> None:
     assert PRIVATE.search(line)
 
 
@@ -102,7 +102,7 @@ def test_a_public_import_is_no_fault(line: str) -> None:
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_what_is_relied_upon_has_the_recorded_parameters(name: str) -> None:
+def test_private_names_keep_their_recorded_signatures(name: str) -> None:
     found: object = internals
     for part in name.split("."):
         found = getattr(found, part)
@@ -112,7 +112,7 @@ def test_what_is_relied_upon_has_the_recorded_parameters(name: str) -> None:
     )
 
 
-def test_the_storage_has_the_parts_that_a_class_of_ours_fills_in() -> None:
+def test_dagster_storage_has_the_expected_abstract_methods() -> None:
     parts = internals.DagsterStorage.__abstractmethods__ | internals.ConfigurableClass.__abstractmethods__
     assert parts == {
         "config_type", "event_log_storage", "from_config_value", "inst_data", "run_storage", "schedule_storage",

@@ -64,7 +64,7 @@ def tables(database: str) -> dict[str, set[str]]:
     return {schema: {table for other, table in rows if other == schema} for schema, _ in rows}
 
 
-def test_a_run_of_one_process_is_read_by_another(stored: Settings, database: str) -> None:
+def test_one_processs_run_is_read_by_another(stored: Settings, database: str) -> None:
     with elsewhere(RUNS, stored) as process:
         run_id = process.communicate(timeout=300)[0].strip()
     with dagster_home.open_instance(stored) as instance:
@@ -82,7 +82,7 @@ def test_a_run_of_one_process_is_read_by_another(stored: Settings, database: str
     assert not [file for file in stored.home.rglob("*.db") if "compute_logs" not in file.parts]
 
 
-def test_the_password_is_in_no_file_and_not_in_what_runs_are_started_with(
+def test_no_file_or_instance_reference_holds_the_password(
     stored: Settings, database: str, instance: dg.DagsterInstance
 ) -> None:
     password = str(make_url(database).password)
@@ -91,7 +91,7 @@ def test_the_password_is_in_no_file_and_not_in_what_runs_are_started_with(
     assert not [file for file in stored.home.rglob("*") if file.is_file() and password.encode() in file.read_bytes()]
 
 
-def test_processes_that_open_an_empty_database_at_once_all_succeed(stored: Settings, tmp_path: Path) -> None:
+def test_processes_opening_an_empty_database_together_succeed(stored: Settings, tmp_path: Path) -> None:
     # Homes of their own: the lock of one home would let them in one by one.
     homes = [replace(stored, home=tmp_path / name) for name in ("a", "b", "c")]
     started = [elsewhere(RUNS, each) for each in homes]
@@ -101,14 +101,14 @@ def test_processes_that_open_an_empty_database_at_once_all_succeed(stored: Setti
         assert {run.run_id for run in instance.get_runs()} == runs
 
 
-def test_the_storage_of_the_file_needs_the_setting(stored: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgres_storage_requires_its_address_setting(stored: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     home = dagster_home.render(stored)
     monkeypatch.delenv("BLOGDATA_DAGSTER_STORAGE")
     with pytest.raises(ConfigurationError, match="does not know its address"):
         dg.DagsterInstance.from_config(str(home))
 
 
-def test_without_the_setting_the_storage_is_sqlite_again(stored: Settings) -> None:
+def test_the_storage_is_sqlite_without_the_setting(stored: Settings) -> None:
     dagster_home.render(stored)
     with dagster_home.open_instance(replace(stored, dagster_storage=None)) as instance:
         assert not isinstance(instance.run_storage, PostgresRunStorage)
@@ -145,7 +145,7 @@ def test_a_server_that_goes_away_is_named(
     assert failed.value.where == dagster_home.storage(stored)
 
 
-def test_a_server_that_refuses_a_write_is_named_with_its_reason(
+def test_a_refused_write_is_reported_with_its_reason(
     stored: Settings, database: str, instance: dg.DagsterInstance
 ) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
@@ -178,11 +178,11 @@ def test_the_doctor_names_the_storage(stored: Settings, database: str) -> None:
         ),
     ],
 )
-def test_an_address_keeps_its_options_and_gets_the_schema(address: str, expected: str) -> None:
+def test_the_address_keeps_options_and_gets_the_schema(address: str, expected: str) -> None:
     assert dagster_postgres.url(address) == expected
 
 
-def test_an_address_that_is_none_is_refused_and_not_shown(tmp_path: Path) -> None:
+def test_an_invalid_address_is_refused_without_showing_it(tmp_path: Path) -> None:
     wrong = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_DAGSTER_STORAGE": "mysql://u:secret-word@h/d"}
     with pytest.raises(ConfigurationError) as refused:
         config.load(wrong)

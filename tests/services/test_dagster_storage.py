@@ -73,9 +73,7 @@ def test_dagster_opens_the_storage_that_the_file_names(instance: dg.DagsterInsta
     assert isinstance(instance.schedule_storage, KeptSchedules)
 
 
-def test_dagsters_own_storage_goes_on_with_the_files_and_back(
-    instance: dg.DagsterInstance, home: Path, tmp_path: Path
-) -> None:
+def test_dagsters_own_storage_shares_the_same_files(instance: dg.DagsterInstance, home: Path, tmp_path: Path) -> None:
     first = run_once(instance)
     (tmp_path / "dagster.yaml").write_text(json.dumps({"storage": {"sqlite": {"base_dir": str(home)}}}))
     with dg.DagsterInstance.from_config(str(tmp_path)) as own:
@@ -92,9 +90,7 @@ def test_dagsters_own_storage_goes_on_with_the_files_and_back(
     assert [check.status.value for check in checks] == ["SUCCEEDED", "SUCCEEDED"]
 
 
-def test_events_of_processes_that_write_at_once_and_are_killed_are_all_there(
-    instance: dg.DagsterInstance, home: Path
-) -> None:
+def test_concurrent_killed_writers_lose_no_event(instance: dg.DagsterInstance, home: Path) -> None:
     runs, count = ("a", "b"), 20
     environment = {**os.environ, "DAGSTER_HOME": str(home)}
     program = [sys.executable, "-c", WRITES_AND_IS_KILLED, str(home)]
@@ -106,7 +102,7 @@ def test_events_of_processes_that_write_at_once_and_are_killed_are_all_there(
     assert materialized(instance, dg.AssetKey("written")) == len(runs) * count
 
 
-def test_whoever_watches_a_run_hears_of_each_event(instance: dg.DagsterInstance, home: Path) -> None:
+def test_run_watchers_receive_each_event(instance: dg.DagsterInstance, home: Path) -> None:
     heard: list[str] = []
     all_there = threading.Event()
 
@@ -123,7 +119,7 @@ def test_whoever_watches_a_run_hears_of_each_event(instance: dg.DagsterInstance,
         other.end_watch_event_logs("watched", hear)
 
 
-def test_only_the_log_of_a_run_is_not_waited_for(instance: dg.DagsterInstance) -> None:
+def test_only_run_logs_use_normal_synchronous_mode(instance: dg.DagsterInstance) -> None:
     tell(instance, "run")
     log, runs, schedules = instance.event_log_storage, instance.run_storage, instance.schedule_storage
     found = {}
@@ -157,7 +153,7 @@ def test_events_of_a_run_share_their_connections(instance: dg.DagsterInstance) -
     assert len(opened) < 10
 
 
-def test_the_files_of_few_runs_are_kept_open_and_none_in_the_end(settings: Settings, tmp_path: Path) -> None:
+def test_few_run_files_stay_open_until_disposal(settings: Settings, tmp_path: Path) -> None:
     home = dagster_home.render(replace(settings, home=tmp_path))
     instance = dg.DagsterInstance.from_config(str(home))
     for number in range(12):

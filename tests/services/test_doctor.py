@@ -19,11 +19,11 @@ def findings(settings: Settings) -> dict[str, doctor.Finding]:
     return {finding.name: finding for finding in doctor.examine(settings)}
 
 
-def test_where_everything_is_right_every_line_is_ok(settings: Settings, spark_server: SparkServer) -> None:
+def test_doctor_finds_no_problem_in_healthy_deployments(settings: Settings, spark_server: SparkServer) -> None:
     assert [finding for finding in doctor.examine(settings) if not finding.ok] == []
 
 
-def test_every_problem_comes_with_what_to_do(settings: Settings, tmp_path: Path) -> None:
+def test_every_problem_has_a_next_step(settings: Settings, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -48,7 +48,7 @@ def test_every_problem_comes_with_what_to_do(settings: Settings, tmp_path: Path)
     assert "BLOGDATA_POSTGRES_PORT" in problems["postgres port"].next_step
 
 
-def test_a_remote_server_that_does_not_answer_is_a_problem(settings: Settings, tmp_path: Path) -> None:
+def test_a_silent_remote_server_is_a_problem(settings: Settings, tmp_path: Path) -> None:
     remote = f"sc://localhost:{processes.free_port()}"
     spark = replace(settings.spark, mode="remote", remote=remote)
     found = findings(replace(settings, home=tmp_path, spark=spark))["spark"]
@@ -56,9 +56,7 @@ def test_a_remote_server_that_does_not_answer_is_a_problem(settings: Settings, t
     assert "SPARK_REMOTE" in found.next_step
 
 
-def test_the_command_prints_one_json_document_and_fails_when_there_is_a_problem(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_doctor_prints_json_and_fails_on_problems(settings: Settings, tmp_path: Path) -> None:
     environ = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_JARS": str(tmp_path / "none")}
     result = CliRunner().invoke(services_commands.app, ["doctor", "--json"], env=environ)
     assert result.exit_code == 1
@@ -85,7 +83,7 @@ def test_services_go_up_and_down_by_command(settings: Settings, tmp_path: Path) 
         assert state("down") == "stopped"
 
 
-def test_a_service_nobody_knows_is_refused_with_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_service_is_refused_listing_known_ones(tmp_path: Path) -> None:
     environ = {"BLOGDATA_HOME": str(tmp_path)}
     result = CliRunner().invoke(services_commands.app, ["up", "sparc"], env=environ)
     assert isinstance(result.exception, ConfigurationError)
@@ -93,5 +91,5 @@ def test_a_service_nobody_knows_is_refused_with_those_there_are(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("command", ["up", "down", "status", "doctor"])
-def test_every_command_explains_itself(command: str) -> None:
+def test_every_command_has_help(command: str) -> None:
     assert CliRunner().invoke(services_commands.app, [command, "--help"]).exit_code == 0

@@ -35,7 +35,7 @@ def sources(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["auto", "bundled"])
-def test_sources_and_registrations_are_packed_into_a_jar_by_any_java(
+def test_any_java_packs_sources_and_registrations(
     settings: Settings, pinned: Jars, sources: Path, kind: java.JavaChoice
 ) -> None:
     jar = engine.compile_if_absent(pinned, java.find(replace(settings, java=kind)), sources)
@@ -44,9 +44,7 @@ def test_sources_and_registrations_are_packed_into_a_jar_by_any_java(
         assert int.from_bytes(archive.read("io/blogdata/engine/Hello.class")[6:8], "big") == 61
 
 
-def test_a_changed_source_makes_another_jar_and_an_unchanged_one_none(
-    settings: Settings, pinned: Jars, sources: Path
-) -> None:
+def test_only_a_changed_source_builds_another_jar(settings: Settings, pinned: Jars, sources: Path) -> None:
     runtime = java.find(settings)
     first = engine.compile_if_absent(pinned, runtime, sources)
     built = first.stat().st_mtime_ns
@@ -56,9 +54,7 @@ def test_a_changed_source_makes_another_jar_and_an_unchanged_one_none(
     assert engine.compile_if_absent(pinned, runtime, sources) != first
 
 
-def test_a_source_that_does_not_compile_is_named_with_the_compilers_words_and_leaves_nothing(
-    settings: Settings, pinned: Jars, sources: Path
-) -> None:
+def test_a_compile_error_is_reported_and_leaves_nothing(settings: Settings, pinned: Jars, sources: Path) -> None:
     (sources / "java" / "Hello.java").write_text("package io.blogdata.engine; public class Hello { Nothing n; }")
     with pytest.raises(engine.EngineBuildFailed, match="Nothing cannot be resolved"):
         engine.compile_if_absent(pinned, java.find(settings), sources)

@@ -52,35 +52,27 @@ def test_a_jar_is_fetched_once_from_the_mirror(mirror: Settings, runtime: Java, 
     assert jars.download_missing(gone, runtime, lock()) == fetched
 
 
-def test_a_wrong_checksum_is_an_error_and_nothing_is_kept(
-    mirror: Settings, runtime: Java, lock: Callable[..., Path]
-) -> None:
+def test_a_jar_with_wrong_checksum_is_not_kept(mirror: Settings, runtime: Java, lock: Callable[..., Path]) -> None:
     with pytest.raises(jars.JarCorrupt, match=r"thing-1\.0\.jar"):
         jars.download_missing(mirror, runtime, lock(b"what was meant"))
     assert [path.name for path in mirror.jars.iterdir()] == [".lock"]
 
 
-def test_a_jar_that_is_nowhere_is_a_transient_error_naming_the_mirror(
-    mirror: Settings, runtime: Java, lock: Callable[..., Path]
-) -> None:
+def test_a_missing_jar_is_a_transient_error(mirror: Settings, runtime: Java, lock: Callable[..., Path]) -> None:
     with pytest.raises(jars.JarsUnavailable, match=r"absent-1\.0\.jar") as caught:
         jars.download_missing(mirror, runtime, lock(artifact="absent"))
     assert caught.value.transient
     assert caught.value.where == mirror.maven_mirror
 
 
-def test_jars_laid_into_the_folder_by_hand_need_no_network(
-    mirror: Settings, runtime: Java, lock: Callable[..., Path]
-) -> None:
+def test_manually_placed_jars_need_no_network(mirror: Settings, runtime: Java, lock: Callable[..., Path]) -> None:
     offline = replace(mirror, maven_mirror="file:///nowhere")
     offline.jars.mkdir()
     (offline.jars / "thing-1.0.jar").write_bytes(CONTENT)
     assert jars.missing(jars.download_missing(offline, runtime, lock())) == []
 
 
-def test_a_jar_that_was_removed_is_fetched_again_and_its_neighbours_stay(
-    mirror: Settings, runtime: Java, lock: Callable[..., Path]
-) -> None:
+def test_a_removed_jar_alone_is_fetched_again(mirror: Settings, runtime: Java, lock: Callable[..., Path]) -> None:
     fetched = jars.download_missing(mirror, runtime, lock())
     (fetched.folder / "built.jar").write_bytes(b"ours")
     fetched.files("spark")[0].unlink()
@@ -88,9 +80,7 @@ def test_a_jar_that_was_removed_is_fetched_again_and_its_neighbours_stay(
     assert sorted(path.name for path in fetched.folder.iterdir()) == ["built.jar", "thing-1.0.jar"]
 
 
-def test_a_jar_that_was_changed_is_found_by_its_checksum(
-    mirror: Settings, runtime: Java, lock: Callable[..., Path]
-) -> None:
+def test_a_changed_jar_fails_its_checksum(mirror: Settings, runtime: Java, lock: Callable[..., Path]) -> None:
     fetched = jars.download_missing(mirror, runtime, lock())
     assert jars.corrupt(fetched) == []
     fetched.files("spark")[0].write_bytes(b"changed")
@@ -98,20 +88,20 @@ def test_a_jar_that_was_changed_is_found_by_its_checksum(
 
 
 @pytest.mark.parametrize("line", ["spark a:b:1", "spark a:b " + "0" * 64, "other a:b:1 " + "0" * 64])
-def test_a_line_of_another_form_is_refused_naming_the_line(tmp_path: Path, line: str) -> None:
+def test_a_malformed_lock_line_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "jars.lock").write_text(f"# comment\n{line}\n")
     with pytest.raises(ConfigurationError) as caught:
         jars.read_lock(tmp_path / "jars.lock")
     assert caught.value.where.endswith("line 2")
 
 
-def test_the_platforms_own_lock_names_delta_and_a_compiler() -> None:
+def test_the_lock_file_names_delta_and_ecj() -> None:
     pinned = jars.read_lock(jars.lock_file())
     assert {jar.artifact for jar in pinned if jar.use == "tool"} == {"ecj"}
     assert "delta-spark_4.2_2.13" in {jar.artifact for jar in pinned if jar.use == "spark"}
 
 
-def test_a_java_reads_the_trust_store_made_of_a_bundle(settings: Settings, tmp_path: Path) -> None:
+def test_java_reads_the_trust_store_of_a_bundle(settings: Settings, tmp_path: Path) -> None:
     if settings.ca_file is None:
         pytest.skip("this machine has no bundle of certificates")
     options = trust.java_options(settings.ca_file, tmp_path)
@@ -123,6 +113,6 @@ def test_a_java_reads_the_trust_store_made_of_a_bundle(settings: Settings, tmp_p
     assert any("trustStore=" in option for option in options)
 
 
-def test_a_bundle_without_certificates_leaves_java_as_it_is(tmp_path: Path) -> None:
+def test_an_empty_bundle_adds_no_java_options(tmp_path: Path) -> None:
     (tmp_path / "empty.pem").write_text("")
     assert trust.java_options(tmp_path / "empty.pem", tmp_path) == []

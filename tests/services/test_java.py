@@ -19,13 +19,13 @@ def fake_java(home: Path, release: str) -> Path:
     return home
 
 
-def test_without_a_java_on_the_machine_the_bundled_one_is_taken(settings: Settings) -> None:
+def test_the_bundled_java_is_taken_without_another(settings: Settings) -> None:
     found = java.find(replace(settings, java="auto", java_home=None, search_path=""))
     assert found.source == "bundled"
     assert found.version >= java.LEAST_VERSION
 
 
-def test_a_java_that_is_too_old_is_passed_over(settings: Settings, tmp_path: Path) -> None:
+def test_a_too_old_java_is_passed_over(settings: Settings, tmp_path: Path) -> None:
     old = fake_java(tmp_path / "old", 'JAVA_VERSION="1.8.0_402"\n')
     found = java.find(replace(settings, java="auto", java_home=str(old), search_path=""))
     assert found.source == "bundled"
@@ -37,15 +37,13 @@ def test_java_home_goes_before_the_path(settings: Settings, tmp_path: Path) -> N
     assert found == java.Java(home=named, version=21, source="system", has_vector=True)
 
 
-def test_when_only_the_machines_java_may_be_used_and_there_is_none_the_error_says_where_it_looked(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_a_missing_system_java_names_searched_places(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(java.JavaMissing, match="BLOGDATA_JAVA=system") as caught:
         java.find(replace(settings, java="system", java_home=str(tmp_path), search_path=""))
     assert str(tmp_path) in caught.value.where
 
 
-def test_the_shim_drops_the_module_the_bundled_java_lacks_and_nothing_else(settings: Settings, tmp_path: Path) -> None:
+def test_the_shim_drops_only_the_missing_module(settings: Settings, tmp_path: Path) -> None:
     found = java.find(replace(settings, java="bundled"))
     home = java.launcher_home(found, tmp_path)
     options = [java.VECTOR_OPTION, "-Dname=two words", "-version"]

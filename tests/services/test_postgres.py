@@ -32,7 +32,7 @@ def mine(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
         postgres.stop(own)
 
 
-def test_it_is_not_there_until_it_is_started_and_leaves_nothing_behind_that_says_so(mine: Settings) -> None:
+def test_an_unstarted_postgres_is_stopped_and_leaves_nothing(mine: Settings) -> None:
     assert not postgres.is_configured(mine)
     assert postgres.status(mine).state == "stopped"
     with pytest.raises(ConfigurationError, match="has no PostgreSQL"):
@@ -40,7 +40,7 @@ def test_it_is_not_there_until_it_is_started_and_leaves_nothing_behind_that_says
     assert not (mine.home / "services").exists()
 
 
-def test_two_who_start_it_get_one_server_that_can_be_decoded_and_keeps_its_data(mine: Settings) -> None:
+def test_concurrent_starts_share_one_server_keeping_data(mine: Settings) -> None:
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: postgres.up(mine), range(2))
     assert first == second
@@ -55,7 +55,7 @@ def test_two_who_start_it_get_one_server_that_can_be_decoded_and_keeps_its_data(
         assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
 
 
-def test_a_killed_server_is_named_as_such_and_started_again_by_whoever_needs_it(mine: Settings) -> None:
+def test_a_killed_server_is_reported_and_restarted(mine: Settings) -> None:
     url = postgres.up(mine)
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
@@ -68,7 +68,7 @@ def test_a_killed_server_is_named_as_such_and_started_again_by_whoever_needs_it(
     assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [True]
 
 
-def test_only_who_has_the_password_is_served_and_it_is_not_shown(mine: Settings) -> None:
+def test_the_server_requires_its_password_and_hides_it(mine: Settings) -> None:
     url = postgres.up(mine)
     password = json.loads((mine.home / "services" / "postgres" / "server.json").read_text())["password"]
     assert password in url
@@ -80,7 +80,7 @@ def test_only_who_has_the_password_is_served_and_it_is_not_shown(mine: Settings)
     assert not (mine.home / "services" / "postgres" / "password").exists()
 
 
-def test_a_start_that_was_interrupted_begins_anew(mine: Settings) -> None:
+def test_an_interrupted_start_begins_anew(mine: Settings) -> None:
     postgres.up(mine)
     postgres.stop(mine)
     folder = mine.home / "services" / "postgres"
@@ -103,7 +103,9 @@ def test_a_taken_port_is_refused_with_its_owner(mine: Settings) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")
 @pytest.mark.parametrize("there", [["unshare"], ["setpriv"], []], ids=["namespace", "nobody", "neither"])
-def test_root_starts_it_as_somebody_else(mine: Settings, monkeypatch: pytest.MonkeyPatch, there: list[str]) -> None:
+def test_root_starts_postgres_as_another_user(
+    mine: Settings, monkeypatch: pytest.MonkeyPatch, there: list[str]
+) -> None:
     found = {name: postgres.shutil.which(name) for name in there}
     monkeypatch.setattr(postgres.shutil, "which", found.get)
     if not there:
@@ -118,7 +120,7 @@ def test_root_starts_it_as_somebody_else(mine: Settings, monkeypatch: pytest.Mon
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_somebody_else_s_server_is_used_and_not_stopped(mine: Settings, database: str) -> None:
+def test_a_configured_external_postgres_is_used(mine: Settings, database: str) -> None:
     theirs = replace(mine, postgres=PostgresSettings(url=database))
     assert postgres.is_configured(theirs)
     assert postgres.running_address(theirs) == database
@@ -132,14 +134,14 @@ def test_somebody_else_s_server_is_used_and_not_stopped(mine: Settings, database
     assert "secret" not in str(error.value)
 
 
-def test_an_address_that_is_none_is_refused_without_showing_it(tmp_path: Path) -> None:
+def test_an_invalid_address_is_refused_without_showing_it(tmp_path: Path) -> None:
     environment = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_POSTGRES": "user:secret@host"}
     with pytest.raises(ConfigurationError, match="not the address of a PostgreSQL") as refused:
         config.load(environment)
     assert "secret" not in str(refused.value)
 
 
-def test_the_commands_start_show_and_stop_it(mine: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_start_show_and_stop_postgres(mine: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "load", lambda: mine)
 
     def say(*command: str) -> dict[str, str]:

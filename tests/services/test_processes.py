@@ -14,7 +14,7 @@ from services import processes
 
 
 @pytest.mark.parametrize("seconds", [-3600, -1, 1, 3600])
-def test_a_process_that_lives_does_so_after_the_clock_is_set(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
+def test_a_clock_change_keeps_a_process_identity(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
     before, began = processes.identify(os.getpid()), psutil.Process().create_time()
     booted = psutil.boot_time()
     # Where the system's clock shows, and nowhere else.
@@ -24,7 +24,7 @@ def test_a_process_that_lives_does_so_after_the_clock_is_set(monkeypatch: pytest
     assert processes.is_alive(before)
 
 
-def test_a_later_process_with_the_same_number_is_another_one() -> None:
+def test_a_reused_process_number_is_another_process() -> None:
     mine = processes.identify(os.getpid())
     boot, since = mine.created.split("+")
     assert not processes.is_alive(replace(mine, created=f"{boot}+{float(since) + 0.01:.2f}"))
@@ -42,14 +42,14 @@ def test_a_process_that_has_ended_is_not_alive() -> None:
     assert not processes.is_alive(identity)
 
 
-def test_a_chosen_port_is_none_that_the_system_gives_to_somebody_else_meanwhile() -> None:
+def test_chosen_ports_lie_below_the_ephemeral_range() -> None:
     with socket.socket() as given:
         given.bind(("127.0.0.1", 0))
         first = min(given.getsockname()[1], 32_768)
     assert all(processes.free_port() < first for _ in range(50))
 
 
-def test_two_who_choose_a_port_at_the_same_seed_choose_two() -> None:
+def test_equally_seeded_processes_choose_different_ports() -> None:
     random.seed(7)
     chosen = processes.free_port()
     random.seed(7)
@@ -57,7 +57,7 @@ def test_two_who_choose_a_port_at_the_same_seed_choose_two() -> None:
     assert {processes.free_port() for _ in range(3)} != {chosen}
 
 
-def test_a_port_that_somebody_listens_on_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_in_use_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", processes.free_port()))
         taken.listen()

@@ -23,9 +23,7 @@ def cluster(own: Settings) -> Iterator[SparkCluster]:
     spark_cluster.stop(own)
 
 
-def test_delta_tables_are_written_and_read_by_executors_of_their_own(
-    own: Settings, cluster: SparkCluster, tmp_path: Path
-) -> None:
+def test_separate_executors_write_and_read_delta_tables(own: Settings, cluster: SparkCluster, tmp_path: Path) -> None:
     session = spark_session.attach(spark_connect.running_server(cluster.settings(own)).url)
     table = str(tmp_path / "table")
     session.range(1000).selectExpr("id", "id % 7 AS k").write.format("delta").save(table)

@@ -35,7 +35,7 @@ def starter(settings: Settings) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_two_processes_that_start_it_at_once_get_one_server_that_outlives_them(own: Settings) -> None:
+def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
     starters = [starter(own), starter(own)]
     answers = [int(process.communicate(timeout=900)[0]) for process in starters]
     assert [process.returncode for process in starters] == [0, 0]
@@ -44,13 +44,13 @@ def test_two_processes_that_start_it_at_once_get_one_server_that_outlives_them(o
     assert spark_connect.status(own).state == "running"
 
 
-def test_a_server_that_runs_is_found_again_without_a_word(own: Settings) -> None:
+def test_a_running_server_is_found_without_notices(own: Settings) -> None:
     first = spark_connect.running_server(own)
     second = spark_connect.running_server(own)
     assert (second.pid, second.url, second.notices) == (first.pid, first.url, ())
 
 
-def test_delta_tables_are_written_and_read_through_it(own: Settings, tmp_path: Path) -> None:
+def test_delta_tables_are_written_and_read_over_connect(own: Settings, tmp_path: Path) -> None:
     session = spark_session.attach(spark_connect.running_server(own).url)
     try:
         session.range(3).write.format("delta").save(str(tmp_path / "table"))
@@ -60,7 +60,7 @@ def test_delta_tables_are_written_and_read_through_it(own: Settings, tmp_path: P
         spark_session.release(session)
 
 
-def test_only_who_has_the_token_is_served_and_it_is_not_shown(own: Settings) -> None:
+def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
     server = spark_connect.running_server(own)
     with pytest.raises(spark_probe.SparkServerUnreachable, match="UNAUTHENTICATED"):
         spark_probe.probe(spark_probe.without_token(server.url))
@@ -71,7 +71,7 @@ def test_only_who_has_the_token_is_served_and_it_is_not_shown(own: Settings) -> 
 
 
 @pytest.mark.campaign
-def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own: Settings) -> None:
+def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
     server = spark_connect.running_server(own)
     session = spark_session.attach(server.url)
     assert session.range(3).count() == 3
@@ -90,7 +90,7 @@ def test_a_killed_server_is_named_as_such_and_the_next_attach_starts_another(own
     assert f"process {server.pid}) had ended" in again.notices[0]
 
 
-def test_a_fault_of_the_work_is_not_taken_for_a_lost_server(own: Settings) -> None:
+def test_a_query_error_is_no_lost_server(own: Settings) -> None:
     session = spark_session.attach(spark_connect.running_server(own).url)
     with pytest.raises(Exception) as caught:
         session.sql("SELECT 1 / 0").collect()
@@ -99,7 +99,7 @@ def test_a_fault_of_the_work_is_not_taken_for_a_lost_server(own: Settings) -> No
     spark_session.release(session)
 
 
-def test_a_number_that_belongs_to_another_process_now_is_left_alone(own: Settings) -> None:
+def test_a_reused_process_number_is_left_alone(own: Settings) -> None:
     server = spark_connect.running_server(own)
     file = own.home / "services" / "spark" / "server.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "pid": os.getpid()}))
@@ -111,7 +111,7 @@ def test_a_number_that_belongs_to_another_process_now_is_left_alone(own: Setting
 
 
 @pytest.mark.campaign
-def test_a_damaged_state_file_costs_a_restart_and_no_more(own: Settings) -> None:
+def test_a_damaged_state_file_costs_a_restart(own: Settings) -> None:
     server = spark_connect.running_server(own)
     (own.home / "services" / "spark" / "server.json").write_text('{"pid":')
     again = spark_connect.running_server(own)
@@ -120,7 +120,7 @@ def test_a_damaged_state_file_costs_a_restart_and_no_more(own: Settings) -> None
     assert not processes.is_alive(server.process)
 
 
-def test_a_changed_configuration_restarts_it_and_says_so(own: Settings) -> None:
+def test_a_changed_configuration_restarts_the_server(own: Settings) -> None:
     server = spark_connect.running_server(own)
     changed = replace(own, spark=replace(own.spark, conf=(("spark.sql.shuffle.partitions", "3"),)))
     again = spark_connect.running_server(changed)
@@ -149,7 +149,7 @@ def test_a_server_that_hangs_is_replaced(own: Settings, monkeypatch: pytest.Monk
     assert again.pid != server.pid
 
 
-def test_stopping_ends_the_process_and_a_second_time_does_nothing(own: Settings) -> None:
+def test_stopping_ends_the_server_and_is_idempotent(own: Settings) -> None:
     server = spark_connect.running_server(own)
     assert spark_connect.stop(own)
     assert server.process is not None
@@ -158,7 +158,7 @@ def test_stopping_ends_the_process_and_a_second_time_does_nothing(own: Settings)
     assert spark_connect.status(own).state == "stopped"
 
 
-def test_a_port_that_somebody_else_has_is_an_error_naming_port_owner_and_setting(fresh: Settings) -> None:
+def test_a_taken_port_is_refused_naming_its_owner(fresh: Settings) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -170,7 +170,7 @@ def test_a_port_that_somebody_else_has_is_an_error_naming_port_owner_and_setting
     assert caught.value.where == f"BLOGDATA_SPARK_PORT={port}"
 
 
-def test_a_server_that_cannot_start_is_an_error_with_its_last_words_and_leaves_no_process(
+def test_a_failed_start_reports_its_log_and_ends(
     fresh: Settings,
 ) -> None:
     wrong = replace(fresh, spark=replace(fresh.spark, master="nonsense"))
@@ -182,14 +182,14 @@ def test_a_server_that_cannot_start_is_an_error_with_its_last_words_and_leaves_n
     assert processes.with_argument(f"-Dblogdata.home={fresh.home}") == []
 
 
-def test_somebody_elses_server_is_used_and_never_started_or_stopped(fresh: Settings, spark_server: SparkServer) -> None:
+def test_a_remote_server_is_used_and_never_stopped(fresh: Settings, spark_server: SparkServer) -> None:
     theirs = replace(fresh, spark=replace(fresh.spark, mode="remote", remote=spark_server.url))
     assert spark_connect.running_server(theirs) == SparkServer(url=spark_server.url, process=None)
     assert not spark_connect.stop(theirs)
     spark_probe.probe(spark_server.url)
 
 
-def test_somebody_elses_server_that_does_not_answer_is_a_transient_error(fresh: Settings) -> None:
+def test_a_silent_remote_server_is_a_transient_error(fresh: Settings) -> None:
     address = f"sc://localhost:{processes.free_port()}"
     theirs = replace(fresh, spark=replace(fresh.spark, mode="remote", remote=address))
     with pytest.raises(PlatformError, match="does not answer") as caught:
@@ -199,7 +199,7 @@ def test_somebody_elses_server_that_does_not_answer_is_a_transient_error(fresh: 
 
 @pytest.mark.campaign
 @pytest.mark.slow
-def test_without_a_java_on_the_machine_it_runs_on_the_bundled_one(fresh: Settings, tmp_path: Path) -> None:
+def test_the_server_runs_on_the_bundled_java(fresh: Settings, tmp_path: Path) -> None:
     bare = replace(fresh, java="auto", java_home=None, search_path="")
     session = spark_session.attach(spark_connect.running_server(bare).url)
     session.range(3).write.format("delta").save(str(tmp_path / "table"))

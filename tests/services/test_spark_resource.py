@@ -31,7 +31,7 @@ def killed_under(process: ProcessIdentity | None, work: Callable[[], int]) -> in
     return work()
 
 
-def test_the_steps_of_a_run_share_one_session_on_the_warm_server(resource: SparkResource) -> None:
+def test_the_steps_of_a_run_share_one_session(resource: SparkResource) -> None:
     seen = []
 
     @asset
@@ -49,14 +49,14 @@ def test_the_steps_of_a_run_share_one_session_on_the_warm_server(resource: Spark
     assert seen[0] is resource.spark_session
 
 
-def test_configuration_of_the_resource_is_laid_over_the_servers(own: Settings, resource: SparkResource) -> None:
+def test_resource_configuration_overrides_the_servers(own: Settings, resource: SparkResource) -> None:
     spark_resources.drop(resource.settings)
     configured = SparkResource(home=str(own.home), mode="local", spark_config={"spark.sql.shuffle.partitions": "7"})
     assert configured.spark_session.conf.get("spark.sql.shuffle.partitions") == "7"
     spark_resources.drop(configured.settings)
 
 
-def test_a_server_of_somebody_elses_writes_files_as_the_platform_does(
+def test_sessions_on_remote_servers_set_the_file_codec(
     resource: SparkResource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_attached, "TABLE_FILES", {CODEC: "gzip"})
@@ -69,7 +69,7 @@ def test_a_server_of_somebody_elses_writes_files_as_the_platform_does(
 
 
 @pytest.mark.campaign
-def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(resource: SparkResource) -> None:
+def test_a_server_killed_between_uses_is_replaced(resource: SparkResource) -> None:
     before = resource.spark_session
     kill(spark_connect.running_server(resource.settings).process)
     after = resource.spark_session
@@ -77,7 +77,7 @@ def test_a_server_killed_between_two_uses_is_not_noticed_by_the_second(resource:
     assert after.range(3).count() == 3
 
 
-def test_a_server_killed_during_the_work_is_a_transient_error_and_the_next_use_works(resource: SparkResource) -> None:
+def test_a_server_killed_during_work_raises_transient_error(resource: SparkResource) -> None:
     server = spark_connect.running_server(resource.settings)
     work = resource.spark_session.range(3)
     with pytest.raises(spark_probe.SparkServerLost) as caught, resource.guard():
@@ -88,7 +88,7 @@ def test_a_server_killed_during_the_work_is_a_transient_error_and_the_next_use_w
         assert session.range(3).count() == 3
 
 
-def test_a_fault_of_the_work_passes_the_guard_as_it_is_and_keeps_the_session(resource: SparkResource) -> None:
+def test_a_query_error_passes_the_guard_unchanged(resource: SparkResource) -> None:
     session = resource.spark_session
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"), resource.guard() as guarded:
         guarded.sql("SELECT 1 / 0").collect()
@@ -105,7 +105,7 @@ def test_a_session_the_server_forgot_is_replaced(resource: SparkResource, monkey
 
 
 @pytest.mark.slow
-def test_a_classic_session_of_dagster_pyspark_reads_and_writes_the_same_tables(own: Settings, tmp_path: Path) -> None:
+def test_a_classic_session_writes_and_reads_delta_tables(own: Settings, tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from resources.spark import SparkResource\n"
@@ -123,7 +123,7 @@ def test_a_classic_session_of_dagster_pyspark_reads_and_writes_the_same_tables(o
     assert done.stdout.split() == ["pyspark.sql.session", "4"]
 
 
-def test_nothing_is_read_or_started_before_the_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resource_reads_nothing_before_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "load", lambda *_, **__: pytest.fail("settings were read"))
     SparkResource(home=str(tmp_path / "absent"))
     assert not (tmp_path / "absent").exists()

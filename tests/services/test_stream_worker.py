@@ -90,7 +90,7 @@ def test_over_a_unix_socket_no_secret_is_sent(python: str, tmp_path: Path) -> No
                 assert struct.unpack("!i", stream.read(4)) == (worker.pid,)
 
 
-def test_a_secret_that_is_not_accepted_ends_the_worker(python: str, tmp_path: Path) -> None:
+def test_a_rejected_secret_ends_the_worker(python: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -104,14 +104,14 @@ def test_a_secret_that_is_not_accepted_ends_the_worker(python: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("arguments", [("-c", "import sys; print(sys.argv[1:], sys.executable)", "two words"), ("-V",)])
-def test_everything_else_runs_as_spark_asks_for_it(python: str, arguments: tuple[str, ...]) -> None:
+def test_other_commands_run_as_plain_python(python: str, arguments: tuple[str, ...]) -> None:
     def output(executable: str) -> str:
         return subprocess.run([executable, *arguments], capture_output=True, text=True, check=True).stdout
 
     assert output(python) == output(sys.executable)
 
 
-def test_spark_starts_its_python_by_this_script(settings: Settings) -> None:
+def test_spark_starts_workers_by_the_projects_script(settings: Settings) -> None:
     from services import spark_conf
 
     parts = spark_conf.prepare(settings)
@@ -119,7 +119,7 @@ def test_spark_starts_its_python_by_this_script(settings: Settings) -> None:
     assert environment["PYSPARK_PYTHON"] == str(settings.service_folder("spark") / "python")
 
 
-def test_what_a_streams_worker_imports_of_the_project_is_light() -> None:
+def test_a_stream_worker_imports_no_heavy_modules() -> None:
     program = "import sys, assets.transforms.live_visits; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert {"dagster", "great_expectations", "definitions", "assets.live"}.isdisjoint(done.stdout.split())

@@ -17,7 +17,7 @@ from simulator.spec import SimulationSpec
     "text",
     ["duplicate = 0.25\nlate = 0 # none\n", '{"duplicate": 0.25, "late": 0}', "# only this\nduplicate=0.25"],
 )
-def test_a_faults_file_is_toml_or_json_and_what_it_does_not_name_does_not_occur(tmp_path: Path, text: str) -> None:
+def test_a_faults_file_sets_only_named_rates(tmp_path: Path, text: str) -> None:
     (tmp_path / "faults").write_text(text)
     assert load_faults(tmp_path / "faults") == FaultRates.none(duplicate=0.25)
 
@@ -36,15 +36,13 @@ def test_a_faults_file_is_toml_or_json_and_what_it_does_not_name_does_not_occur(
         ('{"duplicate": ', "cannot be read"),
     ],
 )
-def test_a_wrong_faults_file_is_refused_and_the_message_says_what_is_wrong(
-    tmp_path: Path, text: str, says: str
-) -> None:
+def test_a_wrong_faults_file_is_refused_with_reason(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "faults").write_text(text)
     with pytest.raises(ConfigurationError, match=says):
         load_faults(tmp_path / "faults")
 
 
-def test_a_faults_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_faults_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="absent"):
         load_faults(tmp_path / "absent")
 
@@ -63,14 +61,14 @@ def test_huge_lines_are_capped_whatever_their_rate(tmp_path: Path) -> None:
     assert max(hour.bytes for hour in truth.hours) > 5_000_000
 
 
-def test_a_rate_of_one_gives_every_event_the_fault(tmp_path: Path) -> None:
+def test_a_rate_of_one_affects_every_event(tmp_path: Path) -> None:
     truth = simulate(
         SimulationSpec(days=1, visits_per_day=300, seed=1, faults=FaultRates.none(duplicate=1.0)), tmp_path
     )
     assert (truth.total("unique"), truth.total("duplicates")) == (300, 300)
 
 
-def test_lines_due_in_a_lost_hour_arrive_in_the_next_one_that_landed(tmp_path: Path) -> None:
+def test_lines_of_lost_hours_still_land(tmp_path: Path) -> None:
     rates = FaultRates.none(missing_hour=0.3, empty_hour=0.3)
     truth = simulate(SimulationSpec(days=2, visits_per_day=500, seed=4, faults=rates), tmp_path)
     assert truth.total("valid") == 1000
@@ -85,7 +83,7 @@ def test_lines_due_in_a_lost_hour_arrive_in_the_next_one_that_landed(tmp_path: P
             assert [path.name for path in folder.iterdir()] == ["_SUCCESS"]
 
 
-def test_the_recount_notices_a_line_that_is_lost_after_landing(tmp_path: Path) -> None:
+def test_the_recount_notices_a_lost_line(tmp_path: Path) -> None:
     truth = simulate(SimulationSpec(days=1, visits_per_day=200, seed=1), tmp_path)
     path = next(tmp_path.glob("visits/*/hour=12/*.json"))
     path.write_bytes(path.read_bytes().split(b"\n", 1)[1])

@@ -35,7 +35,7 @@ def simulate(landing: Path, *more: str) -> tuple[str, BaseException | None]:
     return result.stdout, result.exception
 
 
-def test_simulate_prints_the_truth_as_json_and_a_second_run_says_nothing_was_changed(tmp_path: Path) -> None:
+def test_simulate_prints_its_truth_and_changes_nothing_twice(tmp_path: Path) -> None:
     first, error = simulate(tmp_path, "--json")
     assert error is None
     figures = json.loads(first)
@@ -57,7 +57,7 @@ def test_simulate_takes_rates_a_start_and_compression(tmp_path: Path) -> None:
     assert list(landing.glob("visits/date=2026-02-28/hour=12/visits-00000.json.gz"))
 
 
-def test_simulate_refuses_other_options_a_wrong_day_and_a_wrong_faults_file(tmp_path: Path) -> None:
+def test_simulate_refuses_changed_options_and_wrong_arguments(tmp_path: Path) -> None:
     simulate(tmp_path)
     assert isinstance(simulate(tmp_path, "--gzip")[1], LandingOccupied)
     assert isinstance(simulate(tmp_path / "x", "--start", "28.02.2026")[1], ConfigurationError)
@@ -65,7 +65,7 @@ def test_simulate_refuses_other_options_a_wrong_day_and_a_wrong_faults_file(tmp_
     assert not (tmp_path / "x").exists()
 
 
-def test_logs_are_landed_once_each_and_a_missing_file_is_refused(tmp_path: Path) -> None:
+def test_logs_land_once_and_missing_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(b"one\n")
     (tmp_path / "b.log").write_bytes(b"two\n")
     files = [str(tmp_path / "a.log"), str(tmp_path / "b.log")]
@@ -84,7 +84,7 @@ def test_every_command_has_help(command: str) -> None:
     assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
 
 
-def test_a_better_correction_waits_until_the_stream_has_done_its_batch_with_the_first_one(tmp_path: Path) -> None:
+def test_a_second_correction_waits_for_the_first_batch(tmp_path: Path) -> None:
     dead = tmp_path / "landing" / "visits" / "date=2026-01-05" / "hour=09" / "visits.json"
     dead.parent.mkdir(parents=True)
     dead.write_text("{")

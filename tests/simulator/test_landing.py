@@ -47,7 +47,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
     return landing, simulate(spec, landing)
 
 
-def test_the_truth_of_every_fault_equals_a_slow_recount_of_the_files(faulty: tuple[Path, Truth]) -> None:
+def test_the_truth_of_every_fault_equals_recounts(faulty: tuple[Path, Truth]) -> None:
     landing, truth = faulty
     recount = assert_truth_equals_the_recount(truth, landing)
     assert recount.reasons().keys() >= {
@@ -64,13 +64,13 @@ def test_the_truth_of_every_fault_equals_a_slow_recount_of_the_files(faulty: tup
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_truth_of_default_rates_equals_a_slow_recount(tmp_path: Path, seed: int) -> None:
+def test_the_truth_of_default_rates_equals_recounts(tmp_path: Path, seed: int) -> None:
     truth = simulate(SimulationSpec(days=1, visits_per_day=4000, seed=seed), tmp_path)
     assert_truth_equals_the_recount(truth, tmp_path)
 
 
 @pytest.mark.parametrize("fault", LINE_FAULTS)
-def test_a_fault_alone_gives_only_what_it_is_meant_to_give(tmp_path: Path, fault: str) -> None:
+def test_a_single_fault_has_only_its_effect(tmp_path: Path, fault: str) -> None:
     rates = FaultRates.none(**{fault: 0.005 if fault == "huge_line" else 0.2})
     truth = simulate(SimulationSpec(days=2, visits_per_day=500, seed=5, faults=rates), tmp_path)
     assert_truth_equals_the_recount(truth, tmp_path)
@@ -81,7 +81,7 @@ def test_a_fault_alone_gives_only_what_it_is_meant_to_give(tmp_path: Path, fault
     assert (dead > 0) == (fault not in ("duplicate", "conflict", "late", "unknown_field"))
 
 
-def test_without_faults_every_line_is_a_unique_event_and_the_volume_is_exact(tmp_path: Path) -> None:
+def test_without_faults_every_line_is_a_unique_event(tmp_path: Path) -> None:
     spec = SimulationSpec(days=7, visits_per_day=300, seed=1, faults=FaultRates.none())
     truth = simulate(spec, tmp_path)
     assert truth.total("lines") == truth.total("valid") == truth.total("unique") == 2100
@@ -89,7 +89,7 @@ def test_without_faults_every_line_is_a_unique_event_and_the_volume_is_exact(tmp
     assert_truth_equals_the_recount(truth, tmp_path)
 
 
-def test_sessions_cross_the_hours_and_their_pages_are_minutes_apart(tmp_path: Path) -> None:
+def test_sessions_cross_hours_and_have_distinct_times(tmp_path: Path) -> None:
     simulate(SimulationSpec(days=1, visits_per_day=3000, seed=3, faults=FaultRates.none()), tmp_path)
     seen: dict[str, list[str]] = {}
     for _, folder in oracle.arrival_folders(tmp_path):
@@ -111,7 +111,7 @@ def contents(landing: Path) -> dict[str, str]:
     }
 
 
-def test_the_same_spec_gives_the_same_bytes_and_another_seed_gives_others(tmp_path: Path) -> None:
+def test_equal_specs_give_equal_bytes(tmp_path: Path) -> None:
     specs = [SimulationSpec(days=1, visits_per_day=500, seed=seed) for seed in (9, 9, 10)]
     for number, spec in enumerate(specs):
         simulate(spec, tmp_path / str(number))
@@ -127,7 +127,7 @@ def test_gzip_and_plain_hold_the_same_lines(tmp_path: Path) -> None:
     assert list((tmp_path / "gzip").glob("visits/*/*/*.json.gz"))
 
 
-def test_a_second_run_changes_nothing_and_says_so(tmp_path: Path) -> None:
+def test_a_second_simulation_changes_nothing(tmp_path: Path) -> None:
     spec = SimulationSpec(days=1, visits_per_day=200, seed=2)
     first = simulate(spec, tmp_path)
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
@@ -137,7 +137,7 @@ def test_a_second_run_changes_nothing_and_says_so(tmp_path: Path) -> None:
     assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
 
 
-def test_another_spec_into_the_same_landing_zone_is_refused_and_overwrites_nothing(tmp_path: Path) -> None:
+def test_another_spec_into_one_landing_zone_is_refused(tmp_path: Path) -> None:
     simulate(SimulationSpec(days=1, visits_per_day=200, seed=2), tmp_path)
     before = contents(tmp_path)
     with pytest.raises(LandingOccupied, match="visits_per_day is 200, not 300"):
@@ -166,7 +166,7 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("hour", [1, 13, 24, 40])
-def test_a_killed_simulation_started_again_gives_the_same_bytes(tmp_path: Path, hour: int) -> None:
+def test_a_killed_simulation_restarts_to_equal_bytes(tmp_path: Path, hour: int) -> None:
     spec = SimulationSpec(days=2, visits_per_day=400, seed=8, faults=EVERY_FAULT)
     simulate(spec, tmp_path / "whole")
 
@@ -181,7 +181,7 @@ def test_a_killed_simulation_started_again_gives_the_same_bytes(tmp_path: Path, 
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
-def test_every_folder_is_flagged_and_nothing_half_written_stays(faulty: tuple[Path, Truth]) -> None:
+def test_every_folder_is_flagged_without_partial_files(faulty: tuple[Path, Truth]) -> None:
     landing, _ = faulty
     folders = {path for source in ("visits", "users", "devices") for path in landing.glob(f"{source}/date=*")}
     assert len(folders) >= 9
@@ -197,7 +197,7 @@ def test_every_folder_is_flagged_and_nothing_half_written_stays(faulty: tuple[Pa
     assert not list(landing.rglob(".*"))
 
 
-def test_a_file_holds_at_most_the_lines_of_a_part_and_parts_keep_the_order(
+def test_a_file_holds_at_most_a_parts_lines(
     faulty: tuple[Path, Truth],
 ) -> None:
     landing, _ = faulty
@@ -206,7 +206,7 @@ def test_a_file_holds_at_most_the_lines_of_a_part_and_parts_keep_the_order(
     assert any(path.name == "visits-00002.json" for path in parts)
 
 
-def test_users_are_full_daily_snapshots_that_hold_every_user_who_came(faulty: tuple[Path, Truth]) -> None:
+def test_users_are_full_daily_snapshots(faulty: tuple[Path, Truth]) -> None:
     landing, truth = faulty
     days = [
         {row["id"]: row for row in map(json.loads, path.read_text().splitlines())}
@@ -230,7 +230,7 @@ def test_users_are_full_daily_snapshots_that_hold_every_user_who_came(faulty: tu
     assert any(row.get("last_connection_datetime", "") > "2026-01-05" for row in days[0].values())
 
 
-def test_events_name_devices_of_the_catalogue_and_the_catalogue_changes(tmp_path: Path) -> None:
+def test_events_name_devices_of_a_changing_catalogue(tmp_path: Path) -> None:
     spec = SimulationSpec(days=4, visits_per_day=500, seed=6, faults=FaultRates.none(), start=date(2026, 3, 2))
     truth = simulate(spec, tmp_path)
     days = [path.read_text().splitlines() for path in sorted(tmp_path.glob("devices/date=*/devices.csv"))]

@@ -41,14 +41,14 @@ def pruned_partitions(frame: Any) -> list[str]:
     return [match["filters"] for match in FILTERS.finditer(shown.getvalue()) if match["filters"].strip()]
 
 
-def test_a_predicate_on_the_partition_column_is_a_partition_filter_of_the_plan(spark: Any, table: str) -> None:
+def test_a_partition_predicate_becomes_a_partition_filter(spark: Any, table: str) -> None:
     query = read(spark, table).where("day = '2026-01-02' and user > 10")
     (filters,) = pruned_partitions(query)
     assert re.search(r"day#\d+ = 2026-01-02", filters)
     assert "user" not in filters
 
 
-def test_a_pruned_query_opens_only_the_folder_it_asks_for(spark: Any, table: str) -> None:
+def test_a_pruned_query_opens_only_its_folders(spark: Any, table: str) -> None:
     files = read(spark, table).where("day IN ('2026-01-02', '2026-01-03')").inputFiles()
     assert {Path(file).parent.name for file in files} == {"day=2026-01-02", "day=2026-01-03"}
     assert len(read(spark, table).inputFiles()) == 4
@@ -58,18 +58,18 @@ def test_a_predicate_on_another_column_prunes_nothing(spark: Any, table: str) ->
     assert pruned_partitions(read(spark, table).where("user = 7")) == []
 
 
-def test_a_predicate_that_mixes_both_columns_prunes_nothing_though_it_looks_like_it(spark: Any, table: str) -> None:
+def test_a_predicate_mixing_both_columns_prunes_nothing(spark: Any, table: str) -> None:
     query = read(spark, table).where("day = '2026-01-02' or user = 7")
     assert pruned_partitions(query) == []
 
 
-def test_every_scan_of_a_join_is_looked_at(spark: Any, table: str) -> None:
+def test_pruning_is_reported_for_every_join_scan(spark: Any, table: str) -> None:
     one = read(spark, table).where("day = '2026-01-01'")
     other = read(spark, table).where("day = '2026-01-02'").selectExpr("user + 1 AS user")
     assert len(pruned_partitions(one.join(other, "user"))) == 2
 
 
-def test_a_table_by_user_has_a_file_per_user(spark: Any, tmp_path: Path) -> None:
+def test_partitioning_by_user_makes_one_file_each(spark: Any, tmp_path: Path) -> None:
     rows = spark.range(60).selectExpr("id AS user", "'x' AS page").repartition(1)
     rows.write.format("delta").partitionBy("user").save(str(tmp_path / "by_user"))
     assert len(read(spark, str(tmp_path / "by_user")).inputFiles()) == 60
@@ -86,14 +86,14 @@ def hourly(days: int) -> Contract:
     )
 
 
-def test_a_table_kept_for_ten_years_by_the_hour_is_refused_before_it_is_made() -> None:
+def test_ten_years_of_hourly_partitions_are_refused() -> None:
     assert partition_column(hourly(3 * 365)) == "hour"
     with pytest.raises(PartitionKeyRefused, match="87,600 partitions") as refused:
         partition_column(hourly(10 * 365))
     assert "coarser grain" in refused.value.next_step
 
 
-def test_a_first_batch_of_too_many_partitions_is_refused(spark: Any, lake_root: Path) -> None:
+def test_a_batch_of_too_many_partitions_is_refused(spark: Any, lake_root: Path) -> None:
     target = Target(
         lake=Lake(root=str(lake_root)),
         contract=hourly(365),

@@ -50,7 +50,7 @@ def files_read(spark: Any, lake: Lake, predicate: str = "true") -> int:
     return len(lake.read(spark, VISITS.dataset).where(predicate).inputFiles())
 
 
-def test_a_selective_predicate_reads_fewer_files_than_there_are(spark: Any, lake: Lake) -> None:
+def test_a_selective_predicate_reads_fewer_files(spark: Any, lake: Lake) -> None:
     assert (files_read(spark, lake, "user = 421"), files_read(spark, lake)) == (1, 10)
 
 
@@ -64,7 +64,7 @@ def test_a_column_without_statistics_skips_nothing(spark: Any, lake: Lake) -> No
     assert files_read(spark, lake, "page = '/nowhere'") == 10
 
 
-def test_statistics_of_a_spread_column_skip_nothing_before_the_rows_are_sorted(spark: Any, tmp_path: Path) -> None:
+def test_statistics_of_unsorted_rows_skip_nothing(spark: Any, tmp_path: Path) -> None:
     spread = Lake(root=str(tmp_path))
     tables.create_or_evolve(spark, spread, VISITS)
     rows = spark.range(1000).selectExpr("'2026-01-05' AS day", "(id * 379) % 1000 AS user")
@@ -72,7 +72,7 @@ def test_statistics_of_a_spread_column_skip_nothing_before_the_rows_are_sorted(s
     assert files_read(spark, spread, "user = 421") == files_read(spark, spread) > 1
 
 
-def test_a_contract_that_asks_for_statistics_of_what_has_no_order_is_refused() -> None:
+def test_statistics_of_an_unsuitable_column_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="cannot have statistics: nothing") as refused:
         properties(replace(VISITS, statistics=("nothing",)))
     assert "choose from" in refused.value.next_step

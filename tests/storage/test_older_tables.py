@@ -57,7 +57,7 @@ def hours(lake: Lake) -> dict[str, set[int | None]]:
     }
 
 
-def test_days_from_before_the_column_stay(spark: Any, lake_root: Path) -> None:
+def test_older_days_stay_when_a_column_is_added(spark: Any, lake_root: Path) -> None:
     lake = Lake(root=str(lake_root))
     events = EventLog(lake)
     publish(spark, lake, BEFORE, MONDAY, None)

@@ -109,7 +109,7 @@ REJECTED = {
 }
 
 
-def test_every_request_is_a_page_view_or_filtered_by_the_first_name(spark: SparkSession) -> None:
+def test_requests_are_page_views_or_filtered_by_name(spark: SparkSession) -> None:
     rows = judged(spark, [text for text, _ in FILTERED.values()])
     assert {name: (row["reasons"], row["filtered_by"]) for name, row in zip(FILTERED, rows, strict=True)} == {
         name: ([], removed) for name, (_, removed) in FILTERED.items()
@@ -117,7 +117,7 @@ def test_every_request_is_a_page_view_or_filtered_by_the_first_name(spark: Spark
     assert all(row["event_hour"] == "2015-05-17T10" for row in rows)
 
 
-def test_lines_that_are_not_of_the_format_are_rejected(spark: SparkSession) -> None:
+def test_lines_of_another_format_are_rejected(spark: SparkSession) -> None:
     rows = judged(spark, [text for text, _ in REJECTED.values()])
     assert {name: row["reasons"] for name, row in zip(REJECTED, rows, strict=True)} == {
         name: [reason] for name, (_, reason) in REJECTED.items()
@@ -125,12 +125,12 @@ def test_lines_that_are_not_of_the_format_are_rejected(spark: SparkSession) -> N
     assert all(row["filtered_by"] is None and row["event_time"] is None for row in rows)
 
 
-def test_the_offset_of_a_log_counts(spark: SparkSession) -> None:
+def test_log_times_apply_their_utc_offset(spark: SparkSession) -> None:
     row = judged(spark, [line(time="17/May/2015:12:05:03 +0200")])[0]
     assert row["event_time"].astimezone(timezone.utc) == datetime(2015, 5, 17, 10, 5, 3, tzinfo=timezone.utc)
 
 
-def test_a_megabyte_of_escapes_does_not_exhaust_the_stack(spark: SparkSession) -> None:
+def test_a_megabyte_of_escapes_is_judged(spark: SparkSession) -> None:
     assert judged(spark, [line(agent='\\"' * 500_000)])[0]["reasons"] == []
 
 
@@ -150,7 +150,7 @@ def test_page_views_have_their_columns(spark: SparkSession) -> None:
     assert row["visit_id"] is None
 
 
-def test_a_desktop_names_its_system_for_a_device(spark: SparkSession) -> None:
+def test_desktops_have_their_system_as_device_type(spark: SparkSession) -> None:
     row = parsed(spark, [line()])[0]
     assert (row["browser"], row["device_type"]) == ("Firefox", "Linux")
 
@@ -174,7 +174,7 @@ def test_the_referring_host_is_read_without_anything_else(spark: SparkSession, r
     assert row[0] == host
 
 
-def test_users_are_told_apart_by_address_and_agent_and_key(spark: SparkSession) -> None:
+def test_user_ids_depend_on_address_agent_and_key(spark: SparkSession) -> None:
     lines: list[str | bytes] = [line(), line(), line(address="10.0.0.2"), line(agent=IPHONE)]
     ids = [row["user_id"] for row in parsed(spark, lines)]
     assert ids[0] == ids[1]
@@ -208,7 +208,7 @@ def test_logs_without_a_key_are_refused(spark: SparkSession) -> None:
         visit_events.parse(rows, formats=LOGS)
 
 
-def test_json_and_logs_side_by_side_lose_no_row(spark: SparkSession) -> None:
+def test_json_and_logs_together_lose_no_row(spark: SparkSession) -> None:
     logs = frame_of(spark, [line(), "x"])
     event = '{"visit_id":"v","event_time":"2015-05-17T10:00:00Z","user_id":"u","page":"/"}'
     rows = [
@@ -241,14 +241,14 @@ def ids(frame: DataFrame) -> list[str]:
     return [row["visit_id"] for row in frame.orderBy("user_id", "event_time").collect()]
 
 
-def test_a_visit_ends_after_more_than_thirty_minutes_of_silence(spark: SparkSession) -> None:
+def test_a_visit_ends_after_thirty_minutes_of_silence(spark: SparkSession) -> None:
     frame = views(spark, [("a", 0), ("a", 30), ("a", 60), ("a", 90.001), ("b", 30)])
     found = ids(access_logs.with_visit_ids(frame, frame.limit(0), "k"))
     assert found[0] == found[1] == found[2]
     assert len(set(found)) == 3
 
 
-def test_a_visit_over_an_hours_edge_keeps_the_id_it_had(spark: SparkSession) -> None:
+def test_a_visit_crossing_hours_keeps_its_id(spark: SparkSession) -> None:
     whole = [("a", -20.0), ("a", 5.0), ("a", 20.0), ("b", 50.0)]
     at_once = dict(zip(whole, ids(access_logs.with_visit_ids(views(spark, whole), views(spark, []), "k")), strict=True))
     target, before = views(spark, whole[1:], first_line=1), views(spark, whole[:1])
@@ -257,7 +257,7 @@ def test_a_visit_over_an_hours_edge_keeps_the_id_it_had(spark: SparkSession) -> 
     assert alone[0] != at_once[whole[0]]
 
 
-def test_the_edge_is_touched_while_an_earlier_row_could_join(spark: SparkSession) -> None:
+def test_the_edge_is_touched_while_rows_could_join(spark: SparkSession) -> None:
     target = views(spark, [("a", 5), ("b", 50)])
     nothing = views(spark, [])
     end = START + timedelta(hours=1)
@@ -271,7 +271,7 @@ def test_the_edge_is_touched_while_an_earlier_row_could_join(spark: SparkSession
     assert not access_logs.touches_edge(target, nothing, None, None)
 
 
-def test_visits_hour_by_hour_equal_visits_of_everything_at_once(spark: SparkSession) -> None:
+def test_visits_computed_hourly_equal_visits_computed_together(spark: SparkSession) -> None:
     draw = random.Random(3)
     moments = sorted({(draw.choice("abcdef"), draw.randrange(0, 6 * 60 * 4) / 4) for _ in range(150)})
     draw.shuffle(moments)
@@ -299,12 +299,12 @@ def test_visits_hour_by_hour_equal_visits_of_everything_at_once(spark: SparkSess
     assert piecewise == everything
 
 
-def test_agents_beyond_reason_are_read_quickly() -> None:
+def test_a_huge_user_agent_has_no_browser() -> None:
     assert user_agents.client_of("x" * 1_000_000).browser is None
 
 
 @pytest.mark.shared
-def test_a_real_blogs_log_agrees_with_the_oracle_line_by_line(spark: SparkSession) -> None:
+def test_a_real_log_agrees_with_the_oracle(spark: SparkSession) -> None:
     lines = REAL_LOG.read_bytes().split(b"\n")[:-1]
     rows = []
     for number, raw in enumerate(lines):

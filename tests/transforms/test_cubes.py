@@ -52,7 +52,7 @@ def by_key(frame: Any, keys: int) -> dict[Any, tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize(("period", "place"), [("event_date", 0), ("event_week", 1)])
-def test_the_cube_equals_a_loop_and_drops_no_row(spark: Any, period: str, place: int) -> None:
+def test_the_cube_equals_a_plain_count(spark: Any, period: str, place: int) -> None:
     rows = some_visits()
     frame = cubes.visits_cube(spark.createDataFrame(rows, VISITS), period)
     found = by_key(frame, 4)
@@ -60,14 +60,14 @@ def test_the_cube_equals_a_loop_and_drops_no_row(spark: Any, period: str, place:
     assert sum(events for events, _, _ in found.values()) == len(rows)
 
 
-def test_pages_and_referrals_equal_a_loop(spark: Any) -> None:
+def test_page_and_referral_statistics_equal_plain_counts(spark: Any) -> None:
     rows = some_visits()
     frame = spark.createDataFrame(rows, VISITS)
     assert by_key(cubes.page_stats(frame), 2) == counted(rows, [0, 5])
     assert by_key(cubes.referral_stats(frame), 2) == counted(rows, [0, 4])
 
 
-def test_the_shares_of_a_day_add_up_to_one(spark: Any) -> None:
+def test_page_shares_of_a_day_sum_to_one(spark: Any) -> None:
     shares: dict[str, float] = defaultdict(float)
     for row in cubes.page_stats(spark.createDataFrame(some_visits(), VISITS)).collect():
         shares[row.event_date] += row.share
@@ -91,7 +91,7 @@ def test_a_period_without_visits_has_no_rows(spark: Any) -> None:
     assert cubes.visits_cube(spark.createDataFrame([], VISITS), "event_date").count() == 0
 
 
-def test_visits_of_days_do_not_add_up_to_those_of_the_week(spark: Any) -> None:
+def test_daily_visits_do_not_sum_to_weekly_visits(spark: Any) -> None:
     rows = [("2026-01-26", "2026-01-26", "tv", "ff", "direct", "/", "v", "u")]
     rows.append(("2026-01-27", *rows[0][1:]))
     frame = spark.createDataFrame(rows, VISITS)

@@ -40,24 +40,24 @@ def test_both_results_have_the_columns_of_their_contracts(spark: Any) -> None:
         assert found == [(column.name, column.type) for column in CONTRACTS[dataset].columns]
 
 
-def test_csv_lines_are_typed_and_the_header_is_a_row(spark: Any) -> None:
+def test_csv_lines_are_typed_and_headers_marked(spark: Any) -> None:
     header, phone, nameless = judged(spark, "type;full_name;version", 'phone;"A; b";9.0', "tv;;2")
     assert header.reasons == ["header"]
     assert (phone.reasons, phone.type, phone.full_name, phone.version) == ([], "phone", "A; b", "9.0")
     assert (nameless.reasons, nameless.full_name) == ([], None)
 
 
-def test_a_device_without_type_and_version_says_both(spark: Any) -> None:
+def test_a_device_line_lists_all_missing_fields(spark: Any) -> None:
     _, row = judged(spark, "type;full_name;version", ";name;")
     assert row.reasons == ["missing_field:type", "missing_field:version"]
 
 
-def test_a_version_given_as_a_number_keeps_its_digits(spark: Any) -> None:
+def test_a_numeric_version_keeps_its_digits(spark: Any) -> None:
     (row,) = judged(spark, '{"type":"phone","full_name":"P","version":9.0}', file="d.json")
     assert (row.reasons, row.version) == ([], "9.0")
 
 
-def test_an_object_in_place_of_a_value_is_a_wrong_type(spark: Any) -> None:
+def test_an_object_as_value_is_a_wrong_type(spark: Any) -> None:
     (row,) = judged(spark, '{"type":{"a":1},"full_name":[],"version":"1"}', file="d.json")
     assert row.reasons == ["wrong_type:type", "wrong_type:full_name"]
 
@@ -98,7 +98,7 @@ listed = st.lists(st.tuples(st.sampled_from("123"), st.sampled_from(["One", "Two
 
 @hypothesis(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deliveries=st.lists(st.tuples(st.sampled_from(DAYS), listed), min_size=2, max_size=5))
-def test_versions_are_what_the_lists_say_in_whatever_order_they_come(spark: Any, deliveries: Any) -> None:
+def test_versions_match_the_lists_in_any_order(spark: Any, deliveries: Any) -> None:
     table = spark.createDataFrame([], DEVICES.ddl)
     for number, (day, rows) in enumerate(deliveries):
         delivered = a_list(spark, *(("tv", version, name) for version, name in rows))
@@ -108,7 +108,7 @@ def test_versions_are_what_the_lists_say_in_whatever_order_they_come(spark: Any,
         assert Counter(map(tuple, found)) == Counter(expected)
 
 
-def test_a_device_delivered_twice_is_one_row_that_stands_for_both(spark: Any) -> None:
+def test_a_device_delivered_twice_is_one_row(spark: Any) -> None:
     delivered = a_list(spark, ("tv", "1", "first"), ("tv", "1", "second"), ("tv", "2", "other"))
     table = devices.versions(delivered, spark.createDataFrame([], DEVICES.ddl), DAYS[0])
     found = {(row.device_type, row.device_version): row for row in table.collect()}
@@ -118,7 +118,7 @@ def test_a_device_delivered_twice_is_one_row_that_stands_for_both(spark: Any) ->
     }
 
 
-def test_a_second_list_of_a_day_leaves_what_it_would_have_left_alone(spark: Any) -> None:
+def test_a_days_second_list_replaces_its_first(spark: Any) -> None:
     def after(*deliveries: tuple[str, tuple[str, str, str]]) -> Any:
         table = spark.createDataFrame([], DEVICES.ddl)
         for day, row in deliveries:

@@ -112,7 +112,7 @@ def test_a_json_line_is_typed(spark: Any) -> None:
     assert bytes(row.raw) == line.encode()
 
 
-def test_every_landed_line_is_a_row_with_all_its_reasons(spark: Any) -> None:
+def test_every_line_is_judged_with_all_its_reasons(spark: Any) -> None:
     expected: dict[str | bytes, list[str]] = {
         "": ["empty_line"],
         " \t": ["empty_line"],
@@ -143,7 +143,7 @@ def test_every_landed_line_is_a_row_with_all_its_reasons(spark: Any) -> None:
     assert reasons(spark, *expected) == list(expected.values())
 
 
-def test_a_login_may_look_like_an_object_or_like_the_seal(spark: Any) -> None:
+def test_logins_resembling_objects_or_seals_are_usable(spark: Any) -> None:
     rows = judged(spark, '{"id":"a","login":"{x"}', '{"id":"__end","login":"__end"}', '{"id":"c","login":7}')
     assert [(row.reasons, row.login) for row in rows] == [([], "{x"), ([], "__end"), ([], "7")]
 
@@ -155,7 +155,7 @@ def test_a_line_too_long_is_not_parsed(spark: Any) -> None:
 
 
 @pytest.mark.parametrize("file", ["users/date=2026-01-01/u.csv", "users/date=2026-01-01/u.CSV.gz"])
-def test_csv_columns_are_found_by_the_header_and_the_header_is_a_row(spark: Any, file: str) -> None:
+def test_csv_columns_are_found_by_their_header(spark: Any, file: str) -> None:
     lines = (
         "\ufefflogin;extra;id;email\r",
         'ann;;u1;"a;b ""c"""\r',
@@ -167,7 +167,7 @@ def test_csv_columns_are_found_by_the_header_and_the_header_is_a_row(spark: Any,
     assert (second.reasons, second.id, second.login, second.email) == ([], "u2", None, None)
 
 
-def test_a_broken_csv_line_is_not_shifted_into_other_columns(spark: Any) -> None:
+def test_broken_csv_lines_are_rejected_without_shifting_columns(spark: Any) -> None:
     lines = ("id;login;email", "u1;ann", "u1;ann;e;x", 'u1;"ann;e', "", ";ann;e", "u1;__end;e", ";" * 30_000)
     assert reasons(spark, *lines, file="u.csv") == [
         ["header"],
@@ -181,7 +181,7 @@ def test_a_broken_csv_line_is_not_shifted_into_other_columns(spark: Any) -> None
     ]
 
 
-def test_a_csv_file_without_a_header_is_rejected_whole(spark: Any) -> None:
+def test_csv_files_without_headers_are_rejected_whole(spark: Any) -> None:
     assert reasons(spark, "u1;ann;e", "u2;bob;f", file="u.csv") == [["header"], ["missing_field:id"]]
 
 
@@ -192,7 +192,7 @@ def test_two_csv_files_may_order_their_columns_differently(spark: Any) -> None:
     assert {(row.id, row.login) for row in rows} == {("u1", "ann"), ("u2", "bob")}
 
 
-def test_a_login_that_changes_makes_a_version_and_a_connection_does_not(spark: Any) -> None:
+def test_a_changed_login_makes_a_new_version(spark: Any) -> None:
     first, second = versions(
         spark,
         snapshot(1, "u", last=1),
@@ -210,7 +210,7 @@ def test_a_login_that_changes_makes_a_version_and_a_connection_does_not(spark: A
     assert (first.snapshots, second.snapshots) == (2, 2)
 
 
-def test_users_of_the_first_delivery_were_there_since_they_registered_and_others_since_they_are_delivered(
+def test_only_first_delivered_users_begin_at_registration(
     spark: Any,
 ) -> None:
     rows = [rejected(1, "v"), snapshot(2, "u"), snapshot(3, "u"), snapshot(3, "v")]
@@ -219,7 +219,7 @@ def test_users_of_the_first_delivery_were_there_since_they_registered_and_others
     assert (u.valid_from, v.valid_from, w.valid_from) == (utc(2026, 1, 2), utc(2026, 1, 3), utc(2020, 5, 5))
 
 
-def test_what_visits_are_given_of_a_version_is_the_same_in_all_of_it(spark: Any) -> None:
+def test_a_changed_registration_time_makes_a_new_version(spark: Any) -> None:
     corrected = (*snapshot(2, "u")[:6], utc(2021, 1, 1), None, None, [])
     first, second = versions(spark, snapshot(1, "u"), corrected)
     assert (first.registered_datetime, first.valid_from, first.valid_to) == (
@@ -235,12 +235,12 @@ def test_an_email_that_goes_missing_is_a_change(spark: Any) -> None:
     assert [row.email for row in versions(spark, *rows)] == ["e", None]
 
 
-def test_a_value_that_comes_back_makes_a_third_version(spark: Any) -> None:
+def test_a_returning_value_makes_a_third_version(spark: Any) -> None:
     rows = [snapshot(1, "u", "a"), snapshot(2, "u", "b"), snapshot(3, "u", "a")]
     assert [row.login for row in versions(spark, *rows)] == ["a", "b", "a"]
 
 
-def test_a_user_absent_from_a_delivery_is_closed_and_may_return(spark: Any) -> None:
+def test_an_absent_user_is_closed_and_may_return(spark: Any) -> None:
     gone, back, _ = versions(spark, snapshot(1, "u"), snapshot(2, "x"), snapshot(4, "u"), snapshot(4, "x"))
     assert gone.valid_to == utc(2026, 1, 2)
     assert not gone.is_current
@@ -252,32 +252,32 @@ def test_a_day_that_was_not_delivered_closes_nobody(spark: Any) -> None:
     assert (only.is_current, only.snapshots) == (True, 2)
 
 
-def test_of_several_rows_of_a_day_the_first_counts_and_all_are_counted(spark: Any) -> None:
+def test_a_days_first_row_wins_and_counts_all(spark: Any) -> None:
     (only,) = versions(spark, snapshot(1, "u", "second", offset=9), snapshot(1, "u", "first", offset=2))
     assert (only.login, only.snapshots) == ("first", 2)
 
 
-def test_a_user_registered_after_its_delivery_is_known_from_the_delivery(spark: Any) -> None:
+def test_users_begin_no_later_than_their_delivery(spark: Any) -> None:
     row = ("2026-01-01", "f", 0, "u", "l", "e", utc(2026, 1, 1, 12), None, None, [])
     nothing = ("2026-01-01", "f", 1, "v", "l", "e", None, None, None, [])
     assert [one.valid_from for one in versions(spark, row, nothing)] == [utc(2026, 1, 1)] * 2
 
 
-def test_a_user_whose_row_is_rejected_is_there_as_he_was(spark: Any) -> None:
+def test_a_rejected_row_keeps_the_user_unchanged(spark: Any) -> None:
     rows = [snapshot(1, "u", last=1), rejected(2, "u"), snapshot(3, "u", last=3), rejected(4, "u")]
     only, _ = versions(spark, *rows, *(snapshot(day, "x") for day in (1, 2, 3, 4)))
     assert (only.user_id, only.login, only.valid_from) == ("u", "l", utc(2020, 5, 5))
     assert (only.is_current, only.last_connection_datetime, only.snapshots) == (True, utc(2026, 1, 3), 2)
 
 
-def test_after_a_rejected_row_a_change_and_an_absence_count_from_their_own_day(spark: Any) -> None:
+def test_changes_after_rejected_rows_keep_their_own_day(spark: Any) -> None:
     rows = [snapshot(1, "u"), rejected(2, "u"), snapshot(3, "u", "new"), rejected(4, "u")]
     old, new, *_ = versions(spark, *rows, *(snapshot(day, "x") for day in (1, 2, 3, 4, 5)))
     assert (old.login, old.valid_to, old.snapshots) == ("l", utc(2026, 1, 3), 1)
     assert (new.login, new.valid_from, new.valid_to, new.snapshots) == ("new", utc(2026, 1, 3), utc(2026, 1, 5), 1)
 
 
-def test_a_rejected_row_begins_nobody_and_brings_nobody_back(spark: Any) -> None:
+def test_a_rejected_row_begins_or_restores_no_user(spark: Any) -> None:
     others = [snapshot(day, "x") for day in (1, 2, 3, 4)]
     assert [row.user_id for row in versions(spark, rejected(1, "u"), rejected(4, "u"), *others)] == ["x"]
     (late, _) = versions(spark, rejected(1, "u"), rejected(2, "u"), snapshot(3, "u"), snapshot(4, "u"), *others)
@@ -293,19 +293,19 @@ def test_a_day_of_rejected_rows_is_no_delivery(spark: Any) -> None:
     assert other.valid_to == utc(2026, 1, 3)
 
 
-def test_a_usable_row_of_a_day_counts_whatever_is_rejected_beside_it(spark: Any) -> None:
+def test_a_usable_row_counts_beside_rejected_ones(spark: Any) -> None:
     (only,) = versions(spark, rejected(1, "u", offset=1), snapshot(1, "u", "first", offset=2))
     assert (only.login, only.snapshots) == ("first", 1)
 
 
-def test_a_row_whose_user_cannot_be_read_keeps_nobody(spark: Any) -> None:
+def test_a_row_without_readable_user_keeps_nobody(spark: Any) -> None:
     nobody = [rejected(2, "u", "wrong_type:id", "invalid_time:registered_datetime"), rejected(2, None, "not_json")]
     found = versions(spark, snapshot(1, "u"), snapshot(1, "x"), snapshot(2, "x"), *nobody)
     assert [(row.user_id, row.is_current) for row in found] == [("u", False), ("x", True)]
     assert today(spark, [("u", *snapshot(1, "u")[4:9], "2026-01-01", 1)], 2, *nobody) == []
 
 
-def test_of_rejected_lines_only_those_that_are_rows_with_a_string_for_an_id_keep_their_user(spark: Any) -> None:
+def test_only_rejected_rows_with_readable_ids_keep_users(spark: Any) -> None:
     before = spark.createDataFrame([(name, *[None] * 5, "2025-12-31", 1) for name in ("12", "a", "id", "u1")], TODAY)
 
     def kept(*lines: str | bytes, file: str = "u.json") -> list[str]:
@@ -319,7 +319,7 @@ def test_of_rejected_lines_only_those_that_are_rows_with_a_string_for_an_id_keep
     assert kept("id;registered_datetime", "u1;yesterday", file="u.csv") == ["u1"]
 
 
-def test_the_users_of_today_are_those_of_the_delivery_and_those_it_names_without_telling_of_them(spark: Any) -> None:
+def test_current_users_are_delivered_or_in_rejected_rows(spark: Any) -> None:
     was = {name: (name, *snapshot(1, name)[4:9], "2026-01-01", 1) for name in "abcd"}
     rows = [
         *(rejected(2, "a"), rejected(2, "a", offset=1)),
@@ -338,7 +338,7 @@ def test_the_users_of_today_are_those_of_the_delivery_and_those_it_names_without
 
 
 @pytest.mark.parametrize("seed", [7, 8])
-def test_any_history_equals_the_one_derived_day_by_day(spark: Any, seed: int) -> None:
+def test_the_history_equals_a_daily_derivation(spark: Any, seed: int) -> None:
     draw = random.Random(seed)
     rows = [
         rejected(day, f"u{user}", offset=offset)
@@ -380,7 +380,7 @@ def test_the_history_is_one_shuffle_of_the_rows(spark: Any) -> None:
     assert plan.count("Exchange hashpartitioning") == 1
 
 
-def test_a_year_of_versions_never_overlaps(spark: Any) -> None:
+def test_daily_versions_never_overlap(spark: Any) -> None:
     rows = [snapshot(1 + day, "u", str(day % 3)) for day in range(27)]
     found = versions(spark, *rows)
     assert len(found) == 27

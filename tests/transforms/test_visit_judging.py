@@ -233,7 +233,7 @@ def test_valid_lines_have_no_reason_and_a_time(spark: SparkSession) -> None:
     assert all(row["filtered_by"] is None for row in rows)
 
 
-def test_rejected_lines_have_all_their_reasons_and_no_time(spark: SparkSession) -> None:
+def test_rejected_lines_have_all_reasons_and_no_time(spark: SparkSession) -> None:
     rows = judged(spark, [text for text, _ in REJECTED.values()])
     found = {name: sorted(row["reasons"]) for name, row in zip(REJECTED, rows, strict=True)}
     assert found == {name: sorted(reasons) for name, (_, reasons) in REJECTED.items()}
@@ -247,7 +247,7 @@ def test_no_row_disappears_and_no_byte_changes(spark: SparkSession) -> None:
     assert [row["raw"] for row in rows] == sizes
 
 
-def test_the_same_holds_without_ansi(spark: SparkSession) -> None:
+def test_rejection_reasons_are_equal_without_ansi(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.ansi.enabled")
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
@@ -335,7 +335,7 @@ def test_a_null_line_is_an_empty_line(spark: SparkSession) -> None:
     assert visit_events.judge(frame).first()["reasons"] == ["empty_line"]  # type: ignore[index]
 
 
-def test_a_plain_parse_would_have_let_them_in(spark: SparkSession) -> None:
+def test_a_plain_parse_accepts_the_rejected_lines(spark: SparkSession) -> None:
     bad = [GOOD + GOOD, GOOD + " tail", line(user_id=5), GOOD.encode().replace(b"/home", b"/\xe9")]
     rows = [(one if isinstance(one, bytes) else one.encode(),) for one in bad]
     naive = spark.createDataFrame(rows, "raw binary").select(

@@ -86,7 +86,7 @@ def test_every_field_has_its_column_and_type(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("answer", ["absent", None])
-def test_who_was_not_asked_is_private(spark: SparkSession, answer: str | None) -> None:
+def test_a_missing_privacy_answer_means_private(spark: SparkSession, answer: str | None) -> None:
     event = {name: value for name, value in EVENT.items() if name != "keep_private"}
     assert parsed(spark, [event if answer else {**event, "keep_private": None}])[0]["keep_private"] is True
 
@@ -104,7 +104,7 @@ def test_numbers_and_booleans_become_their_text(spark: SparkSession) -> None:
     assert (row["ad_id"], row["browser_version"], row["browser"]) == ("12", "20.5", "true")
 
 
-def test_the_last_of_two_equal_keys_counts_in_both_judging_and_parsing(spark: SparkSession) -> None:
+def test_the_last_of_two_equal_keys_counts(spark: SparkSession) -> None:
     twice = json.dumps(EVENT)[:-1] + ', "page": "/last"}'
     assert parsed(spark, [twice])[0]["page"] == "/last"
 
@@ -116,7 +116,7 @@ def test_rejected_and_filtered_rows_are_left_out(spark: SparkSession) -> None:
     assert visit_events.parse(filtered, formats=JSON).count() == 0
 
 
-def test_json_alone_does_not_pay_for_logs(spark: SparkSession) -> None:
+def test_json_only_plans_contain_no_log_work(spark: SparkSession) -> None:
     frame = visit_events.parse(judged(spark, [EVENT]), formats=JSON)
     plan = str(frame._explain_string("simple"))  # type: ignore[operator]
     assert "Join" not in plan
@@ -125,7 +125,7 @@ def test_json_alone_does_not_pay_for_logs(spark: SparkSession) -> None:
     assert "Python" not in plan
 
 
-def test_a_line_is_parsed_once_however_many_columns_are_read(spark: SparkSession) -> None:
+def test_each_line_is_parsed_once(spark: SparkSession) -> None:
     schema = "raw binary, event_time timestamp, event_hour string, reasons array<string>, filtered_by string"
     table = spark.createDataFrame(
         [], f"{schema}, source_file string, source_offset bigint, arrival_hour string, format string"

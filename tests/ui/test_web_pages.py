@@ -18,7 +18,7 @@ STALE = "whatever_is_stale"
 SENSOR = f"/locations/definitions/sensors/{STALE}"
 
 
-def test_the_lineage_leads_from_what_lands_to_the_enriched_visits(browser: Browser) -> None:
+def test_the_lineage_page_shows_all_upstream_datasets(browser: Browser) -> None:
     browser.open("/automation", STALE)
     browser.click("Hide navigation")
     upstream = "/assets/silver/visits_enriched?view=lineage&lineageScope=upstream&lineageDepth="
@@ -49,7 +49,7 @@ def test_one_partition_is_materialized_from_its_page(browser: Browser, served: S
     browser.open("/runs", f"partition: {hour}", "Success")
 
 
-def test_a_backfill_of_a_range_is_one_run_of_all_its_datasets(browser: Browser, served: Served) -> None:
+def test_a_range_backfill_is_one_run(browser: Browser, served: Served) -> None:
     first, last = f"{served.days[0]}T06", f"{served.days[0]}T17"
     browser.open("/assets/silver/visit_conflicts?view=lineage&lineageScope=upstream&lineageDepth=2", "Materialize all…")
     browser.click("Materialize all…")
@@ -63,7 +63,7 @@ def test_a_backfill_of_a_range_is_one_run_of_all_its_datasets(browser: Browser, 
     browser.picture("backfill")
 
 
-def test_a_sensor_that_is_switched_on_starts_the_hour_that_was_flagged(browser: Browser, served: Served) -> None:
+def test_a_running_sensor_starts_the_flagged_hour(browser: Browser, served: Served) -> None:
     browser.open(SENSOR, "Computes what has landed completely")
     browser.switch("Running", on=True)
     served.flags(served.days[1])[0].touch()
@@ -78,7 +78,7 @@ def test_a_sensor_that_is_switched_on_starts_the_hour_that_was_flagged(browser: 
     assert "more" not in about
 
 
-def test_a_bad_hour_is_red_until_it_is_mended(browser: Browser, served: Served) -> None:
+def test_a_bad_hour_is_red_until_mended(browser: Browser, served: Served) -> None:
     flag = served.flags(served.days[1])[1]
     kept = {file: file.read_bytes() for file in flag.parent.iterdir()}
     for file in kept:
@@ -104,14 +104,14 @@ def test_a_bad_hour_is_red_until_it_is_mended(browser: Browser, served: Served) 
     browser.switch("Running", on=False)
 
 
-def test_the_command_line_runs_the_rest_while_the_ui_is_up(browser: Browser, served: Served) -> None:
+def test_commands_run_while_the_ui_is_up(browser: Browser, served: Served) -> None:
     for flag in served.flags(*served.days[1:-1]):
         flag.touch()
     served.run("run")
     served.run("ledger")
 
 
-def test_a_replay_is_planned_by_its_job_and_carried_out_by_its_sensor(browser: Browser, served: Served) -> None:
+def test_a_job_plans_and_a_sensor_runs_replays(browser: Browser, served: Served) -> None:
     hour = f"{served.days[0]}T05"
     planned = served.launch("replay", plan_replay={"dataset": "silver.visits", "partitions": hour})
     browser.open("/locations/definitions/sensors/replay_runs", "Carries out the replays")
@@ -124,7 +124,7 @@ def test_a_replay_is_planned_by_its_job_and_carried_out_by_its_sensor(browser: B
     browser.open(f"/runs/{planned}", "plan_replay", "Success")
 
 
-def test_the_partitions_that_are_there_fill_the_bar(browser: Browser) -> None:
+def test_the_partitions_page_shows_materialized_partitions(browser: Browser) -> None:
     browser.open("/assets/silver/visits?view=partitions", "Materialized")
     browser.picture("partitions")
     browser.open("/assets", "Asset name")
@@ -139,13 +139,13 @@ def test_figures_of_the_partitions_are_plotted(browser: Browser) -> None:
     browser.picture("plots")
 
 
-def test_a_dataset_shows_that_its_contract_and_its_ledger_hold(browser: Browser) -> None:
+def test_a_dataset_shows_its_contract_and_ledger_checks(browser: Browser) -> None:
     browser.open("/assets/silver/visits?view=checks", "contract", "ledger", "Passed")
     browser.open("/assets/silver/visits?view=checks&checkDetail=ledger", "left_out", "Rows in = rows out")
     browser.picture("checks")
 
 
-def test_a_publication_shows_which_columns_its_columns_were_computed_from(browser: Browser) -> None:
+def test_a_publication_shows_its_columns_sources(browser: Browser) -> None:
     browser.open("/assets/gold/page_stats?view=events", "Metadata", "computed_from")
     browser.sees("silver.visits_enriched.visit_id")
     browser.sees("no column: a count of rows")
@@ -163,7 +163,7 @@ def test_the_data_docs_of_healthy_data_are_green(browser: Browser, served: Serve
     browser.picture("data-docs")
 
 
-def test_a_port_that_is_taken_is_one_clear_message(served: Served) -> None:
+def test_a_taken_port_is_one_clear_message(served: Served) -> None:
     port = served.url.rsplit(":", 1)[1]
     refused = served.call("ui", "--port", port)
     assert refused.returncode != 0
@@ -172,7 +172,7 @@ def test_a_port_that_is_taken_is_one_clear_message(served: Served) -> None:
     assert "Traceback" not in refused.stderr
 
 
-def test_an_interrupt_ends_the_ui_and_all_it_started(served: Served) -> None:
+def test_an_interrupt_ends_the_ui_and_its_processes(served: Served) -> None:
     assert served.process is not None
     family = psutil.Process(served.process.pid).children(recursive=True)
     assert family
@@ -181,7 +181,7 @@ def test_an_interrupt_ends_the_ui_and_all_it_started(served: Served) -> None:
     assert not alive
 
 
-def test_everything_is_on_from_the_start_when_it_is_asked_for(browser: Browser, served: Served) -> None:
+def test_automatic_mode_runs_sensors_from_the_start(browser: Browser, served: Served) -> None:
     served.start("--automatic")
     browser.moves_to(served.url)
     # A person has switched it off before, and that holds until it is switched on.
