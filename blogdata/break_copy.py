@@ -106,7 +106,7 @@ def _stray(folder: str, names: list[str], landing: Path) -> list[str]:
 
 def _flag(original: Settings, copied: Settings) -> None:
     for contract in LANDED.values():
-        for partition in Arrivals.of(contract, zone_of(original)).partitions:
+        for partition in Arrivals.of(contract, zone_of(original)).ready:
             if partition.marked_at_ns is None:
                 mark(copied.landing / partition.folder.relative_to(original.landing), allow_empty=True)
 

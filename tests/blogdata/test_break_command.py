@@ -226,6 +226,7 @@ def test_a_publication_whose_server_is_killed_appears_once(tmp_path: Path, monke
     assert found["after"]["accounts"] == found["before"]["accounts"]
 
 
+@pytest.mark.campaign
 def test_a_foreign_spark_server_is_not_killed(blog: Deployment) -> None:
     with pytest.raises(ConfigurationError, match="only a Spark server of this deployment's own"):
         play(blog.settings, SCENES[0], seed=1, quiet=True)
