@@ -5,7 +5,7 @@ from __future__ import annotations
 from errors import PlatformError
 from evidence.events import EventLog
 from lake.lake import Lake
-from services import postgres
+from services import postgres, postgres_connection
 from services.config import Settings
 
 
@@ -21,7 +21,7 @@ def is_behind(settings: Settings, events: EventLog) -> bool:
     from patterns.idempotency import transactional_sink
 
     try:
-        with postgres.connected(postgres.running_address(settings)) as connection:
+        with postgres_connection.connected(postgres.running_address(settings)) as connection:
             return any(
                 sinks.unserved(
                     Lake(root=str(settings.lake)),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import dagster as dg
 import psycopg
 
-from services import config, postgres
+from services import config, postgres, postgres_connection
 
 
 class PostgresResource(dg.ConfigurableResource["PostgresResource"]):
@@ -32,6 +32,6 @@ class PostgresResource(dg.ConfigurableResource["PostgresResource"]):
             PostgresUnreachable: The server does not answer, or was lost inside the context; transient.
         """
         url = postgres.running_address(config.load(overrides={"BLOGDATA_HOME": self.home}))
-        with postgres.connected(url) as connection:
+        with postgres_connection.connected(url) as connection:
             connection.autocommit = True
             yield connection

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from services import postgres, processes
+from services import postgres_connection, processes
 from services.config import Settings
 from services.files import locked, write_atomically
 from services.jars import package_folder
@@ -51,7 +51,7 @@ def storage(settings: Settings) -> str:
     """Return where Dagster's runs and events are stored: a folder, or an address without its password."""
     if settings.dagster_storage is None:
         return str(settings.home / "dagster")
-    return postgres.without_password(settings.dagster_storage)
+    return postgres_connection.without_password(settings.dagster_storage)
 
 
 def open_instance(settings: Settings) -> DagsterInstance:

@@ -16,7 +16,7 @@ from dagster_postgres import DagsterPostgresStorage
 from sqlalchemy.engine import make_url
 
 from errors import ConfigurationError
-from services import config, postgres
+from services import config, postgres_connection
 from services.dagster_internals import ConfigurableClassData
 
 SCHEMA = "dagster"
@@ -50,7 +50,7 @@ class PostgresStorage(DagsterPostgresStorage):
                 where=str(config_value["home"]),
                 next_step="set BLOGDATA_DAGSTER_STORAGE, or [dagster] storage in blogdata.toml, for every process",
             )
-        with postgres.connected(address) as connection:
+        with postgres_connection.connected(address) as connection:
             connection.autocommit = True
             connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
             _create_schema(connection, address)
@@ -66,7 +66,7 @@ def _create_schema(connection: psycopg.Connection, address: str) -> None:
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigurationError(
             what=f"The user may not create the schema of Dagster's storage: {error}",
-            where=postgres.without_password(address),
+            where=postgres_connection.without_password(address),
             next_step=f"have an administrator run: CREATE SCHEMA {SCHEMA} AUTHORIZATION <user>",
         ) from error
 

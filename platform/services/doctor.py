@@ -13,7 +13,7 @@ import psutil
 
 from errors import PlatformError
 from errors.remedies import Remedy, StartService
-from services import dagster_home, engine, jars, java, postgres, processes, spark_connect
+from services import dagster_home, engine, jars, java, postgres, postgres_connection, processes, spark_connect
 from services.config import Settings
 
 _PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
@@ -215,8 +215,8 @@ def _storage(settings: Settings) -> Iterator[Finding]:
         yield Finding(name="storage", ok=True, detail=f"Dagster's runs and events: SQLite in {place}")
         return
     try:
-        version = postgres.probe(settings.dagster_storage)
-    except postgres.PostgresUnreachable as error:
+        version = postgres_connection.probe(settings.dagster_storage)
+    except postgres_connection.PostgresUnreachable as error:
         step = Remedy("Check the address in BLOGDATA_DAGSTER_STORAGE, and whether that server runs")
         yield Finding(name="storage", ok=False, detail=f"{error.what} ({place})", remedy=step)
     else:

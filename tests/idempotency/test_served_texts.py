@@ -16,7 +16,7 @@ import pytest
 from errors import PlatformError
 from idempotency.test_transactional_sink import DAY, OTHER_DAY, SCHEMA, both, deliver, delivery, part, shown
 from patterns.idempotency.transactional_sink import RowsRefused, SinkDelivery
-from services.postgres import PostgresBusy, PostgresRefused, PostgresUnreachable
+from services.postgres_connection import PostgresBusy, PostgresRefused, PostgresUnreachable
 
 LONG = "/" + "".join(random.Random(1).choices(string.ascii_letters, k=8000))
 """More than PostgreSQL indexes, also when it is compressed."""

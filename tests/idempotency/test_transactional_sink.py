@@ -30,8 +30,8 @@ from patterns.idempotency.transactional_sink import (
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.schema import Column, Partitioning
-from services import postgres
-from services.postgres import PostgresUnreachable
+from services import postgres_connection
+from services.postgres_connection import PostgresUnreachable
 
 SCHEMA = "shop"
 DAY = "2026-01-05"
@@ -87,7 +87,7 @@ def delivery(version: int, day: str = DAY, table_id: str = "table", **more: Any)
 
 
 def deliver(url: str, what: SinkDelivery) -> Receipt:
-    with postgres.connected(url) as connection:
+    with postgres_connection.connected(url) as connection:
         connection.autocommit = True
         return transactional_sink.deliver(connection, SCHEMA, what)
 

@@ -21,7 +21,7 @@ from orchestration import storage_faults
 from orchestration.storage_faults import StorageFailed, StorageUnreachable
 from services import config, dagster_home, dagster_postgres, doctor, processes
 from services.config import Settings
-from services.postgres import PostgresUnreachable
+from services.postgres_connection import PostgresUnreachable
 
 KEY = dg.AssetKey("thing")
 RUNS = """

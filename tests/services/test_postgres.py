@@ -18,9 +18,10 @@ from typer.testing import CliRunner
 from blogdata.services_commands import app
 from errors import ConfigurationError
 from kills import kill_postgres
-from services import config, doctor, postgres
+from services import config, doctor, postgres, postgres_connection
 from services.config import PostgresSettings, Settings
-from services.postgres import PostgresFailed, PostgresUnreachable
+from services.postgres import PostgresFailed
+from services.postgres_connection import PostgresUnreachable
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_the_server_requires_its_password_and_hides_it(mine: Settings) -> None:
     assert password in url
     assert password not in f"{postgres.status(mine)}"
     assert (mine.home / "services" / "postgres" / "server.json").stat().st_mode & 0o077 == 0
-    with pytest.raises(PostgresUnreachable) as refused, postgres.connected(url.replace(password, "wrong")):
+    with pytest.raises(PostgresUnreachable) as refused, postgres_connection.connected(url.replace(password, "wrong")):
         pass
     assert password not in str(refused.value)
     assert not (mine.home / "services" / "postgres" / "password").exists()
