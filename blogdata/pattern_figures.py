@@ -7,7 +7,7 @@ Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -311,9 +311,3 @@ class Measured:
     def of(self, pattern: str) -> list[Figure]:
         """List the figures of a pattern."""
         return [figure for figure in self.figures if figure.pattern == pattern]
-
-
-def declared() -> Iterator[tuple[str, str, str]]:
-    """Yield pattern, label and query of each figure."""
-    for pattern, questions in FIGURES.items():
-        yield from ((pattern, label, query) for label, query in questions)

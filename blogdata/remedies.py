@@ -20,9 +20,8 @@ from errors.remedies import (
     ShowVersions,
     StartService,
 )
+from orchestration.names import ACCEPT
 
-ACCEPT_TAG = "blogdata/accept"
-"""`orchestration.names.ACCEPT`, whose module imports Dagster."""
 _SAFE_IN_DOUBLE_QUOTES = re.compile(r'[^"$`\\!]*')
 
 
@@ -35,7 +34,7 @@ def said(action: Action) -> str:
     """Return the command to type, and what to do in the UI where that differs."""
     typed = command(action)
     if isinstance(action, Run) and action.accept:
-        return f"{typed} (in the UI: the run's tag {ACCEPT_TAG}={action.accept})"
+        return f"{typed} (in the UI: the run's tag {ACCEPT}={action.accept})"
     return typed
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import dagster as dg
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 ACCEPT = "blogdata/accept"
 """Tag of a run: comma-separated guards that a person has lifted for it."""
@@ -10,6 +13,9 @@ ACCEPT = "blogdata/accept"
 
 def asset_key(dataset: str) -> dg.AssetKey:
     """Return the asset key of a dataset: `silver.visits` becomes `silver/visits`."""
+    # Imported here, because it takes seconds: a command that only names a tag does not wait for it.
+    import dagster as dg
+
     return dg.AssetKey(dataset.split(".", 1))
 
 

@@ -24,7 +24,7 @@ from patterns.ingestion.readiness_marker import (
     overdue,
     start_of_key,
 )
-from planning.look import EARLIEST, is_possible
+from planning.look import EARLIEST, is_possible, usable
 from planning.reach import Landed, landed_input
 from publish.contract import Contract, Look
 from publish.partitions import Grain, contiguous
@@ -118,9 +118,7 @@ class Arrivals:
     @property
     def ready(self) -> list[LandedPartition]:
         """The complete partitions whose key is a possible time."""
-        return [
-            partition for partition in self.partitions if partition.ready and is_possible(partition.key, self.grain)
-        ]
+        return usable(self.partitions, self.grain)
 
     @property
     def with_impossible_key(self) -> list[LandedPartition]:

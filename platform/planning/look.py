@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,8 +71,12 @@ def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[Landed
         table: Folder in the landing zone.
         grain: Length of a partition.
     """
-    found = LandingZone.of(landing).scan(table, grain)
-    return [partition for partition in found if partition.ready and is_possible(partition.key, grain)]
+    return usable(LandingZone.of(landing).scan(table, grain), grain)
+
+
+def usable(partitions: Iterable[LandedPartition], grain: Grain) -> list[LandedPartition]:
+    """Keep the complete partitions whose key is a possible time."""
+    return [partition for partition in partitions if partition.ready and is_possible(partition.key, grain)]
 
 
 def is_possible(key: str, grain: Grain) -> bool:

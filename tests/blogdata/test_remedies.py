@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-import typer
 from pyspark.errors.exceptions.connect import SparkException
-from typer.core import TyperGroup
 
 import definitions
 from blogdata import main, remedies
-from blogdata.main import app
+from docs.pages import parse
 from errors import DiskFull, PlatformError
 from errors import remedies as actions
 from errors.remedies import (
@@ -177,20 +175,3 @@ def texts(module: ast.Module) -> Iterator[str]:
     for node in ast.walk(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield node.value
-
-
-def parse(arguments: list[str]) -> None:
-    """Let every level of the command line parse its arguments, and run nothing but `--help`."""
-    command: Any = typer.main.get_command(app)
-    parent: Any = None
-    while True:
-        if arguments == ["--help"]:
-            # It ends the parsing; a command that does not exist has been refused by then.
-            with pytest.raises(typer.Exit):
-                command.make_context(command.name, list(arguments), parent=parent)
-            return
-        context = command.make_context(command.name, list(arguments), parent=parent)
-        if not isinstance(command, TyperGroup):
-            return
-        _, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
-        parent = context

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import typer
 from typer.core import TyperGroup
 
@@ -108,10 +109,15 @@ def quoted(page: str) -> dict[str, str]:
 
 
 def parse(arguments: list[str]) -> None:
-    """Let every level of the command line parse its arguments, and run nothing."""
+    """Let every level of the command line parse its arguments, and run nothing but `--help`."""
     command: Any = typer.main.get_command(app)
     parent: Any = None
     while True:
+        if arguments == ["--help"]:
+            # It ends the parsing; a command that does not exist has been refused by then.
+            with pytest.raises(typer.Exit):
+                command.make_context(command.name, list(arguments), parent=parent)
+            return
         context = command.make_context(command.name, list(arguments), parent=parent)
         if not isinstance(command, TyperGroup):
             return
