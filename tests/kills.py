@@ -10,6 +10,20 @@ from services import postgres, processes
 from services.config import Settings
 from services.processes import ProcessIdentity
 
+DYING_RUN = """
+import os, signal
+import dagster as dg
+from dagster._core.test_utils import create_run_for_test
+from blogdata.outcome import Outcome
+from blogdata.pipeline import Pipeline
+from orchestration import dead_runs
+from services.config import load
+with Pipeline(load())._running(Outcome()) as instance:
+    create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED, tags=dead_runs.own())
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A program whose process is killed while its run of the deployment counts as under way."""
+
 
 def kill(process: ProcessIdentity | None) -> None:
     """Kill a process as a machine out of memory would, and see it gone."""

@@ -16,10 +16,11 @@ import pytest
 from deltalake import DeltaTable
 
 from assets.ops import LineageConfig, lineage
-from blogdata.main import main
 from errors import DiskFull
 from evidence.events import EventLog
+from kills import DYING_RUN
 from lake.commit import Commit
+from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import DAILY, WEEKLY, Deployment, event
 from lineage.runs import newest_tags, under_way
@@ -44,20 +45,6 @@ def said(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     """Runs a command; gives its exit code, and what it said."""
     monkeypatch.setenv("BLOGDATA_HOME", str(deployment.settings.home))
     return Said(monkeypatch, capsys)
-
-
-class Said:
-    """A command line."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._patch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._patch.setattr(sys, "argv", ["blogdata", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        output = self._capsys.readouterr()
-        return int(ended.value.code or 0), output.out, output.err
 
 
 def test_public_view_hides_personal_and_technical_columns(said: Said) -> None:
@@ -203,16 +190,8 @@ def test_a_run_that_does_nothing_says_why(said: Said, arguments: tuple[str, ...]
 
 
 def test_an_idle_run_settles_a_killed_run(said: Said, deployment: Deployment) -> None:
-    dies = (
-        "import os, signal; from blogdata.outcome import Outcome; from blogdata.pipeline import Pipeline;"
-        "from dagster._core.test_utils import create_run_for_test; import dagster as dg;"
-        "from orchestration import dead_runs; from services.config import load\n"
-        "with Pipeline(load())._running(Outcome()) as instance:\n"
-        "    create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED, tags=dead_runs.own())\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)"
-    )
     process = subprocess.run(
-        [sys.executable, "-c", dies], check=False, env={**os.environ, "PYTHONPATH": ":".join(sys.path)}
+        [sys.executable, "-c", DYING_RUN], check=False, env={**os.environ, "PYTHONPATH": ":".join(sys.path)}
     )
     assert process.returncode == -signal.SIGKILL
     assert len(under_way(deployment)) == 1
@@ -373,29 +352,3 @@ def test_an_unfinished_replay_names_its_resume_command(said: Said, deployment: D
     assert said(*arguments)[0] == 0
     after = deployment.versions()
     assert {dataset for dataset in (*DAILY, *WEEKLY) if after[dataset] > before[dataset]} == {*DAILY, *WEEKLY}
-
-
-def test_an_interrupted_run_is_completed_by_the_next(
-    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = deploy("interrupted")
-    made.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b")])
-    monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
-    said = Said(monkeypatch, capsys)
-    record = EventLog.record
-    for asked, dataset in ((signal.SIGTERM, "bronze.visits"), (signal.SIGINT, "silver.visits")):
-
-        def interrupted(log: EventLog, commit: Commit, asked: int = asked, dataset: str = dataset) -> None:
-            if commit.dataset == dataset:
-                os.kill(os.getpid(), asked)
-                time.sleep(60)
-            record(log, commit)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(EventLog, "record", interrupted)
-            code, _, err = said("run")
-        assert (code, err) == (130, "stopped; what was published stays; for the rest run again: blogdata run\n")
-    assert said("run", "--json")[0] == 0
-    assert made.run().runs == 0
-    assert made.problems() == []
-    assert sorted(made.rows("silver.visits", "page")) == ["/a", "/b"]

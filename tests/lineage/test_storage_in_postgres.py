@@ -12,23 +12,12 @@ import dagster as dg
 import psycopg
 import pytest
 
+from kills import DYING_RUN
 from lineage.deployment import Deployment, event
 from orchestration import dead_runs
 from services import dagster_home
 from services.spark_connect import SparkServer
 
-DIES = """
-import os, signal
-import dagster as dg
-from dagster._core.test_utils import create_run_for_test
-from blogdata.outcome import Outcome
-from blogdata.pipeline import Pipeline
-from orchestration import dead_runs
-from services.config import load
-with Pipeline(load())._running(Outcome()) as instance:
-    create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED, tags=dead_runs.own())
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
 LIGHT = """
 import sys
 from blogdata.main import main
@@ -70,7 +59,7 @@ def test_runs_are_recorded_only_in_the_database(stored: Deployment, database: st
 def test_idle_runs_stay_light_and_settle_killed_runs(stored: Deployment) -> None:
     light = python(stored, LIGHT, "run")
     assert light.stdout.splitlines()[-1] == "[]", light.stderr
-    assert python(stored, DIES).returncode == -signal.SIGKILL
+    assert python(stored, DYING_RUN).returncode == -signal.SIGKILL
     (left,) = dagster_home.left_behind(stored.settings)
     settles = python(stored, LIGHT, "run")
     assert settles.stdout.startswith("nothing to do"), settles.stderr

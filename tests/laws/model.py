@@ -1,0 +1,349 @@
+"""A lineage beside a model of it in plain Python: a machine of steps that Hypothesis draws."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import assume
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from lake.commit import Commit
+from laws.plain_clicks import Rows, clicks_of, pages_of
+from laws.small_lineage import BRONZE, GOLD, HOURS, SILVER, Line, Lineage
+from laws.stepping import Held, Probe
+from publish.write_faults import ConcurrentWrite
+
+IN_THE_ENGINE = ("opened", "written", "audited", "committed")
+RECORDED = "recorded"
+PHASES = (*IN_THE_ENGINE, RECORDED)
+
+lines = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["/a", "/b", "/c"])), min_size=0, max_size=5)
+hours = st.sampled_from(HOURS)
+some_hours = st.sets(hours, min_size=1)
+datasets = st.sampled_from([BRONZE.dataset, SILVER.dataset, GOLD.dataset])
+
+
+class Died(Exception):
+    """The run ended where it was told to."""
+
+
+class Machine(RuleBasedStateMachine):
+    """A lineage beside its model."""
+
+    spark: ClassVar[Any]
+    made: ClassVar[Counter[str]] = Counter()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="model-"))
+        (self.folder / "lake").mkdir()
+        self.lineage = Lineage(self.spark, self.folder / "lake")
+        self.landed: dict[str, list[Line]] = {}
+        self.arrived: dict[str, list[Line]] = {}
+        self.clicks: dict[str, Rows] = {}
+        self.pages: Rows = []
+        self.readable: dict[str, dict[int, Rows]] = defaultdict(dict)
+        self.looked: dict[str, tuple[int | None, Rows]] = {}
+        self.published: set[tuple[str, str, tuple[str, ...]]] = set()
+        self.runs = 0
+        self.dead: list[tuple[str, str]] = []
+        self.probes = 0
+
+    def teardown(self) -> None:
+        """Let a last run put everything right, then forget it."""
+        if self.clicks:
+            self._run(self._name())
+            self._look(everywhere=True)
+            assert self.arrived == self.landed
+            assert self.clicks == {hour: clicks_of(self._lines(), hour) for hour in self.clicks}
+            assert {line.hour for line in self._lines()} <= set(self.clicks)
+        shutil.rmtree(self.folder)
+
+    @initialize(drawn=st.integers(0, 1000))
+    def begin(self, drawn: int) -> None:
+        """Have something everywhere, so that every rule has something to change."""
+        # The very first example is the simplest there is: one rule, again and again.
+        assume(drawn)
+        self._land(HOURS[0], HOURS[0], [(1, "/a"), (1, "/b"), (2, "/a")])
+        self._run(self._name())
+
+    @rule(arrival=hours, new=lines)
+    def land(self, arrival: str, new: Sequence[tuple[int, str]]) -> None:
+        """Lines of the hour they arrive in, in an hour that may have been published."""
+        self._made("land")
+        self._land(arrival, arrival, new)
+
+    @rule(arrival=hours)
+    def duplicate(self, arrival: str) -> None:
+        """A line comes once more."""
+        self._made("duplicate")
+        there = self.landed.get(arrival)
+        if there:
+            self._land(arrival, there[-1].hour, [(there[-1].click, there[-1].page)])
+
+    @rule(arrival=hours, page=st.sampled_from(["/a", "/b", "/c"]))
+    def conflict(self, arrival: str, page: str) -> None:
+        """A click comes once more and tells of another page."""
+        self._made("conflict")
+        there = self.landed.get(arrival)
+        if there:
+            self._land(arrival, there[0].hour, [(there[0].click, page)])
+
+    @rule(arrival=hours, hour=hours, new=lines)
+    def late(self, arrival: str, hour: str, new: Sequence[tuple[int, str]]) -> None:
+        """Lines of an earlier hour than the one they arrive in."""
+        self._made("late")
+        self._land(max(arrival, hour), min(arrival, hour), new)
+
+    @rule(dataset=datasets)
+    def run(self, dataset: str) -> None:
+        """Do what is to be done for a table."""
+        self._made("run")
+        self._run_one(dataset, self._name())
+
+    @rule(dataset=datasets, phase=st.sampled_from(PHASES))
+    def crash(self, dataset: str, phase: str) -> None:
+        """Die in the middle of a run; what there is to do, or all of it again."""
+        self._made("crash")
+        name = self._name()
+        with pytest.raises(Died):
+            self._run_one(dataset, name, dies=phase)
+        self.dead.append((dataset, name))
+
+    @precondition(lambda self: self.dead)
+    @rule()
+    def retry(self) -> None:
+        """Run again what has died, under its own name."""
+        self._made("retry")
+        self._run_one(*self.dead.pop())
+
+    @rule(asked=some_hours)
+    def backfill(self, asked: set[str]) -> None:
+        """Compute hours again that may not need it."""
+        self._made("backfill")
+        self._integrate(sorted(asked), self._name())
+
+    @rule(asked=some_hours)
+    def replay(self, asked: set[str]) -> None:
+        """Publish hours of arrival again, and all that follows from them."""
+        self._made("replay")
+        name = self._name()
+        again = [hour for hour in sorted(asked) if hour in self.landed]
+        if again:
+            self._arrive(again, name)
+            self._run_one(SILVER.dataset, name)
+
+    @rule(dataset=datasets)
+    def compact(self, dataset: str) -> None:
+        """Put small files together."""
+        self._made("compact")
+        self.lineage.statement(dataset, "OPTIMIZE {table}")
+        self._look()
+
+    @rule(dataset=datasets)
+    def vacuum(self, dataset: str) -> None:
+        """Remove what no newest version needs."""
+        self._made("vacuum")
+        self.lineage.statement(dataset, "VACUUM {table} RETAIN 0 HOURS")
+        newest = self.lineage.version(dataset)
+        self.readable[dataset] = {
+            version: rows for version, rows in self.readable[dataset].items() if version == newest
+        }
+        self._look(everywhere=True)
+
+    @rule(choice=st.randoms(use_true_random=False))
+    def restore(self, choice: Any) -> None:
+        """Go back to an earlier version, as a person does, and compute everything again."""
+        self._made("restore")
+        version = choice.choice(sorted(self.readable[SILVER.dataset]))
+        self.lineage.statement(SILVER.dataset, f"RESTORE TABLE {{table}} TO VERSION AS OF {version}")
+        assert self.lineage.rows(SILVER.dataset) == self.readable[SILVER.dataset][version]
+        self._integrate(sorted(self.clicks), self._name())
+
+    @rule(dataset=datasets, choice=st.randoms(use_true_random=False))
+    def look_back(self, dataset: str, choice: Any) -> None:
+        """An earlier version is what it was."""
+        self._made("look back")
+        version = choice.choice(sorted(self.readable[dataset]))
+        assert self.lineage.rows(dataset, version) == self.readable[dataset][version]
+
+    @rule(slow=some_hours, fast=some_hours)
+    def meet(self, slow: set[str], fast: set[str]) -> None:
+        """Two runs of clicks at once; of two that want one hour, the one that commits later is refused."""
+        self._made("meet")
+        first, second = self._name(), self._name()
+        probe = self._probe()
+        before = dict(self.clicks)
+        with Held(lambda: self._publish_clicks(slow, first, probe.folder), probe, "audited") as held:
+            self._integrate(sorted(fast), second)
+        # Of an hour that neither finds or leaves a row in, both may say so.
+        disputed = {hour for hour in slow & fast if before.get(hour) or self.clicks.get(hour)}
+        if isinstance(held.error, ConcurrentWrite):
+            assert slow & fast
+            self._look()
+            self._integrate(sorted(slow), first)
+        else:
+            assert held.error is None, held.error
+            assert not disputed
+            self._integrated(sorted(slow), first)
+
+    @rule(slow=some_hours)
+    def arrive_meanwhile(self, slow: set[str]) -> None:
+        """Clicks are computed while what they are computed from is published anew: they are behind, and known to be."""
+        self._made("arrive meanwhile")
+        name = self._name()
+        seen = {key: list(part) for key, part in self.arrived.items()}
+        probe = self._probe()
+        with Held(lambda: self._publish_clicks(slow, name, probe.folder), probe, "written") as held:
+            if self._not_arrived():
+                self._arrive(self._not_arrived(), self._name())
+        assert held.error is None, held.error
+        self._integrated(sorted(slow), name, [line for part in seen.values() for line in part])
+
+    # What the rules are made of.
+
+    def _land(self, arrival: str, hour: str, new: Sequence[tuple[int, str]]) -> None:
+        there = self.landed.setdefault(arrival, [])
+        for click, page in new:
+            there.append(Line(arrival, len(there), hour, click, page))
+
+    def _run(self, name: str) -> None:
+        for dataset in (BRONZE.dataset, SILVER.dataset, GOLD.dataset):
+            self._run_one(dataset, name)
+
+    def _run_one(self, dataset: str, name: str, dies: str | None = None) -> None:
+        # Whoever is to die has something to do in any case.
+        if dataset == BRONZE.dataset:
+            stale = self._not_arrived() or (sorted(self.landed) if dies else [])
+            if stale:
+                self._arrive(stale, name, dies)
+        elif dataset == SILVER.dataset:
+            behind = self.lineage.behind() or (sorted(self.clicks) if dies else [])
+            if behind:
+                self._integrate(behind, name, dies)
+        elif dies or self.lineage.pages_behind():
+            self._count(name, dies)
+
+    def _not_arrived(self) -> list[str]:
+        return [hour for hour in sorted(self.landed) if self.arrived.get(hour) != self.landed[hour]]
+
+    def _count(self, name: str, dies: str | None) -> None:
+        rows = self._all_clicks()
+        self._step(
+            GOLD.dataset,
+            (),
+            name,
+            lambda probe: self.lineage.count(name, probe),
+            lambda: setattr(self, "pages", pages_of(rows)),
+            dies,
+        )
+
+    def _arrive(self, keys: Sequence[str], name: str, dies: str | None = None) -> None:
+        parts = {key: list(self.landed[key]) for key in keys}
+        self._step(
+            BRONZE.dataset,
+            tuple(keys),
+            name,
+            lambda probe: self.lineage.arrive(parts, name, probe),
+            lambda: self.arrived.update(parts),
+            dies,
+        )
+
+    def _integrate(self, keys: Sequence[str], name: str, dies: str | None = None) -> None:
+        rows = {key: clicks_of(self._lines(), key) for key in keys}
+        self._step(
+            SILVER.dataset,
+            tuple(keys),
+            name,
+            lambda probe: self.lineage.integrate(keys, name, probe),
+            lambda: self.clicks.update(rows),
+            dies,
+        )
+
+    def _step(
+        self,
+        dataset: str,
+        keys: tuple[str, ...],
+        name: str,
+        publish: Callable[[Path | None], Commit],
+        apply: Callable[[], None],
+        phase: str | None,
+    ) -> None:
+        known = (dataset, name, keys) in self.published
+        if phase in IN_THE_ENGINE and not known:
+            probe = self._probe()
+            probe.end(phase)
+            with pytest.raises(Exception, match=f"the write was ended at {phase}"):
+                publish(probe.folder)
+            if phase == "committed":
+                apply()
+                self.published.add((dataset, name, keys))
+            self._look()
+            raise Died
+        commit = publish(None)
+        assert commit.repeated == known
+        if not known:
+            apply()
+            self.published.add((dataset, name, keys))
+        if phase is not None:
+            self._look()
+            raise Died
+        self.lineage.events.record(commit)
+        self._look()
+
+    def _publish_clicks(self, keys: set[str], name: str, probe: Path) -> None:
+        self.lineage.events.record(self.lineage.integrate(sorted(keys), name, probe))
+
+    def _integrated(self, keys: Sequence[str], name: str, seen: Sequence[Line] | None = None) -> None:
+        lines = self._lines() if seen is None else seen
+        self.clicks.update({key: clicks_of(lines, key) for key in keys})
+        self.published.add((SILVER.dataset, name, tuple(keys)))
+        self._look()
+
+    def _look(self, *, everywhere: bool = False) -> None:
+        """Readers see what the model has, the ledger adds up, and whatever is not up to date is known to be behind.
+
+        What was right at the version a table still has is looked at again when it is asked for.
+        """
+        expected: dict[str, Rows] = {
+            BRONZE.dataset: sorted(tuple(vars(line).values()) for line in self._lines()),
+            SILVER.dataset: self._all_clicks(),
+            GOLD.dataset: self.pages,
+        }
+        for dataset, rows in expected.items():
+            version = self.lineage.lake.version(dataset)
+            if not everywhere and self.looked.get(dataset) == (version, rows):
+                continue
+            assert self.lineage.rows(dataset) == rows, dataset
+            assert self.lineage.problems(dataset) == []
+            self.looked[dataset] = (version, rows)
+            if version is not None:
+                self.readable[dataset][version] = rows
+        wrong = {hour for hour, rows in self.clicks.items() if rows != clicks_of(self._lines(), hour)}
+        wrong |= {line.hour for line in self._lines()} - set(self.clicks)
+        if self.arrived:
+            assert wrong <= set(self.lineage.behind())
+
+    def _lines(self) -> list[Line]:
+        return [line for part in self.arrived.values() for line in part]
+
+    def _all_clicks(self) -> Rows:
+        return sorted(row for rows in self.clicks.values() for row in rows)
+
+    def _name(self) -> str:
+        self.runs += 1
+        return f"run-{self.runs}"
+
+    def _probe(self) -> Probe:
+        self.probes += 1
+        return Probe(self.folder / f"probe-{self.probes}")
+
+    def _made(self, what: str) -> None:
+        type(self).made[what] += 1

@@ -1,0 +1,95 @@
+"""Changes to what the datasets compute, and to when their partitions wait."""
+
+from __future__ import annotations
+
+from mutants.mutant import in_code
+
+HELD = "tests/planning/test_held.py"
+PLAN = "platform/planning/plan.py"
+REACH = "platform/planning/reach.py"
+PLANNER = "tests/planning/test_plan_of_a_replay.py"
+KEYS = "tests/idempotency/test_keyed_idempotency.py"
+DEVICES = "tests/transforms/test_devices.py"
+USERS = "tests/transforms/test_users.py"
+COMPLETE = "tests/orchestration/test_completeness.py"
+COMPLETENESS = "platform/orchestration/completeness.py"
+
+DATASETS = (
+    in_code(
+        "a line is as old as the hour it was logged in",
+        "assets/transforms/access_logs.py",
+        'F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended")',
+        'F.col("arrival_hour").alias("appended")',
+        f"{KEYS}::test_lines_of_a_later_log_come_later",
+    ),
+    in_code(
+        "who is delivered later was there since he registered",
+        "assets/transforms/users.py",
+        'of_the_first = usable & (F.col("_number") == 0)',
+        "of_the_first = usable",
+        f"{USERS}::test_only_first_delivered_users_begin_at_registration",
+    ),
+    in_code(
+        "the first delivery of users tells of no hour before it",
+        REACH,
+        "count = max(bisect_right(days, hour[:10]), first)",
+        "count = bisect_right(days, hour[:10])",
+        f"{PLANNER}::test_only_the_first_user_delivery_reaches_earlier_hours",
+    ),
+    in_code(
+        "a second list of devices of a day is merged onto the first",
+        "assets/transforms/devices.py",
+        'before.where(F.col("changed_on") < day)',
+        'before.where(F.col("changed_on") <= day)',
+        f"{DEVICES}::test_a_days_second_list_replaces_its_first",
+    ),
+    in_code(
+        "hours do not wait for the list of devices of their day",
+        REACH,
+        "return [(delivered_on(entry), entry) for entry in look.history(self.delivered)]",
+        "return []",
+        f"{PLANNER}::test_a_newer_device_list_outdates_hours_since_it",
+    ),
+    in_code(
+        "hours that have read a compacted version of the users are never up to date",
+        REACH,
+        "published[key].inputs.get(edge.above, -1) < version",
+        "published[key].inputs.get(edge.above, -1) != version",
+        f"{PLANNER}::test_compacting_users_makes_no_hour_stale",
+    ),
+    in_code(
+        "hours of mostly dead letters are computed like any other",
+        PLAN,
+        "                lacking.pop(key, None)\n",
+        "                pass\n",
+        f"{HELD}::test_only_hours_touched_by_bad_arrivals_wait",
+    ),
+    in_code(
+        "what a person has accepted is judged again",
+        "platform/planning/held.py",
+        "if not _accepted(history, suspect[hour], version):",
+        "if suspect[hour].version > version:",
+        f"{HELD}::test_accepted_hours_wait_again_only_when_worse",
+    ),
+    in_code(
+        "a run of another day hides one that lacks hours",
+        COMPLETENESS,
+        "if first <= period <= last and not",
+        "if period == last and not",
+        f"{COMPLETE}::test_a_complete_day_hides_no_earlier_incomplete_one",
+    ),
+    in_code(
+        "a day that is running is warned of",
+        COMPLETENESS,
+        "if first <= period <= last and not",
+        "if first <= period and not",
+        f"{COMPLETE}::test_a_day_that_is_running_is_no_warning",
+    ),
+    in_code(
+        "a day without a visit lacks all of its hours",
+        COMPLETENESS,
+        "present.update(_without_rows(events, empty, grain))",
+        "present.update(dict.fromkeys(empty, 0))",
+        f"{COMPLETE}::test_an_empty_day_counts_its_published_hours",
+    ),
+)
