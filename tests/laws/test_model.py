@@ -17,9 +17,9 @@ from hypothesis.stateful import run_state_machine_as_test
 from laws import tally
 from laws.model import Machine
 
-SHORT = 150
+SHORT = 300
 STEPS = int(os.environ.get("MODEL_STEPS", SHORT))
-ENOUGH = 20 * SHORT
+ENOUGH = 10 * SHORT
 """Steps in which every rule is drawn, also by chance."""
 AT_ONCE = 50
 """Steps a machine makes before it begins anew."""
