@@ -7,8 +7,8 @@ import dagster as dg
 from errors import PlatformError
 from lake import retired
 from lake.retired import Removed
-from orchestration.computation import failure
 from orchestration.names import asset_key
+from orchestration.retries import failure
 from orchestration.step import LakeAccess
 from patterns.data_value import lake_views
 from patterns.observability import dataset_tracker

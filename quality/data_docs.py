@@ -8,7 +8,7 @@ import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
 from errors import PlatformError
-from orchestration.computation import failure
+from orchestration.retries import failure
 from orchestration.step import LakeAccess
 from patterns.quality.expectations import Project
 from patterns.quality.validation import RuleResult, Validation

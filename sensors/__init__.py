@@ -6,9 +6,9 @@ from sensors import jobs
 from sensors.dead_runs import end_dead_runs
 from sensors.live import visits_landed
 from sensors.overdue import overdue_arrivals
+from sensors.refresh import whatever_is_stale
 from sensors.replays import replay_job, replay_runs
 from sensors.schedules import schedules
-from sensors.stale import whatever_is_stale
 
 JOBS = (*jobs.JOBS, replay_job)
 

@@ -8,9 +8,9 @@ import dagster as dg
 from errors import PlatformError, refuse_unknown
 from lake.commit import WHOLE_TABLE
 from orchestration import replays
-from orchestration.computation import failure
 from orchestration.refresh import JOB, Request
 from orchestration.replays import TAG, Replay
+from orchestration.retries import failure
 from orchestration.step import LakeAccess
 from planning.estimate import estimate
 from planning.look import Snapshot

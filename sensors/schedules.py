@@ -1,4 +1,7 @@
-"""The schedules: each day and week is computed after its end, complete or not."""
+"""The schedules: each day and week is computed after its end, complete or not.
+
+Hours have no schedule: the sensor in `sensors/refresh.py` requests them when they have landed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import dagster as dg
 from orchestration.refresh import JOB, Request
 from patterns.error_management import static_late_data_integrator
 from planning.finality import lookback_of
-from planning.plan import Scope
+from planning.staleness import Scope
 from publish.contract import Clock
 from publish.partitions import Grain, between, key_of
 from quality.contracts import CONTRACTS

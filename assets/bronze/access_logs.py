@@ -8,7 +8,8 @@ import dagster as dg
 
 from assets.sources import LANDING_ACCESS_LOGS
 from errors import PlatformError
-from orchestration.computation import Context, access_of, failure
+from orchestration.computation import Context, access_of
+from orchestration.retries import failure
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.landed_links import LinkRefused
 from patterns.ingestion.log_splitter import split_by_hour, unsplit_logs

@@ -10,9 +10,10 @@ from assets.gold.fan_in import ENRICHED_VISITS, gather
 from assets.transforms import weekly_visits
 from errors import PlatformError
 from lake.commit import Commit
-from orchestration.computation import computes, failure, run_context
+from orchestration.computation import computes, run_context
 from orchestration.names import asset_key
 from orchestration.pools import pool_of
+from orchestration.retries import failure
 from orchestration.step import LakeAccess, Source, Step
 from patterns.idempotency import fast_metadata_cleaner
 from planning.finality import lookback_of, newest_ended

@@ -12,7 +12,7 @@ from collections.abc import Callable, Set
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import access_logs, visit_lines
+from assets.transforms import access_logs, visit_judging
 from assets.transforms.visit_times import hour_of, iso_time
 from errors import ConfigurationError
 from patterns.data_value import wrapper
@@ -114,7 +114,7 @@ def _by_format(
 
 
 def _judged_json(lines: DataFrame) -> DataFrame:
-    return _verdicts(visit_lines.judged(lines).withColumn("filtered_by", F.lit(None).cast("string")))
+    return _verdicts(visit_judging.judged(lines).withColumn("filtered_by", F.lit(None).cast("string")))
 
 
 def _judged_logs(lines: DataFrame) -> DataFrame:
@@ -129,7 +129,7 @@ def _verdicts(judged: DataFrame) -> DataFrame:
 
 def _parsed_json(events: DataFrame) -> DataFrame:
     text = F.col("raw").cast("string")
-    read = events.select(*_RECEIVED, F.from_json(text, _EVENT, visit_lines.JSON_OPTIONS).alias("_event"))
+    read = events.select(*_RECEIVED, F.from_json(text, _EVENT, visit_judging.JSON_OPTIONS).alias("_event"))
     event = F.col("_event")
     context = event["context"]
     user, technical = context["user"], context["technical"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ from publish.contract import Contract
 from publish.run import RunContext
 from publish.write_faults import AuditFailed
 
-MAX_RETRIES = 3
 RESOURCES = frozenset({"spark", "lake", "secrets"})
 Context = dg.AssetExecutionContext | dg.OpExecutionContext
 Compute = Callable[[Step], Mapping[str, Commit]]
@@ -266,30 +264,6 @@ def _trigger(tags: Mapping[str, str]) -> str:
         if tag in tags:
             return f"{name}:{tags[tag]}"
     return "manual"
-
-
-def pause(attempt: int) -> float:
-    """Return the backoff in seconds: exponential, with jitter so that two colliding runs do not collide again."""
-    seconds: float = 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
-    return seconds
-
-
-def failure(context: Context, error: PlatformError) -> Exception:
-    """Return a retry with backoff for a transient fault, up to :data:`MAX_RETRIES`; else a final failure."""
-    if error.transient and context.retry_number < MAX_RETRIES:
-        wait = pause(context.retry_number + 1)
-        context.log.warning(f"{error}\n  (retried in {wait:.1f} s)")
-        return dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=wait)
-    return failed(error)
-
-
-def failed(error: PlatformError) -> dg.Failure:
-    """Convert a fault to a Dagster failure without retries."""
-    return dg.Failure(
-        description=str(error),
-        metadata={"what": error.what, "where": error.where, "next step": error.next_step},
-        allow_retries=False,
-    )
 
 
 def access_of(context: Context) -> LakeAccess:

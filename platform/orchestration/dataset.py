@@ -18,7 +18,6 @@ from orchestration.computation import (
     access_of,
     compute,
     evaluation,
-    failure,
     log_event,
     refused_checks,
 )
@@ -26,6 +25,7 @@ from orchestration.freshness import freshness_of
 from orchestration.lineage import column_schema
 from orchestration.names import asset_key, slug, step_of
 from orchestration.pools import pool_of
+from orchestration.retries import failure
 from orchestration.waiting import note_faults, waiting_result, waiting_spec
 from planning.graph import Task
 from planning.reach import Within

@@ -21,7 +21,6 @@ from lake.lake import Lake
 from orchestration import dead_runs, owners
 from orchestration.checks import LEDGER
 from orchestration.computation import (
-    MAX_RETRIES,
     RESOURCES,
     Code,
     Done,
@@ -29,17 +28,17 @@ from orchestration.computation import (
     access_of,
     compute,
     evaluation,
-    failed,
-    failure,
     log_event,
     refused_checks,
 )
 from orchestration.names import op_of, step_of
 from orchestration.pools import ARRIVING
+from orchestration.retries import MAX_RETRIES, failed, failure
 from orchestration.waiting import note_faults, waiting_check
 from planning.graph import Task
 from planning.look import Snapshot
-from planning.plan import Planner, Scope
+from planning.plan import Planner
+from planning.staleness import Scope
 from planning.window import Window
 from publish.contract import Contract
 from publish.writes import InOrder

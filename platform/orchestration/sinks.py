@@ -16,11 +16,12 @@ from lake.lake import DatasetMissing, Lake
 from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
 from orchestration.completeness import complete_results, complete_specs
-from orchestration.computation import Context, access_of, evaluation, failed, failure, log_event
+from orchestration.computation import Context, access_of, evaluation, log_event
 from orchestration.dataset import deps, described
 from orchestration.names import asset_key, op_of
 from orchestration.pools import pool_of
 from orchestration.refresh import Request, op_failing_after_output
+from orchestration.retries import failed, failure
 from orchestration.step import InputChanged, LakeAccess
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery

@@ -13,11 +13,12 @@ from lake.commit import Commit, Entry
 from lake.lake import Lake
 from orchestration import stream as streams
 from orchestration.checks import LEDGER, check_specs, failed_checks, ledger_result, passed_checks
-from orchestration.computation import RESOURCES, accepted, failure, run_context
+from orchestration.computation import RESOURCES, accepted, run_context
 from orchestration.dataset import deps, described
 from orchestration.late_share import late_share_result, late_share_spec
 from orchestration.names import asset_key
 from orchestration.pools import pool_of
+from orchestration.retries import failure
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
 from patterns.error_management.checkpointer import appended

@@ -37,7 +37,8 @@ from definitions import build
 from orchestration.names import asset_key
 from planning.look import Snapshot
 from resources.lake import zone_of
-from planning.plan import Planner, Scope
+from planning.plan import Planner
+from planning.staleness import Scope
 from evidence.events import EventLog
 from lake.lake import Lake
 from quality.contracts import GRAPH

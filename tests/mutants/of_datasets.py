@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.mutant import in_code
 
 HELD = "tests/planning/test_held.py"
-PLAN = "platform/planning/plan.py"
+STALENESS = "platform/planning/staleness.py"
 REACH = "platform/planning/reach.py"
 PLANNER = "tests/planning/test_plan_of_a_replay.py"
 KEYS = "tests/idempotency/test_keyed_idempotency.py"
@@ -59,7 +59,7 @@ DATASETS = (
     ),
     in_code(
         "hours of mostly dead letters are computed like any other",
-        PLAN,
+        STALENESS,
         "                lacking.pop(key, None)\n",
         "                pass\n",
         f"{HELD}::test_only_hours_touched_by_bad_arrivals_wait",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.mutant import in_code, in_engine
 
 PLAN = "platform/planning/plan.py"
+STALENESS = "platform/planning/staleness.py"
 PLANNER = "tests/planning/test_plan_of_a_replay.py"
 LIMIT = "tests/orchestration/test_replay_limit.py"
 EXECUTIONS = "tests/idempotency/test_stateful_merger.py"
@@ -93,7 +94,7 @@ MERGED = (
     ),
     in_code(
         "a day that is refused as it is too old is in no plan at all",
-        PLAN,
+        STALENESS,
         "        found.update(self._lacking(task))\n",
         "",
         f"{LIMIT}::test_advised_command_plans_the_whole_range_of_days",

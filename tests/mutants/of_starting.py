@@ -17,7 +17,7 @@ STARTING = (
     ),
     in_code(
         "a run is asked for beside one that is under way",
-        "sensors/stale.py",
+        "sensors/refresh.py",
         "if run_requests.is_under_way(context.instance):",
         "if False:",
         f"{STALE}::test_sensor_waits_for_a_run_under_way",

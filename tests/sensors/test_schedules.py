@@ -11,7 +11,8 @@ import pytest
 
 from orchestration.calendar import calendar
 from planning.look import Snapshot
-from planning.plan import Planner, Scope
+from planning.plan import Planner
+from planning.staleness import Scope
 from publish.partitions import Grain
 from published import enriched, publish
 from quality.contracts import GRAPH

@@ -17,16 +17,17 @@ from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.log_splitter import split_by_hour
 from planning import faults
 from planning.look import Snapshot, landed
-from planning.plan import Planner, Scope
+from planning.plan import Planner
+from planning.staleness import Scope
 from publish.partitions import Grain, finer
 from published import bronze, enriched, land, publish
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
-from sensors import stale
+from sensors import refresh
 from sensors.run_requests import UNDER_WAY
 
 HOUR = "2026-01-05T03"
-whatever_is_stale = stale.whatever_is_stale()
+whatever_is_stale = refresh.whatever_is_stale()
 DAY = "2026-01-05"
 LINE = '10.0.0.1 - - [05/Jan/2026:03:04:05 +0000] "GET / HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n'
 
@@ -200,7 +201,7 @@ def test_waiting_hours_are_red_and_retried_after_pauses(
     assert checks(first) == {"bronze.visits": (False, f"waiting for a person: {HOUR}")}
     assert "waits for a person: bronze.visits 2026-01-05T03" in first.skip_message
     assert tick(whatever_is_stale, first.cursor).asset_events == [], "it is said once"
-    monkeypatch.setattr("sensors.stale._PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("sensors.refresh._PAUSE_SECONDS", 0.0)
     assert request(tick(whatever_is_stale))["retry_waiting"] is True
     (folder / "a.json.gz").write_text("mended")
     mended = tick(whatever_is_stale, first.cursor)

@@ -17,7 +17,8 @@ from patterns.ingestion.log_splitter import refused_logs, unsplit_logs
 from planning import arrivals
 from planning import look as clock
 from planning.look import Snapshot
-from planning.plan import Planner, Scope
+from planning.plan import Planner
+from planning.staleness import Scope
 from quality.contracts import GRAPH, LANDED
 from resources.lake import LakeResource
 from sensors import request_throttle, run_requests

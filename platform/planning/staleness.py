@@ -1,0 +1,162 @@
+"""What is stale: the partitions that lack the current state of something they read, and which of them run.
+
+The mapping of partitions to those they read is the reach of each input (:mod:`planning.reach`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+from errors import PlatformError
+from evidence.executions import ReplayTooLong, due
+from lake.commit import WHOLE_TABLE
+from patterns.error_management import static_late_data_integrator
+from planning import look as clock
+from planning.finality import lookback_of
+from planning.graph import Graph, Task
+from planning.held import DEAD_LETTERS, held
+from planning.look import Snapshot
+from planning.reach import Landed, Within
+from publish.contract import Contract, On
+from publish.partitions import key_of
+
+
+class Scope(str, Enum):
+    """Which stale partitions a run computes."""
+
+    ALL = "all"
+    """All of them, including periods that have not ended."""
+    READY = "ready"
+    """Those that may run automatically now (:class:`publish.contract.On`)."""
+    ENDED = "ended"
+    """Ended periods of datasets with a clock, complete or not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staleness:
+    """Finds what is stale in one snapshot of a deployment.
+
+    Args:
+        graph: The lineage.
+        look: Snapshot of what has landed and what is published.
+        accepted: Guards that a person has lifted; partitions these guards hold run too.
+        scope: Which stale partitions count.
+    """
+
+    graph: Graph
+    look: Snapshot
+    accepted: Collection[str] = field(default=())
+    scope: Scope = Scope.ALL
+
+    def stale(self, task: Task) -> dict[str, str]:
+        """Find the stale partitions of a task that are in scope and not held.
+
+        Returns:
+            Partition to the input state it lacks; the text changes only if the inputs change. Empty if the replay limit
+            of the task would be exceeded.
+        """
+        lacking = self._lacking(task)
+        for contract in task.contracts:
+            for key in () if self._lifted(contract) else held(self.look, self.graph, contract):
+                lacking.pop(key, None)
+        if self._too_long(task, lacking) is not None:
+            return {}
+        return {
+            key: "; ".join(states)
+            for key, states in sorted(lacking.items())
+            if self._counts(task.contracts[0], key, lacking)
+        }
+
+    def all_stale(self) -> dict[str, dict[str, str]]:
+        """Find the stale partitions of all tasks, by main dataset."""
+        return {task.main: found for task in self.graph.tasks if (found := self.stale(task))}
+
+    def refused(self) -> list[ReplayTooLong]:
+        """List the errors of stale tasks that do not run because their replay would exceed the contract's limit."""
+        found = (self._too_long(task, self._lacking(task)) for task in self.graph.tasks)
+        return [error for error in found if error is not None]
+
+    def held(
+        self, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
+    ) -> dict[str, dict[str, PlatformError]]:
+        """Find the held partitions, which do not run until a person decides: dataset to partition to reason.
+
+        Args:
+            rerunning: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing
+                back.
+        """
+        return {
+            name: dict(found)
+            for name, contract in self.graph.contracts.items()
+            if not self._lifted(contract) and (found := held(self.look, self.graph, contract, rerunning=rerunning))
+        }
+
+    def waiting(self, task: Task) -> dict[str, PlatformError]:
+        """Find the partitions of a task that wait for a person: held ones, and those that failed permanently.
+
+        A failed partition waits until its inputs change.
+        """
+        stale = self.stale(task)
+        failed: dict[str, PlatformError] = {
+            key: fault.error for key, fault in self.look.faults(task.main).items() if stale.get(key) == fault.state
+        }
+        held_ones = {
+            key: why for contract in task.contracts for key, why in self.held().get(contract.dataset, {}).items()
+        }
+        return dict(sorted({**failed, **held_ones}.items()))
+
+    def known(self, task: Task) -> set[str]:
+        """Find all partitions a task could run: landed, published and stale ones."""
+        found = {key for contract in task.contracts for key in self.look.published(contract.dataset)}
+        found.update(self._lacking(task))
+        for _, read in self.graph.edges(task):
+            if isinstance(read.reach, Landed):
+                keys = {partition.key for partition in self.look.landed(read.reach.table, read.reach.grain)}
+                found.update(keys if task.grain is not None else {WHOLE_TABLE} if keys else set())
+        return found
+
+    def _lacking(self, task: Task) -> dict[str, list[str]]:
+        lacking: dict[str, list[str]] = {}
+        for edge, read in self.graph.edges(task):
+            for key, state in read.reach.behind(self.look, edge).items():
+                lacking.setdefault(key, []).append(state)
+        return lacking
+
+    def _too_long(self, task: Task, keys: Collection[str]) -> ReplayTooLong | None:
+        if task.contracts[0].executed is None or not keys:
+            return None
+        try:
+            due(task.contracts[0], self.look.executions(task.main), keys)
+        except ReplayTooLong as error:
+            return error
+        return None
+
+    def _lifted(self, contract: Contract) -> bool:
+        return contract.runs.judged_by is not None and DEAD_LETTERS in self.accepted
+
+    def _counts(self, contract: Contract, key: str, stale: Collection[str]) -> bool:
+        if self.scope is Scope.READY:
+            return self._runs_by_itself(contract, key)
+        return self.scope is Scope.ALL or self._has_ended(contract, key, stale)
+
+    def _has_ended(self, contract: Contract, key: str, stale: Collection[str]) -> bool:
+        if contract.runs.at is None or contract.grain is None:
+            return False
+        newest = key_of(clock.now() - contract.grain.length, contract.grain)
+        lookback = lookback_of(contract)
+        return key <= newest if lookback is None else key in static_late_data_integrator.due(newest, stale, lookback)
+
+    def _runs_by_itself(self, contract: Contract, key: str) -> bool:
+        if contract.runs.on is On.INPUT or contract.grain is None:
+            return True
+        if contract.runs.on is On.FIRST_ALL_THERE and key in self.look.published(contract.dataset):
+            return False
+        return all(
+            part in self.look.published(read.dataset)
+            for read in contract.reads
+            if isinstance(read.reach, Within)
+            for part in read.reach.parts(key, contract.grain)
+        )
