@@ -32,6 +32,7 @@ from orchestration.computation import (
     refused_checks,
 )
 from orchestration.names import op_of, step_of
+from orchestration.partition_faults import joined
 from orchestration.pools import ARRIVING
 from orchestration.retries import MAX_RETRIES, failed, failure
 from orchestration.waiting import note_faults, waiting_check
@@ -217,7 +218,7 @@ class Refresh:
         # Only the run that first finds a held partition fails; the check `waiting` stays red.
         faults.update(held)
         if faults:
-            raise failed(_all_of(task, faults))
+            raise failed(joined(faults, where=task.main, outcome="were not published"))
 
     def _newly_held(self, task: Task, planner: Planner) -> dict[str, PlatformError]:
         held = planner.held()
@@ -320,22 +321,4 @@ def _not_ready(task: Task, refused: Collection[str]) -> NotReady:
         what=f"the ledger of {', '.join(sorted(refused))} does not add up, and nothing is made of it in this run",
         where=task.main,
         next_step=Remedy("look at it: ", ShowLedger(), "; mend what is missing: ", Repair()),
-    )
-
-
-class PartitionsFailed(PlatformError):
-    """Raised when several partitions fail for different reasons."""
-
-
-def _all_of(task: Task, faults: Mapping[str, PlatformError]) -> PlatformError:
-    by_text: dict[str, list[str]] = {}
-    for key, error in faults.items():
-        by_text.setdefault(str(error), []).append(key)
-    if len(by_text) == 1:
-        return next(iter(faults.values()))
-    lines = "".join(f"\n    - {', '.join(keys)}: {text}" for text, keys in by_text.items())
-    return PartitionsFailed(
-        what=f"{len(faults)} partitions were not published, the others are:{lines}",
-        where=task.main,
-        next_step="mend each of them as it says, and run it again",
     )

@@ -19,6 +19,7 @@ from orchestration.completeness import complete_results, complete_specs
 from orchestration.computation import Context, access_of, evaluation, log_event
 from orchestration.dataset import deps, described
 from orchestration.names import asset_key, op_of
+from orchestration.partition_faults import joined
 from orchestration.pools import pool_of
 from orchestration.refresh import Request, op_failing_after_output
 from orchestration.retries import failed, failure
@@ -28,10 +29,6 @@ from patterns.idempotency.transactional_sink import Receipt, RowsRefused, Served
 from planning.window import Window
 from publish.contract import Contract
 from publish.writes import Serve
-
-
-class PartitionsRefused(PlatformError):
-    """Raised when several partitions could not be served; the others of the step are served."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +92,7 @@ class Sink:
                     context.add_asset_metadata(_figures(receipt), asset_key=self.key, partition_key=partition)
                 if refused:
                     yield from (check for check in self._refused_check(refused))
-                    raise failed(_all_of(refused, self.contract.dataset))
+                    raise failed(self._refused(refused))
                 yield dg.MaterializeResult(asset_key=self.key, check_results=self._judged(context, receipts))
 
         return asset
@@ -114,7 +111,7 @@ class Sink:
             for check in [*self._refused_check(refused), *judged]:
                 log_event(context, evaluation(check))
             if refused:
-                raise failed(_all_of(refused, self.contract.dataset))
+                raise failed(self._refused(refused))
 
         return op_failing_after_output(
             op_of(self.contract.dataset), self.contract.description, {"lake", "postgres", "request"}, serve
@@ -192,9 +189,12 @@ class Sink:
         except PlatformError as error:
             raise failure(context, error) from error
 
+    def _refused(self, refused: Mapping[str, PlatformError]) -> PlatformError:
+        return joined(refused, where=self.contract.dataset, outcome="could not be served")
+
     def _refused_check(self, refused: Mapping[str, PlatformError]) -> Iterator[dg.AssetCheckResult]:
         if any(isinstance(one, RowsRefused) for one in refused.values()):
-            what = _all_of(refused, self.contract.dataset).what
+            what = self._refused(refused).what
             yield dg.AssetCheckResult(check_name=LEDGER, asset_key=self.key, passed=False, description=what)
 
 
@@ -229,21 +229,6 @@ def unserved(
         for key, versions in published_by_all(events, datasets).items()
         if any(served.get((dataset, ids.get(dataset, ""), key), -1) < version for dataset, version in versions.items())
     ]
-
-
-def _all_of(refused: Mapping[str, PlatformError], name: str) -> PlatformError:
-    first, *others = refused.values()
-    if not others:
-        return first
-    reasons: dict[str, list[str]] = {}
-    for partition, error in refused.items():
-        reasons.setdefault(error.what, []).append(partition)
-    lines = "".join(f"\n    - {', '.join(partitions)}: {what}" for what, partitions in reasons.items())
-    return PartitionsRefused(
-        what=f"{len(refused)} partitions could not be served, the others are:{lines}",
-        where=f"{name} {', '.join(refused)}",
-        next_step=first.remedy,
-    )
 
 
 def _served_table(access: LakeAccess, contract: Contract, partition: str) -> ServedTable:

@@ -9,7 +9,7 @@ from dagster_postgres.utils import DagsterPostgresException
 from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 
 from errors import PlatformError
-from services import dagster_home
+from services import dagster_home, postgres_connection
 from services.config import Settings
 
 
@@ -41,8 +41,8 @@ def translated(settings: Settings) -> Iterator[None]:
         said = str(found.orig if isinstance(found, DBAPIError) else error).strip().partition("\n")[0]
         where = dagster_home.storage(settings)
         mend = "free space on the disk" if settings.dagster_storage is None else "mend it (the server's log says more)"
-        # What the client notices, and a server that refuses connections, have no code.
-        if settings.dagster_storage is not None and not getattr(getattr(found, "orig", None), "pgcode", None):
+        code = getattr(getattr(found, "orig", None), "pgcode", None) or ""
+        if settings.dagster_storage is not None and postgres_connection.is_lost(code):
             raise StorageUnreachable(
                 what=f"Dagster's storage does not answer, or went away: {said}",
                 where=where,

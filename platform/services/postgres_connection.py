@@ -57,7 +57,7 @@ def connected(url: str) -> Iterator[psycopg.Connection]:
 
 def _translated(error: psycopg.OperationalError, url: str) -> PlatformError:
     code, where, said = error.sqlstate or "", without_password(url), str(error).strip().partition("\n")[0]
-    if not code or code.startswith(("08", "57P")):  # Errors that the client detects have no code.
+    if is_lost(code):
         step = Remedy("see whether it runs: ", ShowService(name="postgres"), "; what was not committed is not there")
         said = f"PostgreSQL does not answer, or went away: {said}"
         return PostgresUnreachable(what=said, where=where, next_step=step)
@@ -69,6 +69,15 @@ def _translated(error: psycopg.OperationalError, url: str) -> PlatformError:
         what, mend = "the disk of PostgreSQL is full", "free space for it"
     step = Remedy(f"nothing of it was committed; {mend}, then: ", Run())
     return PostgresRefused(what=f"{what}: {said}", where=where, next_step=step)
+
+
+def is_lost(code: str) -> bool:
+    """Tell whether an operational error means that the server is gone, by its SQLSTATE.
+
+    Args:
+        code: The SQLSTATE; empty for errors that the client detects itself.
+    """
+    return not code or code.startswith(("08", "57P"))
 
 
 def without_password(url: str) -> str:

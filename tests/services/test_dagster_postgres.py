@@ -16,11 +16,12 @@ import pytest
 from dagster_postgres import PostgresEventLogStorage, PostgresRunStorage, PostgresScheduleStorage
 from sqlalchemy.engine import make_url
 
-from errors import ConfigurationError
+from errors import ConfigurationError, PlatformError
 from orchestration import storage_faults
 from orchestration.storage_faults import StorageFailed, StorageUnreachable
 from services import config, dagster_home, dagster_postgres, doctor, processes
 from services.config import Settings
+from services.dagster_postgres import SCHEMA
 from services.postgres_connection import PostgresUnreachable
 
 KEY = dg.AssetKey("thing")
@@ -143,6 +144,21 @@ def test_a_server_that_goes_away_is_named(
             materialize(stored, instance)
         connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
     assert failed.value.where == dagster_home.storage(stored)
+
+
+@pytest.mark.parametrize(("code", "error"), [("57P01", StorageUnreachable), ("53100", StorageFailed)])
+def test_only_a_lost_storage_server_is_unreachable(
+    stored: Settings, database: str, instance: dg.DagsterInstance, code: str, error: type[PlatformError]
+) -> None:
+    materialize(stored, instance)
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE 'it fails' USING ERRCODE = '{code}'; END $$"
+        )
+        connection.execute(f"CREATE TRIGGER fails BEFORE INSERT ON {SCHEMA}.event_logs EXECUTE FUNCTION fails()")
+    with pytest.raises(error, match="it fails"):
+        materialize(stored, instance)
 
 
 def test_a_refused_write_is_reported_with_its_reason(
