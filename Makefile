@@ -58,7 +58,7 @@ laws: setup ## All that the suite tries a part of: every law for every writer, e
 		-n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 model: setup ## Do anything in any order to a lineage, for long: STEPS=10000 against plain Python
-	@MODEL_STEPS=$(STEPS) $(BIN)/python -m pytest -s tests/laws/test_model.py $(ARGS)
+	@WHOLE_MATRIX=1 MODEL_STEPS=$(STEPS) $(BIN)/python -m pytest -s -m campaign tests/laws/test_model.py $(ARGS)
 
 mutants: setup ## Seed harmful changes into copies of the project: some test must notice each (ARGS="name part" picks some)
 	@cd tests && ../$(BIN)/python -m mutants $(ARGS)

@@ -121,6 +121,7 @@ def test_the_pages_own_tests_pass(project: Project) -> None:
     assert "3 passed" in ran.stdout
 
 
+@pytest.mark.campaign
 def test_the_dataset_reaches_plan_ledger_and_docs(project: Project) -> None:
     assert DATASET in project.command("plan").stdout
     ran = project.command("run")

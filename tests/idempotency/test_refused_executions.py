@@ -23,7 +23,7 @@ from publish.write_faults import (
     SchemaMismatch,
 )
 
-pytestmark = pytest.mark.matrix(2)
+pytestmark = pytest.mark.matrix(7)
 
 
 @pytest.mark.parametrize("day", [DAYS[0], DAYS[2]])

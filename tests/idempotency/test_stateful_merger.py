@@ -116,6 +116,7 @@ def test_figure_4_7_restoring_keeps_an_earlier_compaction(spark: Any, daily: Tab
     assert daily.problems() == other.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_backfill_equals_a_rebuild_from_scratch(spark: Any, daily: Table, tmp_path: Path) -> None:
     daily.deliveries["2024-10-06"] = [("A", None, True), ("Z", "corrected", False)]
     assert daily.backfill("2024-10-06") == list(DAYS[1:])
@@ -183,6 +184,7 @@ def test_a_restoration_cut_off_is_atomic_and_retried(daily: Table, probe: Probe,
     assert (daily.rows(), daily.versions()) == (before, dict(zip(DAYS, (1, 2, 6, 7), strict=True)))
 
 
+@pytest.mark.campaign
 def test_of_two_executions_at_once_one_is_refused(daily: Table, probe: Probe) -> None:
     before = daily.rows()
     with Held(lambda: daily.execute(DAYS[1], run="slow", probe=str(probe.folder)), probe, "audited") as slow:

@@ -30,6 +30,20 @@ some_hours = st.sets(hours, min_size=1)
 datasets = st.sampled_from([BRONZE.dataset, SILVER.dataset, GOLD.dataset])
 
 
+KINDS: dict[str, tuple[str, dict[str, st.SearchStrategy[Any]]]] = {}
+"""Kind of step to the method that makes it and what it draws."""
+
+
+def step(**drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Any]:
+    """Declare a rule of the machine, and list it as a kind of step."""
+
+    def declare(does: Callable[..., None]) -> Any:
+        KINDS[does.__name__.replace("_", " ")] = (does.__name__, drawn)
+        return rule(**drawn)(does)
+
+    return declare
+
+
 class Died(Exception):
     """The run ended where it was told to."""
 
@@ -74,13 +88,13 @@ class Machine(RuleBasedStateMachine):
         self._land(HOURS[0], HOURS[0], [(1, "/a"), (1, "/b"), (2, "/a")])
         self._run(self._name())
 
-    @rule(arrival=hours, new=lines)
+    @step(arrival=hours, new=lines)
     def land(self, arrival: str, new: Sequence[tuple[int, str]]) -> None:
         """Lines of the hour they arrive in, in an hour that may have been published."""
         self._made("land")
         self._land(arrival, arrival, new)
 
-    @rule(arrival=hours)
+    @step(arrival=hours)
     def duplicate(self, arrival: str) -> None:
         """A line comes once more."""
         self._made("duplicate")
@@ -88,7 +102,7 @@ class Machine(RuleBasedStateMachine):
         if there:
             self._land(arrival, there[-1].hour, [(there[-1].click, there[-1].page)])
 
-    @rule(arrival=hours, page=st.sampled_from(["/a", "/b", "/c"]))
+    @step(arrival=hours, page=st.sampled_from(["/a", "/b", "/c"]))
     def conflict(self, arrival: str, page: str) -> None:
         """A click comes once more and tells of another page."""
         self._made("conflict")
@@ -96,19 +110,19 @@ class Machine(RuleBasedStateMachine):
         if there:
             self._land(arrival, there[0].hour, [(there[0].click, page)])
 
-    @rule(arrival=hours, hour=hours, new=lines)
+    @step(arrival=hours, hour=hours, new=lines)
     def late(self, arrival: str, hour: str, new: Sequence[tuple[int, str]]) -> None:
         """Lines of an earlier hour than the one they arrive in."""
         self._made("late")
         self._land(max(arrival, hour), min(arrival, hour), new)
 
-    @rule(dataset=datasets)
+    @step(dataset=datasets)
     def run(self, dataset: str) -> None:
         """Do what is to be done for a table."""
         self._made("run")
         self._run_one(dataset, self._name())
 
-    @rule(dataset=datasets, phase=st.sampled_from(PHASES))
+    @step(dataset=datasets, phase=st.sampled_from(PHASES))
     def crash(self, dataset: str, phase: str) -> None:
         """Die in the middle of a run; what there is to do, or all of it again."""
         self._made("crash")
@@ -118,19 +132,19 @@ class Machine(RuleBasedStateMachine):
         self.dead.append((dataset, name))
 
     @precondition(lambda self: self.dead)
-    @rule()
+    @step()
     def retry(self) -> None:
         """Run again what has died, under its own name."""
         self._made("retry")
         self._run_one(*self.dead.pop())
 
-    @rule(asked=some_hours)
+    @step(asked=some_hours)
     def backfill(self, asked: set[str]) -> None:
         """Compute hours again that may not need it."""
         self._made("backfill")
         self._integrate(sorted(asked), self._name())
 
-    @rule(asked=some_hours)
+    @step(asked=some_hours)
     def replay(self, asked: set[str]) -> None:
         """Publish hours of arrival again, and all that follows from them."""
         self._made("replay")
@@ -140,14 +154,14 @@ class Machine(RuleBasedStateMachine):
             self._arrive(again, name)
             self._run_one(SILVER.dataset, name)
 
-    @rule(dataset=datasets)
+    @step(dataset=datasets)
     def compact(self, dataset: str) -> None:
         """Put small files together."""
         self._made("compact")
         self.lineage.statement(dataset, "OPTIMIZE {table}")
         self._look()
 
-    @rule(dataset=datasets)
+    @step(dataset=datasets)
     def vacuum(self, dataset: str) -> None:
         """Remove what no newest version needs."""
         self._made("vacuum")
@@ -158,7 +172,7 @@ class Machine(RuleBasedStateMachine):
         }
         self._look(everywhere=True)
 
-    @rule(choice=st.randoms(use_true_random=False))
+    @step(choice=st.randoms(use_true_random=False))
     def restore(self, choice: Any) -> None:
         """Go back to an earlier version, as a person does, and compute everything again."""
         self._made("restore")
@@ -167,14 +181,14 @@ class Machine(RuleBasedStateMachine):
         assert self.lineage.rows(SILVER.dataset) == self.readable[SILVER.dataset][version]
         self._integrate(sorted(self.clicks), self._name())
 
-    @rule(dataset=datasets, choice=st.randoms(use_true_random=False))
+    @step(dataset=datasets, choice=st.randoms(use_true_random=False))
     def look_back(self, dataset: str, choice: Any) -> None:
         """An earlier version is what it was."""
         self._made("look back")
         version = choice.choice(sorted(self.readable[dataset]))
         assert self.lineage.rows(dataset, version) == self.readable[dataset][version]
 
-    @rule(slow=some_hours, fast=some_hours)
+    @step(slow=some_hours, fast=some_hours)
     def meet(self, slow: set[str], fast: set[str]) -> None:
         """Two runs of clicks at once; of two that want one hour, the one that commits later is refused."""
         self._made("meet")
@@ -194,7 +208,7 @@ class Machine(RuleBasedStateMachine):
             assert not disputed
             self._integrated(sorted(slow), first)
 
-    @rule(slow=some_hours)
+    @step(slow=some_hours)
     def arrive_meanwhile(self, slow: set[str]) -> None:
         """Clicks are computed while what they are computed from is published anew: they are behind, and known to be."""
         self._made("arrive meanwhile")
@@ -347,3 +361,14 @@ class Machine(RuleBasedStateMachine):
 
     def _made(self, what: str) -> None:
         type(self).made[what] += 1
+
+
+def deal(machine: Machine, data: st.DataObject) -> None:
+    """Make a step of each kind, in any order."""
+    left = set(KINDS)
+    while left:
+        # Nothing can be tried again before something has died.
+        kind = data.draw(st.sampled_from(sorted(left if machine.dead else left - {"retry"})))
+        name, drawn = KINDS[kind]
+        getattr(machine, name)(**{argument: data.draw(values) for argument, values in drawn.items()})
+        left.remove(kind)

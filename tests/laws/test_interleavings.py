@@ -218,6 +218,7 @@ def test_two_operations_end_serially_or_one_is_refused(
         stepped.has_its_past()
 
 
+@pytest.mark.campaign
 def test_concurrent_vacuums_remove_only_unneeded_files(stepped: Stepped, spark: Any, probe: Probe) -> None:
     left = stepped.leave()
     with ThreadPoolExecutor(1) as beside:
@@ -234,6 +235,7 @@ def test_concurrent_vacuums_remove_only_unneeded_files(stepped: Stepped, spark: 
     stepped.has_its_past()
 
 
+@pytest.mark.matrix(40)
 @pytest.mark.parametrize("first", PUBLISHING)
 def test_a_vacuum_removes_only_a_crashed_runs_leftovers(stepped: Stepped, spark: Any, probe: Probe, first: str) -> None:
     before = set(stepped.folder.glob("*.parquet"))

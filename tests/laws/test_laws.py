@@ -31,7 +31,7 @@ from publish.write_faults import (
 )
 from toy import HOURS, table
 
-pytestmark = pytest.mark.matrix(8)
+pytestmark = pytest.mark.matrix(16)
 BEFORE = Batch(first=0, rows=60)
 AFTER = Batch(first=40, rows=30)
 NOT_PUBLISHED = ("opened", "written", "audited")
@@ -183,6 +183,7 @@ def test_without_the_jar_stream_batches_are_published_once(
     assert world.problems() == []
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("other", list(Engine), ids=lambda engine: engine.value)
 @pytest.mark.parametrize("writer", [one for one in WRITERS if one.name == "merge"], ids=lambda writer: writer.name)
 def test_without_the_jar_a_concurrent_merge_conflicts(

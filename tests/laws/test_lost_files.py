@@ -192,7 +192,7 @@ LOSSES = [
 ]
 
 
-@pytest.mark.matrix(8)
+@pytest.mark.matrix(40)
 @pytest.mark.parametrize("harm", [Path.unlink, cut], ids=["gone", "cut off"])
 @pytest.mark.parametrize(
     ("world", "files"), LOSSES, ids=[f"{form} {files.__name__}" for form, files in LOSSES], indirect=["world"]
@@ -248,6 +248,7 @@ def test_whole_frozen_weeks_stay_frozen_beside_a_loss(world: World) -> None:
     assert world.inspect() == []
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("world", ["executed"], indirect=True)
 def test_a_restoration_that_is_lost_has_not_happened(world: World) -> None:
     expected = world.rows()
@@ -270,6 +271,7 @@ def test_a_restoration_that_is_lost_has_not_happened(world: World) -> None:
     assert world.problems() == []
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("world", ["executed"], indirect=True)
 def test_a_refused_rebuild_gives_its_own_reason(world: World) -> None:
     for file in a_data_file(world):

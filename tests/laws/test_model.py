@@ -11,68 +11,90 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from laws import tally
-from laws.model import Machine
+from laws.model import KINDS, Machine, deal
 
+DEALS = 1
+"""Times that each of two machines of the short form makes a step of every kind."""
 SHORT = 300
+"""Steps in which every kind is drawn of those without which the machine shows nothing."""
 STEPS = int(os.environ.get("MODEL_STEPS", SHORT))
 ENOUGH = 10 * SHORT
-"""Steps in which every rule is drawn, also by chance."""
+"""Steps in which each of them is drawn, also by chance."""
 AT_ONCE = 50
 """Steps a machine makes before it begins anew."""
 PART = 10 * AT_ONCE
 """Steps after which a long run says what was made, and remembers it."""
 
 
+_SETTINGS = settings(deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
+
+
 @pytest.fixture
-def machine(spark: Any) -> type[Machine]:
+def model(spark: Any) -> None:
     """The machine, on the tests' Spark."""
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     Machine.spark = spark
-    return Machine
 
 
+@pytest.mark.usefixtures("model")
+def test_every_kind_of_step_matches_the_python_model() -> None:
+    Machine.made = Counter()
+
+    @given(data=st.data(), begin=st.integers(0, 1000))
+    @settings(_SETTINGS, max_examples=2, derandomize=True, phases=[Phase.generate])
+    def dealt(data: st.DataObject, begin: int) -> None:
+        machine = Machine()
+        machine.begin(begin)
+        for _ in range(DEALS):
+            deal(machine, data)
+        machine.teardown()
+
+    dealt()
+    assert dict(Machine.made) == dict.fromkeys(KINDS, 2 * DEALS)
+
+
+@pytest.mark.campaign
+@pytest.mark.usefixtures("model")
 @pytest.mark.timeout(0)
-def test_any_order_of_steps_matches_the_python_model(machine: type[Machine]) -> None:
+def test_any_order_of_steps_matches_the_python_model() -> None:
     if STEPS <= SHORT:
-        made = _make(machine, STEPS, derandomize=True)
+        made = _make(STEPS, derandomize=True)
         assert made.total() >= STEPS
     else:
         made = Counter()
         # Hypothesis ends some machines early, and draws few of the rules for each.
         while made.total() < STEPS:
-            made += _make_and_keep(machine, min(PART, STEPS - made.total()))
+            made += _make_and_keep(min(PART, STEPS - made.total()))
     if STEPS == SHORT or STEPS >= ENOUGH:
         often = {"run", "crash", "retry", "late", "backfill", "replay", "compact", "vacuum", "restore"}
         assert set(made) >= often
 
 
-def _make_and_keep(machine: type[Machine], steps: int) -> Counter[str]:
+def _make_and_keep(steps: int) -> Counter[str]:
     try:
-        made = _make(machine, steps, derandomize=False)
+        made = _make(steps, derandomize=False)
     except Exception:
-        tally.keep(machine.made, counterexample=True)
+        tally.keep(Machine.made, counterexample=True)
         raise
     print(tally.keep(made, counterexample=False))  # noqa: T201 - what all of them did
     return made
 
 
-def _make(machine: type[Machine], steps: int, *, derandomize: bool) -> Counter[str]:
-    machine.made = Counter()
+def _make(steps: int, *, derandomize: bool) -> Counter[str]:
+    Machine.made = Counter()
     chosen = settings(
+        _SETTINGS,
         max_examples=-(-steps // AT_ONCE),
         # Its beginning counts as a step.
         stateful_step_count=min(steps, AT_ONCE) + 1,
-        deadline=None,
-        database=None,
         derandomize=derandomize,
-        print_blob=True,
         phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(machine, settings=chosen)
-    print(f"{machine.made.total()} steps: {dict(sorted(machine.made.items()))}")  # noqa: T201 - what it did
-    return machine.made
+    run_state_machine_as_test(Machine, settings=chosen)
+    print(f"{Machine.made.total()} steps: {dict(sorted(Machine.made.items()))}")  # noqa: T201 - what it did
+    return Machine.made

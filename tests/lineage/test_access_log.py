@@ -136,6 +136,7 @@ def view(time: str, page: str, n: int = 1) -> bytes:
     return VISITOR.format(time=time, page=page, n=n).encode()
 
 
+@pytest.mark.campaign
 def test_visits_span_hours_until_thirty_minutes_of_silence(deploy: Deploy) -> None:
     # One visit from 10:50 to 11:40, whose last page view is a long one's first in its hour; one after 31 minutes.
     hours = {

@@ -61,6 +61,7 @@ def test_mostly_rejected_delivery_removes_no_users_until_accepted(deploy: Deploy
     assert made.problems() == []
 
 
+@pytest.mark.campaign
 def test_short_or_empty_delivery_removes_no_users(deploy: Deploy) -> None:
     made = deploy("cut-off-users")
     deliver(made, "users/date=2026-01-05/users.json", USERS)
@@ -161,6 +162,7 @@ OTHER_DEVICES = [DEVICES[0], b"PC;Eins;1", b"Phone;Three;3", b"PC;Drei;3"]
 """One of a PC is renamed, two is gone, three is new."""
 
 
+@pytest.mark.campaign
 def test_visits_join_devices_as_of_their_event_time(deploy: Deploy) -> None:
     made = deploy("devices-as-of")
     deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
@@ -283,6 +285,7 @@ def test_a_correction_loses_to_the_original_event(deploy: Deploy) -> None:
     assert made.run().runs == 0
 
 
+@pytest.mark.campaign
 def test_landing_corrections_names_exactly_the_stale_partitions(
     deploy: Deploy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -333,6 +336,7 @@ def test_landing_corrections_names_exactly_the_stale_partitions(
     assert made.problems() == []
 
 
+@pytest.mark.campaign
 def test_replaying_a_missing_arrival_hour_publishes_it_empty(deploy: Deploy) -> None:
     """As in a range that a person names in the UI."""
     made = deploy("gaps")

@@ -18,6 +18,7 @@ def pages(deployment: Deployment) -> list[str]:
     return sorted(deployment.rows("silver.visits", "page"))
 
 
+@pytest.mark.campaign
 def test_a_link_leading_out_blocks_only_its_hour(deploy: Deploy, tmp_path: Path) -> None:
     made = deploy("links")
     disk = tmp_path / "disk"
@@ -63,6 +64,7 @@ def land(deployment: Deployment, hour: str, *lines: bytes, name: str = "visits.j
     os.utime(file, (0, 0))
 
 
+@pytest.mark.campaign
 def test_flagless_hours_run_when_a_later_hour_arrives(flagless: Deployment) -> None:
     for at, hour in enumerate(HOURS):
         land(flagless, hour, event(f"{10 + at}:05", f"/{at}"))

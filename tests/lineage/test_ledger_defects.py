@@ -185,6 +185,7 @@ def damaged(deployment: Deployment, spark: Any) -> Deployment:
     return deployment
 
 
+@pytest.mark.campaign
 def test_ledger_reports_externally_deleted_rows_of_every_table(damaged: Deployment) -> None:
     problems = damaged.problems()
     assert sorted(problem.split(" ", 1)[0] for problem in problems) == sorted(CONTRACTS)

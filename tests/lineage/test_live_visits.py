@@ -197,6 +197,7 @@ def test_an_interrupted_stream_ends_in_the_same_tables(
     assert problems(begun) == []
 
 
+@pytest.mark.campaign
 def test_excess_dead_letters_stop_the_stream_until_accepted(deploy: Deploy) -> None:
     made = deploy("live-broken")
     good = [event("10:05", f"/{at}") for at in range(40)]
@@ -213,6 +214,7 @@ def test_excess_dead_letters_stop_the_stream_until_accepted(deploy: Deploy) -> N
     assert [row[6] for row in stream_offset_rows(made.settings.home / "checkpoints")] == [True]
 
 
+@pytest.mark.campaign
 def test_a_missing_file_stops_the_stream_until_restored(deploy: Deploy, tmp_path: Path) -> None:
     made = deploy("live-gone")
     lines = [event("10:05", "/a"), event("10:06", "/b")]

@@ -85,6 +85,7 @@ def touched(deployment: Deployment, before: Mapping[str, Mapping[str, Entry]]) -
     return {dataset: keys for dataset, keys in found.items() if keys}
 
 
+@pytest.mark.campaign
 def test_a_replay_reruns_readers_and_changes_no_row(straight: Deployment) -> None:
     contents, before = straight.contents(), {dataset: straight.published(dataset) for dataset in CONTRACTS}
     assert straight.replay("bronze.visits", HOURS[2]).problems == []
@@ -100,6 +101,7 @@ def test_a_replay_reruns_readers_and_changes_no_row(straight: Deployment) -> Non
     assert straight.run().runs == 0
 
 
+@pytest.mark.campaign
 def test_a_replay_leaves_its_inputs_alone(straight: Deployment) -> None:
     before = {dataset: straight.published(dataset) for dataset in CONTRACTS}
     outcome = straight.replay("silver.visits_enriched", HOURS[0])
@@ -109,6 +111,7 @@ def test_a_replay_leaves_its_inputs_alone(straight: Deployment) -> None:
     assert straight.run().runs == 0
 
 
+@pytest.mark.campaign
 def test_a_file_after_the_flag_reruns_touched_partitions(straight: Deployment) -> None:
     before = {dataset: straight.published(dataset) for dataset in straight.contents()}
     # It arrives in 11, with an event of 11 and one of 10; no watermark moves.
@@ -175,6 +178,7 @@ def test_only_broken_lines_give_only_dead_letters(deploy: Deploy) -> None:
     assert bad.run().runs == 0
 
 
+@pytest.mark.campaign
 def test_too_many_dead_letters_block_visits_until_accepted(
     deploy: Deploy,
 ) -> None:

@@ -160,6 +160,7 @@ def test_readers_never_see_an_unordered_backfill(deployment: Deployment) -> None
     readers.saw_only(before)
 
 
+@pytest.mark.campaign
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("dataset", "spoil"),
@@ -222,6 +223,7 @@ def test_readers_see_late_rows_only_after_the_commit(
     assert deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_delete_then_append_shows_an_empty_partition(deployment: Deployment, tmp_path: Path) -> None:
     rows = DeltaTable(deployment.lake.path("gold.page_stats")).to_pyarrow_table()
     naive = str(tmp_path / "naive")

@@ -99,6 +99,7 @@ def test_changed_days_are_served_once_and_atomically(serving: Deployment) -> Non
     assert shown(serving) == {"page_stats": {HOUR[:10]: 3}, "referral_stats": {HOUR[:10]: 3}}
 
 
+@pytest.mark.campaign
 def test_a_refused_day_keeps_no_later_day_waiting(serving: Deployment) -> None:
     later = "2026-01-08T10"
     serving.land(later, [event("10:05", "/\0", event_time=f"{later}:05:00Z")])
@@ -117,6 +118,7 @@ def test_a_refused_day_keeps_no_later_day_waiting(serving: Deployment) -> None:
     assert "does not answer" in " ".join(serving.run().problems)
 
 
+@pytest.mark.campaign
 def test_lineage_contains_every_dataset_with_its_declared_inputs(deploy: Deploy, database: str, tmp_path: Path) -> None:
     """Patterns: Dataset Tracker, Checkpointer."""
     whole = deploy("whole")

@@ -56,6 +56,7 @@ def test_runs_are_recorded_only_in_the_database(stored: Deployment, database: st
     assert not (stored.settings.home / "dagster" / "history").exists()
 
 
+@pytest.mark.campaign
 def test_idle_runs_stay_light_and_settle_killed_runs(stored: Deployment) -> None:
     light = python(stored, LIGHT, "run")
     assert light.stdout.splitlines()[-1] == "[]", light.stderr

@@ -254,6 +254,7 @@ def test_a_second_run_publishes_no_version(world: World) -> None:
     assert world.deployment.versions() == before
 
 
+@pytest.mark.campaign
 def test_an_empty_flag_makes_a_day_complete(world: World) -> None:
     pages = world.deployment.rows("gold.page_stats", "event_date", "page", "events")
     world.deployment.land(MISSING, [], name=".nothing")

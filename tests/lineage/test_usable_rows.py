@@ -226,6 +226,7 @@ def test_every_dataset_has_its_transform_listed_here() -> None:
     assert TRANSFORMS.keys() == EVERY.keys(), "add the transforms of a new dataset to TRANSFORMS"
 
 
+@pytest.mark.campaign
 def test_odd_lines_are_usable_unless_identifiers_are_blank(computed: Computed) -> None:
     rows = computed["bronze.visits"].select("format", "filtered_by", "reasons").collect()
     usable = Counter(row.format for row in rows if not row.reasons and not row.filtered_by)

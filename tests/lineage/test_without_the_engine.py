@@ -35,6 +35,7 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
     spark_connect.stop(mine.settings)
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_bronze_becomes_gold_without_the_engine(deployment: Deployment) -> None:
     outcome = deployment.run(select=STRAIGHT)

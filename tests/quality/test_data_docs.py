@@ -142,6 +142,7 @@ def test_a_promise_not_evaluated_is_an_error(spark: Any, tmp_path: Path) -> None
     assert event.metadata["not_evaluated"].value == 1
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_data_docs_job_starts_no_second_spark(spark: Any, spark_server: SparkServer, tmp_path: Path) -> None:
     deployment = Deployment.create(tmp_path / "home", spark_server.url)

@@ -92,6 +92,7 @@ def test_no_file_or_instance_reference_holds_the_password(
     assert not [file for file in stored.home.rglob("*") if file.is_file() and password.encode() in file.read_bytes()]
 
 
+@pytest.mark.campaign
 def test_processes_opening_an_empty_database_together_succeed(stored: Settings, tmp_path: Path) -> None:
     # Homes of their own: the lock of one home would let them in one by one.
     homes = [replace(stored, home=tmp_path / name) for name in ("a", "b", "c")]

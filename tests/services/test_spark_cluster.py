@@ -23,6 +23,7 @@ def cluster(own: Settings) -> Iterator[SparkCluster]:
     spark_cluster.stop(own)
 
 
+@pytest.mark.campaign
 def test_separate_executors_write_and_read_delta_tables(own: Settings, cluster: SparkCluster, tmp_path: Path) -> None:
     session = spark_session.attach(spark_connect.running_server(cluster.settings(own)).url)
     table = str(tmp_path / "table")

@@ -50,6 +50,7 @@ def test_a_running_server_is_found_without_notices(own: Settings) -> None:
     assert (second.pid, second.url, second.notices) == (first.pid, first.url, ())
 
 
+@pytest.mark.campaign
 def test_delta_tables_are_written_and_read_over_connect(own: Settings, tmp_path: Path) -> None:
     session = spark_session.attach(spark_connect.running_server(own).url)
     try:
@@ -120,6 +121,7 @@ def test_a_damaged_state_file_costs_a_restart(own: Settings) -> None:
     assert not processes.is_alive(server.process)
 
 
+@pytest.mark.campaign
 def test_a_changed_configuration_restarts_the_server(own: Settings) -> None:
     server = spark_connect.running_server(own)
     changed = replace(own, spark=replace(own.spark, conf=(("spark.sql.shuffle.partitions", "3"),)))

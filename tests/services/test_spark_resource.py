@@ -104,6 +104,7 @@ def test_a_session_the_server_forgot_is_replaced(resource: SparkResource, monkey
     assert after.range(3).count() == 3
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_a_classic_session_writes_and_reads_delta_tables(own: Settings, tmp_path: Path) -> None:
     program = (
