@@ -150,6 +150,7 @@ def test_the_dataset_reaches_plan_ledger_and_docs(project: Project) -> None:
 
 @pytest.mark.campaign
 def test_cutting_the_tail_is_refused_by_the_ledger(project: Project) -> None:
+    assert project.command("run").returncode == 0
     module = project.root / PATTERN
     whole = module.read_text(encoding="utf-8")
     head, _, _ = whole.partition("    rank = F.row_number()")
