@@ -10,7 +10,6 @@ import signal
 import subprocess
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -95,13 +94,9 @@ def _settings(folders: pytest.TempPathFactory) -> Settings:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # Where tests run in several processes, each has a folder in that of the one which started them.
     root = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
-    found = config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "3g"})
-    return found if WHOLE in os.environ else replace(found, spark=replace(found.spark, conf=_INTERPRETED))
+    return config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "3g"})
 
 
-_INTERPRETED = (("spark.sql.codegen.factoryMode", "NO_CODEGEN"), ("spark.sql.codegen.wholeStage", "false"))
-"""Generating code for the few rows of a test takes longer than computing them; `make laws` generates it, as a
-deployment does."""
 _KEPT = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
 
 
