@@ -1,5 +1,6 @@
 """ops: the lineage export, and the removal of retired tables."""
 
+from datetime import datetime, timezone
 from pathlib import Path
 
 import dagster as dg
@@ -12,6 +13,7 @@ from orchestration.retries import failure
 from orchestration.step import LakeAccess
 from patterns.data_value import lake_views
 from patterns.observability import dataset_tracker
+from publish import refused
 from quality.contracts import DECLARED, EVERY
 
 LINEAGE = dg.AssetKey(["ops", "lineage"])
@@ -78,7 +80,7 @@ KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if cont
 
 @dg.asset(
     key=RETIRED,
-    description="Which copies and replaced tables were removed when their time was over",
+    description="Which copies, replaced tables and refused batches were removed when their time was over",
     group_name="ops",
     owners=["team:platform"],
     kinds={"deltalake"},
@@ -87,12 +89,13 @@ KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if cont
     required_resource_keys={"lake"},
 )
 def retired_copies(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Rewrite the lake's views, then remove and report the tables whose retention has ended."""
+    """Rewrite the lake's views, then remove and report the tables and refused batches whose retention has ended."""
     access: LakeAccess = context.resources.lake
     try:
         # Views first, so that none refers to a removed table.
         lake_views.write(access.lake, list(EVERY.values()))
         removed = {name: retired.remove(access.lake, name, keep=keep) for name, keep in KEPT.items()}
+        expired = refused.expire(access.lake, now=datetime.now(timezone.utc))
     except PlatformError as error:
         raise failure(context, error) from error
     rows = [_removed(name, one) for name, found in removed.items() for one in found]
@@ -100,6 +103,7 @@ def retired_copies(context: dg.AssetExecutionContext) -> dg.MaterializeResult[No
         metadata={
             "removed": len(rows),
             "bytes_free_again": sum(one.bytes for found in removed.values() for one in found),
+            "refused_batches_expired": len(expired),
             **({"tables": dg.MetadataValue.table(rows)} if rows else {}),
         }
     )

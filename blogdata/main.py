@@ -49,6 +49,13 @@ def _ledger() -> Any:
     return ledger
 
 
+@command_of(COMMANDS, "refused", "List the batches that failed an audit; each is a table to look at for two weeks.")
+def _refused() -> Any:
+    from blogdata.refused_command import refused
+
+    return refused
+
+
 @command_of(
     COMMANDS,
     "repair",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata import landing_findings
 from blogdata.outcome import Outcome
-from errors import ConfigurationError, refuse_unknown
+from errors import refuse_unknown
 from evidence.events import EventLog
 from lake.lake import Lake
 from patterns.ingestion.full_loader import ACCEPT_SIZE
@@ -20,6 +20,7 @@ from planning.look import Snapshot
 from planning.plan import Plan, Planner
 from planning.selection import Selection
 from planning.window import Window
+from publish.audit import guard_of
 from quality.contracts import CONTRACTS, GRAPH, SERVED
 from resources.lake import zone_of
 from services import dagster_home, postgres
@@ -50,10 +51,8 @@ class Pipeline:
         Raises:
             ConfigurationError: No guard has that name.
         """
-        if accept is not None and accept not in GUARDS:
-            raise ConfigurationError(
-                what=f"no guard is called {accept}", where="--accept", next_step=f"choose: {', '.join(GUARDS)}"
-            )
+        guards = [*GUARDS, *(guard_of(audit.name) for contract in CONTRACTS.values() for audit in contract.audits)]
+        refuse_unknown([accept] if accept else [], dict.fromkeys(guards), where="--accept", kind="guard")
         self._settings = settings
         self._zone = zone_of(settings)
         self._quiet = quiet

@@ -30,7 +30,7 @@ from services.config import Settings, load
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TABLE = re.compile(r"\b(bronze|silver|gold|ops)\.([a-z_]+)\b", re.IGNORECASE)
+TABLE = re.compile(r"\b(bronze|silver|gold|ops|refused)\.([a-z0-9_]+)\b", re.IGNORECASE)
 LITERALS = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`|--[^\n]*)")
 READS = re.compile(r"^\s*(select|with|values|from|describe|explain|\()", re.IGNORECASE)
 VERSIONS = "ops.versions"

@@ -10,6 +10,7 @@ from errors import PlatformError
 from evidence import ledger
 from evidence.ledger import LedgerLine
 from lake.commit import Commit
+from orchestration.audit_warnings import audit_warning_results, audit_warning_specs
 from orchestration.completeness import complete_results, complete_specs
 from orchestration.finality import finality_results, finality_specs
 from orchestration.measures import measure_results, measure_specs
@@ -40,6 +41,7 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
             description="Rows in = rows out + every row left out, with its reason; and the rows are still there",
         ),
     ]
+    specs += audit_warning_specs(key, contract)
     specs += complete_specs(key, [contract])
     return [*specs, *share_specs(key, contract), *measure_specs(key, contract), *finality_specs(key, contract)]
 
@@ -66,6 +68,7 @@ def passed_checks(
         ),
         ledger_result(key, lines),
     ]
+    results += audit_warning_results(key, contract, commit)
     results += complete_results(key, [contract], step.events)
     results += share_results(key, contract, step, commit)
     results += measure_results(key, contract, step, commit)

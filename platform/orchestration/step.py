@@ -18,6 +18,7 @@ from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_
 from patterns.idempotency.transactional_writer import overwrite_together
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.quality import constraints_enforcer
+from publish.audit import lifted_audits
 from publish.contract import Contract
 from publish.run import RunContext
 from publish.target import Companion, Engine, Provenance, Target
@@ -272,6 +273,7 @@ class Step:
             run=self.run,
             engine=self.engine,
             probe=self._access.probe,
+            lifted=lifted_audits(self.accepted),
         )
 
 

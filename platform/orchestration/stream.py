@@ -25,6 +25,7 @@ from patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_
 from patterns.error_management.streamed_files import BatchFile, StreamedFiles
 from patterns.quality.audit_write_audit_publish import publish
 from publish import kept_rows
+from publish.audit import lifted_audits
 from publish.changes import AppendBatch
 from publish.contract import Contract
 from publish.run import RunContext
@@ -130,6 +131,7 @@ class MicroBatch:
             run=place.run,
             engine=place.engine,
             probe=str(probe) if probe and probe.is_dir() else None,
+            lifted=lifted_audits(place.accepted),
         )
         provenance = Provenance(inputs=inputs or {}, accounts=accounts, expected=expected or {})
         commit = publish(frame, target, change=once, partitions=sorted(accounts), provenance=provenance)

@@ -9,13 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from errors.remedies import Remedy
+from errors.remedies import Remedy, ShowLedger
 from evidence.finding import Finding, Severity
 from planning.arrivals import Arrivals
 from planning.graph import Graph
 from planning.look import Snapshot
 from planning.plan import Planner
 from planning.reach import landed_input
+from publish.audit import warnings
+from publish.schema import Failed
+
+NEWEST = 24
+"""How many of the newest partitions are looked at for what was published with a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,4 +79,28 @@ def overdue(deployment: Deployment) -> Iterator[Finding]:
             )
 
 
-SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (waiting, overdue)
+def published_with_warning(deployment: Deployment) -> Iterator[Finding]:
+    """Find the audits that failed in the newest partitions of a dataset without refusing them."""
+    for contract in deployment.graph.contracts.values():
+        for audit in contract.audits:
+            if audit.failed is not Failed.WARNS:
+                continue
+            newest = sorted(deployment.look.published(contract.dataset).items())[-NEWEST:]
+            failed = [partition for partition, entry in newest if audit.name in warnings(entry)]
+            if failed:
+                yield Finding(
+                    source="audits",
+                    dataset=contract.dataset,
+                    owner=contract.owner,
+                    severity=Severity.WARNING,
+                    what=f"published with a failed audit, {audit.name}, in {len(failed)} of the newest {len(newest)} "
+                    f"partitions, {failed[-1]} the last: {audit.description}",
+                    remedy=Remedy(
+                        "look at the rows, and decide whether to use them; what was left out: ",
+                        ShowLedger(dataset=contract.dataset),
+                    ),
+                    figures={"partitions": len(failed)},
+                )
+
+
+SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (waiting, overdue, published_with_warning)

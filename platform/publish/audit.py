@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from lake.commit import WHOLE_TABLE, Account
+from lake.commit import WHOLE_TABLE, Account, Entry
 from publish.contract import Contract
+from publish.schema import Audit, Failed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+HELD = "held."
+"""Prefix of the measure that says whether an audit held which does not refuse the publication."""
+_GUARD = "audit:"
+
+
+def guard_of(audit: str) -> str:
+    """Return the name of the guard that a person lifts to publish although an audit failed."""
+    return f"{_GUARD}{audit}"
+
+
+def lifted_audits(accepted: Collection[str]) -> frozenset[str]:
+    """Return the names of the audits among the guards that a person has lifted."""
+    return frozenset(name.removeprefix(_GUARD) for name in accepted if name.startswith(_GUARD))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +66,7 @@ def specify(
     info: Mapping[str, Any],
     *,
     expected: Mapping[str, Mapping[str, int]] | None = None,
+    lifted: Collection[str] = (),
 ) -> AuditSpec:
     """Derive the audits of a write from the dataset's contract.
 
@@ -59,20 +76,23 @@ def specify(
         accounts: Partition to its account of the layer above.
         info: Further metadata of the commit.
         expected: Further figures that must hold: partition to measure to value.
+        lifted: Names of audits that only warn in this write, because a person called them false alarms.
 
     Returns:
         Measures, violations, conditions and expected figures.
     """
+    warning = [audit for audit in contract.audits if audit.failed is Failed.WARNS or audit.name in lifted]
+    own = {**contract.measures, **{f"{HELD}{audit.name}": _as_measure(audit) for audit in warning}}
     measures = {"rows": "count(1)", "accounted": contract.stands_for}
     measures.update({f"reason.{name}": sql for name, sql in contract.reasons.items()})
-    measures.update(contract.measures)
+    measures.update(own)
     violations = {
         f"not_null.{column.name}": f"count_if(`{column.name}` is null)"
         for column in contract.columns
         if not column.nullable
     }
     violations.update({rule.name: f"count_if(not coalesce({rule.expression}, false))" for rule in contract.rules})
-    audits = {audit.name: audit.expression for audit in contract.audits}
+    audits = {audit.name: audit.expression for audit in contract.audits if audit not in warning}
     unique = {}
     if contract.key:
         key = ", ".join(f"`{column}`" for column in contract.key)
@@ -100,9 +120,29 @@ def specify(
             "executed": contract.executed,
             "accounts": {key: account.as_json() for key, account in accounts.items()},
             "reasons": sorted(contract.reasons),
-            "own_measures": sorted(contract.measures),
+            "own_measures": sorted(own),
+            **({"lifted": found} if (found := sorted({audit.name for audit in warning} & set(lifted))) else {}),
         },
     )
+
+
+def warnings(entry: Entry) -> list[str]:
+    """List the audits that a publication failed and that did not refuse it.
+
+    Args:
+        entry: Ledger line of the publication.
+
+    Returns:
+        Their names, sorted.
+    """
+    return sorted(
+        name.removeprefix(HELD) for name, held in entry.measures.items() if name.startswith(HELD) and held == 0
+    )
+
+
+def _as_measure(audit: Audit) -> str:
+    # As a number: 1 held, 0 failed; a partition without rows has neither.
+    return f"if(coalesce({audit.expression}, false), 1, 0)"
 
 
 @dataclass(frozen=True, kw_only=True)

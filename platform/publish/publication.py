@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from errors.remedies import Run, RunStream
 from lake.commit import Commit, Execution, entries_of, parse
 from lake.lake import Lake
 from publish import companion_files, kept_rows, unmoved
-from publish.audit import AuditSpec, judge, specify
+from publish import refused as refused_batches
+from publish.audit import AuditSpec, guard_of, judge, specify
 from publish.changes import AppendBatch, Change, Overwrite, Rewrite
 from publish.companion_files import CompanionRows
+from publish.contract import Contract
 from publish.target import Companion, Engine, Provenance, Target
 from publish.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
@@ -54,19 +57,37 @@ def write(
         else commit_id_of(target, partitions, provenance.execution)
     )
     info = _info(target, commit_id, change, provenance, time.time())
-    spec = specify(contract, partitions, provenance.accounts, info, expected=provenance.expected)
+    spec = specify(contract, partitions, provenance.accounts, info, expected=provenance.expected, lifted=target.lifted)
     before = lake.version(contract.dataset)
     try:
         with translated(contract.dataset, partitions):
             companion_rows = [_companion_rows(companion, target, partitions, info) for companion in companions]
             _write(rows, target, spec, change, commit_id, companion_rows)
-    except ConstraintViolated as refused:
-        # Delta names only the first bad row; the error should list all violations of the batch.
-        found = judge(rows, spec).violations if isinstance(change, Overwrite | AppendBatch) else ()
-        if not found:
+    except (AuditFailed, ConstraintViolated) as refused:
+        failed = refused if isinstance(refused, AuditFailed) else _judged(rows, spec, change, refused)
+        if failed.dataset == contract.dataset and isinstance(change, Overwrite | AppendBatch):
+            refused_batches.keep(rows, target, failed)
+        _name_guard(failed, contract, change)
+        if failed is refused:
             raise
-        raise AuditFailed(contract.dataset, found) from refused
+        raise failed from refused
     return receipt(lake, contract.dataset, commit_id, before)
+
+
+def _name_guard(failed: AuditFailed, contract: Contract, change: Change) -> None:
+    """Say how to publish all the same, if nothing failed but one audit of the contract."""
+    rules = {item.rule for item in failed.violations}
+    if len(rules) == 1 and rules <= {audit.name for audit in contract.audits}:
+        guard = guard_of(*rules)
+        failed.may_be_lifted(RunStream(accept=guard) if isinstance(change, AppendBatch) else Run(accept=guard))
+
+
+def _judged(rows: DataFrame, spec: AuditSpec, change: Change, refused: ConstraintViolated) -> AuditFailed:
+    """List all violations of a batch; Delta names only the first bad row."""
+    found = judge(rows, spec).violations if isinstance(change, Overwrite | AppendBatch) else ()
+    if not found:
+        raise refused
+    return AuditFailed(str(spec.info["dataset"]), found)
 
 
 def _companion_rows(

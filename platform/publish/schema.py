@@ -47,13 +47,30 @@ class RowRule:
     description: str
 
 
+class Failed(str, Enum):
+    """What a failed audit does to the publication."""
+
+    REFUSES = "refuses"
+    """Nothing is published; readers keep the version before."""
+    WARNS = "warns"
+    """The rows are published, and the commit says that they failed the audit."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """A condition each written partition satisfies as a whole, as a boolean Spark SQL aggregate."""
+    """A condition each written partition satisfies as a whole.
+
+    Args:
+        name: Its name, unique among all contracts.
+        expression: A boolean Spark SQL aggregate.
+        description: What holds, in words.
+        failed: What happens when it does not hold.
+    """
 
     name: str
     expression: str
     description: str
+    failed: Failed = Failed.REFUSES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,6 +33,7 @@ class Target:
         run: The run that writes.
         engine: How the rows are audited.
         probe: Folder through which a test steps a write through its phases; None in real use.
+        lifted: Names of audits that only warn, because a person called them false alarms.
     """
 
     lake: Lake
@@ -40,6 +41,7 @@ class Target:
     run: RunContext
     engine: Engine = Engine.TRANSACTION
     probe: str | None = None
+    lifted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

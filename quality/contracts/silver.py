@@ -4,9 +4,9 @@ from datetime import timedelta
 
 from patterns.quality.online_observer import observed
 from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, Outdated, Watermarked
-from publish.contract import Contract, Read, Runs
+from publish.contract import LEAST_ROWS, Contract, Read, Runs
 from publish.partitions import Grain
-from publish.schema import Audit, Column, Partitioning, RowRule
+from publish.schema import Audit, Column, Failed, Partitioning, RowRule
 from publish.writes import AppearsWith, InOrder, Merge
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
@@ -78,6 +78,12 @@ VISITS = observed(
                 name="bounded_duplicates",
                 expression="sum(occurrences) <= 10 * count(1)",
                 description="A producer that repeats everything ten times is broken",
+            ),
+            Audit(
+                name="few_conflicts",
+                expression=f"count(1) < {LEAST_ROWS} OR sum(conflicts) <= 0.05 * sum(occurrences)",
+                description="At most one received event in twenty differs from the first one of the same identity",
+                failed=Failed.WARNS,
             ),
         ),
         rows_in="valid rows of all of `bronze.visits` whose event lies in the hour",

@@ -1,0 +1,84 @@
+"""What a failed audit does: refuse, warn, keep the rows for inspection; and a person who lifts a false alarm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lake.lake import Lake
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from publish import refused
+from publish.audit import guard_of, lifted_audits, warnings
+from publish.schema import Audit, Failed
+from publish.target import Engine, Provenance
+from publish.write_faults import AuditFailed
+from toy import CONTRACT, HOURS, accounts, clicks, table, target
+
+FEW = Audit(name="few", expression="count(1) <= 60", description="Not too many")
+both_engines = pytest.mark.parametrize("engine", list(Engine))
+
+
+def _with(audit: Audit) -> Any:
+    return replace(CONTRACT, audits=(audit,))
+
+
+@both_engines
+def test_an_audit_that_warns_publishes_and_says_so(spark: Any, lake_root: Path, engine: Engine) -> None:
+    warning = _with(replace(FEW, failed=Failed.WARNS))
+    rows = clicks(spark).where(f"hour = '{HOURS[0]}' OR click < 20").union(clicks(spark, 40, 100).where("click % 2 = 0"))
+    commit = overwrite_partitions(rows, target(lake_root, contract=warning, engine=engine), HOURS, Provenance())
+    assert {part: warnings(entry) for part, entry in commit.entries.items()} == {HOURS[0]: ["few"], HOURS[1]: []}
+    assert len(table(spark, lake_root)) == 80
+    assert refused.kept(Lake(root=str(lake_root))) == []
+
+
+@both_engines
+def test_refused_rows_are_kept_until_they_expire(spark: Any, lake_root: Path, engine: Engine) -> None:
+    lake, strict = Lake(root=str(lake_root)), _with(FEW)
+    overwrite_partitions(clicks(spark), target(lake_root, engine=engine), HOURS, Provenance(accounts=accounts()))
+    more = clicks(spark).union(clicks(spark, 40, 100).where("click % 2 = 0"))
+    with pytest.raises(AuditFailed) as failed:
+        overwrite_partitions(more, target(lake_root, contract=strict, engine=engine, run="2"), HOURS, Provenance())
+    assert len(table(spark, lake_root)) == 100, "readers keep the version before"
+    (batch,) = refused.kept(lake)
+    assert (batch.dataset, batch.partitions, batch.rows) == (CONTRACT.dataset, (HOURS[0],), 70)
+    assert batch.violations == ("few: found False (count(1) <= 60)",)
+    assert batch.name == "refused.silver_clicks_2026_01_05t00"
+    assert f"SELECT * FROM {batch.name}" in failed.value.next_step
+    assert {row.click for row in lake.read(spark, batch.name).collect()} == {
+        row.click for row in more.collect() if row.hour == HOURS[0]
+    }
+    # Refused again, and by Delta's own constraint: the newest rows take the place.
+    with pytest.raises(AuditFailed, match="positive"):
+        overwrite_partitions(
+            clicks(spark, 4).selectExpr("hour", "click - 4 AS click", "stands_for", "page"),
+            target(lake_root, contract=strict, engine=engine, run="3"),
+            HOURS,
+            Provenance(),
+        )
+    (again,) = refused.kept(lake)
+    assert (again.name, again.rows, again.partitions) == (batch.name, 4, HOURS)
+    assert refused.expire(lake, now=datetime.now(timezone.utc)) == []
+    assert refused.expire(lake, now=datetime.now(timezone.utc) + refused.KEPT + timedelta(minutes=1)) == [again]
+    assert refused.kept(lake) == []
+
+
+def test_a_person_lifts_a_false_alarm_of_one_audit(spark: Any, lake_root: Path) -> None:
+    rows, strict = clicks(spark, 200), _with(FEW)
+    with pytest.raises(AuditFailed) as failed:
+        overwrite_partitions(rows, target(lake_root, contract=strict), HOURS, Provenance())
+    assert "if it is a false alarm" in failed.value.next_step
+    assert guard_of("few") in failed.value.next_step
+    lifting = replace(target(lake_root, contract=strict, run="2"), lifted=lifted_audits([guard_of("few"), "size"]))
+    with pytest.raises(AuditFailed, match="positive"):
+        negative = rows.selectExpr("hour", "-1 - click AS click", "stands_for", "page")
+        overwrite_partitions(negative, lifting, HOURS, Provenance())
+    commit = overwrite_partitions(rows, lifting, HOURS, Provenance())
+    assert commit.info["lifted"] == ["few"]
+    assert [warnings(entry) for entry in commit.entries.values()] == [["few"], ["few"]]
+    with pytest.raises(AuditFailed):
+        overwrite_partitions(rows, target(lake_root, contract=strict, run="3"), HOURS, Provenance())
