@@ -17,6 +17,7 @@ from orchestration.dataset import AssetBuilder
 from orchestration.refresh import Request
 from planning import history
 from quality.data_docs import data_docs
+from quality.profiles import profiles
 from resources import connections
 from sensors import JOBS, instigators, jobs
 from services import postgres
@@ -47,6 +48,7 @@ def build(settings: Settings) -> dg.Definitions:
             ops.lineage,
             ops.retired_copies,
             data_docs,
+            profiles,
         ],
         asset_checks=landing_checks.CHECKS,
         jobs=[jobs.refresh(sinks), *JOBS],

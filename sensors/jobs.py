@@ -16,6 +16,7 @@ from orchestration.refresh import JOB, refresh_job
 from orchestration.sinks import Sink
 from quality.contracts import STREAMED
 from quality.data_docs import data_docs as data_docs_of_newest
+from quality.profiles import profiles as profiles_of_new
 
 
 def refresh(sinks: Sequence[Sink]) -> dg.JobDefinition:
@@ -48,10 +49,15 @@ data_docs = dg.define_asset_job(
     selection=dg.AssetSelection.assets(data_docs_of_newest),
     description="Validate the newest partitions with Great Expectations and render the Data Docs",
 )
+profiles = dg.define_asset_job(
+    "profiles",
+    selection=dg.AssetSelection.assets(profiles_of_new),
+    description="Profile what was published since the last look, and compare it with what was usual",
+)
 lineage = dg.define_asset_job(
     "lineage",
     selection=dg.AssetSelection.assets(ops.lineage),
     description="Export what was published as OpenLineage events",
 )
-JOBS = (live, freeze, retention, data_docs, lineage)
-__all__ = ["JOB", "JOBS", "data_docs", "freeze", "lineage", "live", "refresh", "retention"]
+JOBS = (live, freeze, retention, data_docs, profiles, lineage)
+__all__ = ["JOB", "JOBS", "data_docs", "freeze", "lineage", "live", "profiles", "refresh", "retention"]

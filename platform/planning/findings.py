@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from errors.remedies import Remedy, ShowLedger
+from errors.remedies import Remedy, Run, ShowLedger
 from evidence.finding import Finding, Severity
+from patterns.quality.offline_observer import observations
 from planning.arrivals import Arrivals
 from planning.graph import Graph
 from planning.look import Snapshot
@@ -103,4 +104,39 @@ def published_with_warning(deployment: Deployment) -> Iterator[Finding]:
                 )
 
 
-SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (waiting, overdue, published_with_warning)
+def observed(deployment: Deployment) -> Iterator[Finding]:
+    """Find the drift of the newest period that was looked at, and all rows whose reference does not exist."""
+    for contract in deployment.graph.contracts.values():
+        if not contract.profiled and not contract.references:
+            continue
+        seen = observations(deployment.look.events, contract.dataset)
+        newest = max(seen, key=lambda one: (one.profile.period, one.profile.version), default=None)
+        for drift in () if newest is None else newest.drifts:
+            yield Finding(
+                source="drift",
+                dataset=contract.dataset,
+                owner=contract.owner,
+                severity=Severity.WARNING,
+                what=f"the values of {drift.column} on {drift.period} are not distributed as before: {drift.test} "
+                f"{drift.found:.2f}, usual is at most {drift.limit:.2f}",
+                remedy=Remedy("look at its most frequent values; if the change is meant, it counts as usual in weeks"),
+                partition=drift.column,
+                figures={"found": drift.found, "limit": drift.limit},
+            )
+        for above in sorted({name for one in seen for name in one.orphans}):
+            rows = {one.profile.period: one.orphans.get(above, 0) for one in seen}
+            if any(rows.values()):
+                yield Finding(
+                    source="references",
+                    dataset=contract.dataset,
+                    owner=contract.owner,
+                    severity=Severity.WARNING,
+                    what=f"{sum(rows.values()):,} rows refer to nothing in {above}, in "
+                    + ", ".join(period or "the table" for period, count in sorted(rows.items()) if count)[:100],
+                    remedy=Remedy("compute again what is stale: ", Run(), "; if they stay, look at both tables"),
+                    partition=above,
+                    figures={"rows": sum(rows.values())},
+                )
+
+
+SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (waiting, overdue, published_with_warning, observed)

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from publish.partitions import Grain
-from publish.schema import Audit, Column, Partitioning, RowRule
+from publish.schema import Audit, Column, Partitioning, Reference, RowRule
 from publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
 
 if TYPE_CHECKING:
@@ -171,6 +171,9 @@ class Contract:
             of a day; None if a partition is not gathered from others.
         max_share: Largest share, 0 to 1, of its input rows that may end in this dataset; None: no limit. A larger share
             fails a blocking check, after the rows have been stored.
+        references: Rows of other datasets that its rows refer to; audited after the publication, beside the hot path.
+        profiled: Columns whose distribution of values is followed after the publication (Offline Observer); none: the
+            dataset is not observed. No personal ones: their values would be stored with the profiles.
         statistics: Columns with file statistics for data skipping; a choice, because each one costs on every write.
         patterns: Names of the patterns the dataset uses, as in the pattern index.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
@@ -196,6 +199,8 @@ class Contract:
     breakdowns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parts: int | None = None
     max_share: float | None = None
+    references: tuple[Reference, ...] = ()
+    profiled: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -71,6 +72,19 @@ class Audit:
     expression: str
     description: str
     failed: Failed = Failed.REFUSES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """Rows that must exist in another dataset.
+
+    Args:
+        dataset: The dataset they refer to, as `layer.table`.
+        columns: Own column to the column it refers to; a row in which any of its own is null refers to nothing.
+    """
+
+    dataset: str
+    columns: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)

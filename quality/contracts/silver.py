@@ -6,7 +6,7 @@ from patterns.quality.online_observer import observed
 from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, Outdated, Watermarked
 from publish.contract import LEAST_ROWS, Contract, Read, Runs
 from publish.partitions import Grain
-from publish.schema import Audit, Column, Failed, Partitioning, RowRule
+from publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
 from publish.writes import AppearsWith, InOrder, Merge
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
@@ -123,6 +123,7 @@ VISIT_CONFLICTS = Contract(
     columns=(c.EVENT_HOUR, *c.VISIT[:2], c.VISIT[4], c.RAW, ARRIVED, *c.SOURCE),
     key=("source_file", "source_offset"),
     partitioning=EVENT,
+    references=(Reference(dataset="silver.visits", columns={name: name for name in VISITS.key}),),
     rows_in="duplicates of `silver.visits`, by the commit that publishes both",
     left_out={"identical": ""},
     rules=(IN_ITS_HOUR,),
@@ -157,6 +158,10 @@ LATE_VISITS = Contract(
         ),
     ),
     measures={"max_lateness_seconds": "max(lateness_seconds)"},
+    references=(
+        Reference(dataset="bronze.visits", columns={"source_file": "source_file", "source_offset": "source_offset"}),
+    ),
+    profiled=("lateness_seconds",),
     breakdowns={"event_hours": ("event_hour",)},
     statistics=("event_hour", "event_time"),
     patterns=("Late Data Detector",),
@@ -369,6 +374,8 @@ VISITS_ENRICHED = Contract(
     partitioning=EVENT,
     rules=(IN_ITS_HOUR, IDENTIFIED),
     measures={"unknown_users": "count_if(not user_known)", "unknown_devices": "count_if(not device_known)"},
+    references=(Reference(dataset="silver.users", columns={"user_id": "user_id", "user_version_from": "valid_from"}),),
+    profiled=("page", "referral_host", "browser", "device_type", "network_type", "user_known"),
     statistics=("event_time", "user_id", "page"),
     patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=2,

@@ -29,7 +29,9 @@ def _with(audit: Audit) -> Any:
 @both_engines
 def test_an_audit_that_warns_publishes_and_says_so(spark: Any, lake_root: Path, engine: Engine) -> None:
     warning = _with(replace(FEW, failed=Failed.WARNS))
-    rows = clicks(spark).where(f"hour = '{HOURS[0]}' OR click < 20").union(clicks(spark, 40, 100).where("click % 2 = 0"))
+    rows = (
+        clicks(spark).where(f"hour = '{HOURS[0]}' OR click < 20").union(clicks(spark, 40, 100).where("click % 2 = 0"))
+    )
     commit = overwrite_partitions(rows, target(lake_root, contract=warning, engine=engine), HOURS, Provenance())
     assert {part: warnings(entry) for part, entry in commit.entries.items()} == {HOURS[0]: ["few"], HOURS[1]: []}
     assert len(table(spark, lake_root)) == 80
@@ -74,8 +76,8 @@ def test_a_person_lifts_a_false_alarm_of_one_audit(spark: Any, lake_root: Path) 
     assert "if it is a false alarm" in failed.value.next_step
     assert guard_of("few") in failed.value.next_step
     lifting = replace(target(lake_root, contract=strict, run="2"), lifted=lifted_audits([guard_of("few"), "size"]))
+    negative = rows.selectExpr("hour", "-1 - click AS click", "stands_for", "page")
     with pytest.raises(AuditFailed, match="positive"):
-        negative = rows.selectExpr("hour", "-1 - click AS click", "stands_for", "page")
         overwrite_partitions(negative, lifting, HOURS, Provenance())
     commit = overwrite_partitions(rows, lifting, HOURS, Provenance())
     assert commit.info["lifted"] == ["few"]

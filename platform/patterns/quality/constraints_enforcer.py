@@ -6,8 +6,8 @@ the rule was only written in a document.
 How it works: :func:`enforce` turns the contract into constraints of the Delta table (types, NOT NULL, CHECK, generated
 columns). They bind every writer, even one that bypasses the platform; a dropped constraint is restored before the next
 write. When Delta refuses a batch, the audit lists all its faults, with the number of rows of each
-(Audit-Write-Audit-Publish). :func:`orphans` checks what no Delta constraint can: it finds facts whose reference does
-not exist.
+(Audit-Write-Audit-Publish). :func:`orphans` audits what no Delta constraint can: it finds the rows whose reference, as
+the contract declares it, does not exist. That takes a join, so the Offline Observer runs it beside the hot path.
 
 The trap: a database stops at the first bad row, and the next attempt stops at the second. A batch can be fixed in one
 go only when all its faults are known; the constraints stay as the last line of defence. And, unlike in most databases,
@@ -21,12 +21,11 @@ Source: Data Engineering Design Patterns, ch. 9.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lake.lake import Lake
 from patterns.storage import tables
-from publish.audit import Violation
 from publish.contract import Contract
 
 if TYPE_CHECKING:
@@ -66,13 +65,3 @@ def orphans(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> Da
     for here in on:
         condition = condition & (facts[here] == keys[f"_{here}"])
     return facts.dropna(subset=list(on)).join(keys, condition, "left_anti")
-
-
-def referential(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> Sequence[Violation]:
-    """Audit references: one violation with the number of orphans, or none if there are no orphans."""
-    found = orphans(facts, dimension, on).count()
-    if not found:
-        return []
-    name = "references." + "+".join(on)
-    detail = ", ".join(f"{here} -> {there}" for here, there in on.items())
-    return [Violation(rule=name, partition="", detail=detail, found=found)]

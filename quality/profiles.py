@@ -1,0 +1,211 @@
+"""ops.profiles: what is new in the observed datasets, profiled beside the hot path; drift and broken references."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+import dagster as dg
+from pyspark.sql import DataFrame, SparkSession
+
+from errors import PlatformError
+from orchestration.retries import failure
+from orchestration.step import LakeAccess
+from patterns.quality import constraints_enforcer, offline_observer
+from patterns.quality.drift import Drift, drifts
+from patterns.quality.offline_observer import Observation
+from publish.contract import Contract
+from quality.contracts import EVERY
+
+KEY = dg.AssetKey(["ops", "profiles"])
+OBSERVED: Mapping[str, Contract] = MappingProxyType(
+    {name: contract for name, contract in EVERY.items() if contract.profiled or contract.references}
+)
+"""The datasets that are observed."""
+DRIFT, REFERENCES = "drift", "references"
+PERIODS_AT_ONCE = 31
+"""How many periods one query profiles, so that a first look at years is no single giant one."""
+_NAMED = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """What one look at a dataset found.
+
+    Args:
+        dataset: Name as `layer.table`.
+        found: The periods that were looked at, by time.
+    """
+
+    dataset: str
+    found: Sequence[Observation]
+
+    @property
+    def drifts(self) -> list[Drift]:
+        """The columns that differ from what was usual."""
+        return [drift for one in self.found for drift in one.drifts]
+
+    @property
+    def orphans(self) -> dict[str, int]:
+        """Referenced dataset to the number of rows whose reference does not exist there."""
+        names = {name for one in self.found for name in one.orphans}
+        return {name: sum(one.orphans.get(name, 0) for one in self.found) for name in sorted(names)}
+
+
+def check_name(check: str, dataset: str) -> str:
+    """Return the name of a dataset's check, such as `drift_silver_visits`."""
+    return f"{check}_{dataset.replace('.', '_')}"
+
+
+def _specs() -> list[dg.AssetCheckSpec]:
+    drift = [
+        dg.AssetCheckSpec(
+            check_name(DRIFT, name),
+            asset=KEY,
+            description=f"The values of {', '.join(contract.profiled)} in {name} are distributed as in comparable "
+            "periods before (warning)",
+        )
+        for name, contract in OBSERVED.items()
+        if contract.profiled
+    ]
+    references = [
+        dg.AssetCheckSpec(
+            check_name(REFERENCES, name),
+            asset=KEY,
+            description=f"What the rows of {name} refer to exists in "
+            + ", ".join(reference.dataset for reference in contract.references),
+        )
+        for name, contract in OBSERVED.items()
+        if contract.references
+    ]
+    return [*drift, *references]
+
+
+@dg.asset(
+    key=KEY,
+    description="Profiles of what was published since the last look: rows, shares of nulls, distributions of values, "
+    "and whether the rows that others refer to exist",
+    group_name="ops",
+    owners=["team:platform"],
+    kinds={"spark"},
+    tags={"pattern/offline-observer": "", "pattern/constraints-enforcer": ""},
+    check_specs=_specs(),
+    required_resource_keys={"spark", "lake"},
+)
+def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
+    """Profile what is new, and report one check per dataset and kind."""
+    access: LakeAccess = context.resources.lake
+    looked: list[Looked] = []
+    try:
+        with context.resources.spark.guard() as spark:
+            looked.extend(look(spark, access, contract, context.run.run_id) for contract in OBSERVED.values())
+    except PlatformError as error:
+        raise failure(context, error) from error
+    yield dg.MaterializeResult(
+        metadata={
+            "periods": sum(len(one.found) for one in looked),
+            "rows": sum(each.profile.rows for one in looked for each in one.found),
+            "drifts": dg.MetadataValue.table(
+                [_record(one.dataset, drift) for one in looked for drift in one.drifts], _DRIFTS
+            ),
+        },
+        check_results=[result for one in looked for result in _results(one)],
+    )
+
+
+def look(spark: SparkSession, access: LakeAccess, contract: Contract, run_id: str) -> Looked:
+    """Profile what is new of a dataset, and store the profiles.
+
+    Args:
+        spark: The session.
+        access: The lake.
+        contract: The dataset.
+        run_id: The run that looks.
+
+    Returns:
+        The periods that were looked at; none if nothing is new.
+    """
+    offline_observer.require_profilable(contract)
+    name = contract.dataset
+    before = [one.profile for one in offline_observer.observations(access.events, name)]
+    periods = offline_observer.unseen(access.events.publications(name), before, contract.grain)
+    version = access.lake.version(name)
+    if not periods or version is None:
+        return Looked(dataset=name, found=())
+    frame, found, left = access.lake.read(spark, name, version), list[Observation](), iter(periods.items())
+    while some := dict(islice(left, PERIODS_AT_ONCE)):
+        orphans = _orphans(spark, access, contract, frame, some)
+        for profile in offline_observer.profile(frame, contract, some, version):
+            drifted = drifts(profile, before, contract)
+            before.append(profile)
+            found.append(Observation(profile=profile, drifts=drifted, orphans=orphans.get(profile.period, {})))
+    access.events.append([offline_observer.event_of(name, one, run_id) for one in found])
+    return Looked(dataset=name, found=found)
+
+
+def _orphans(
+    spark: SparkSession,
+    access: LakeAccess,
+    contract: Contract,
+    frame: DataFrame,
+    periods: Mapping[str, Sequence[str]],
+) -> dict[str, dict[str, int]]:
+    """Count, for each period, the rows whose reference does not exist: period to referenced dataset to rows."""
+    rows = offline_observer.within(frame, contract, periods)
+    counts: dict[str, dict[str, int]] = {period: {} for period in periods}
+    for reference in contract.references:
+        # Compared with the newest state: a version of a user that a later delivery took back is an orphan, too, until
+        # the rows that were joined with it are computed again.
+        there = access.lake.read(spark, reference.dataset)
+        missing = constraints_enforcer.orphans(rows, there, reference.columns)
+        for row in missing.groupBy(offline_observer.PERIOD).count().collect():
+            counts[row[offline_observer.PERIOD]][reference.dataset] = row["count"]
+    return counts
+
+
+def _results(looked: Looked) -> Iterator[dg.AssetCheckResult]:
+    contract = OBSERVED[looked.dataset]
+    if contract.profiled:
+        named = [f"{drift.period}: {drift.column} ({drift.found:.2f} > {drift.limit:.2f})" for drift in looked.drifts]
+        yield dg.AssetCheckResult(
+            check_name=check_name(DRIFT, looked.dataset),
+            asset_key=KEY,
+            passed=not named,
+            severity=dg.AssetCheckSeverity.WARN,
+            description="; ".join(named[:_NAMED]) or None,
+            metadata={"periods": len(looked.found)},
+        )
+    if contract.references:
+        missing = [f"{rows:,} rows refer to nothing in {name}" for name, rows in looked.orphans.items() if rows]
+        yield dg.AssetCheckResult(
+            check_name=check_name(REFERENCES, looked.dataset),
+            asset_key=KEY,
+            passed=not missing,
+            severity=dg.AssetCheckSeverity.ERROR,
+            description="; ".join(f"{rows:,} rows refer to nothing in {name}" for name, rows in missing.items())
+            or None,
+            metadata={"periods": len(looked.found)},
+        )
+
+
+_DRIFTS = dg.TableSchema(
+    columns=[
+        *(dg.TableColumn(name) for name in ("dataset", "period", "column", "test")),
+        dg.TableColumn("found", type="float"),
+        dg.TableColumn("limit", type="float"),
+    ]
+)
+
+
+def _record(dataset: str, drift: Drift) -> dg.TableRecord:
+    return dg.TableRecord(
+        {
+            "dataset": dataset,
+            "period": drift.period,
+            "column": drift.column,
+            "test": drift.test,
+            "found": round(drift.found, 3),
+            "limit": round(drift.limit, 3),
+        }
+    )
