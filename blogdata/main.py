@@ -56,6 +56,13 @@ def _refused() -> Any:
     return refused
 
 
+@command_of(COMMANDS, "validate", "Validate published rows against their contracts, by Great Expectations.")
+def _validate() -> Any:
+    from blogdata.validate_command import validate
+
+    return validate
+
+
 @command_of(
     COMMANDS,
     "repair",

@@ -62,7 +62,7 @@ def sql(
     settings = load()
     moment = moment_of(as_of, "--as-of") if as_of else None
     asked = _Asked.of(Lake(root=str(settings.lake)), query, moment)
-    with _explained(query), _session(settings) as spark:
+    with _explained(query), session(settings) as spark:
         frame = asked.frame(spark)
         rows = frame.limit(limit + 1).collect()
     shown = [row.asDict(recursive=True) for row in rows[:limit]]
@@ -145,7 +145,8 @@ def _existing(lake: Lake) -> str:
 
 
 @contextmanager
-def _session(settings: Settings) -> Iterator[SparkSession]:
+def session(settings: Settings) -> Iterator[SparkSession]:
+    """Give the Spark session of a command: on the deployment's server, or within this process in classic mode."""
     if settings.spark.mode == "classic":
         # Only classic mode, with Spark inside this process, needs Dagster's resource.
         from resources.spark import SparkResource

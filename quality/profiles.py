@@ -183,8 +183,7 @@ def _results(looked: Looked) -> Iterator[dg.AssetCheckResult]:
             asset_key=KEY,
             passed=not missing,
             severity=dg.AssetCheckSeverity.ERROR,
-            description="; ".join(f"{rows:,} rows refer to nothing in {name}" for name, rows in missing.items())
-            or None,
+            description="; ".join(missing) or None,
             metadata={"periods": len(looked.found)},
         )
 

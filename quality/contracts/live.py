@@ -3,6 +3,7 @@
 from patterns.error_management.dead_letter import Tolerance
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
+from patterns.quality.online_observer import observed
 from planning.reach import SAME
 from publish.contract import Contract, Read
 from publish.schema import Column, RowRule
@@ -83,23 +84,31 @@ SET_ASIDE = Contract(
     statistics=("event_time", "batch"),
     patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector"),
 )
-VISITS = Contract(
-    dataset="silver.visits_live",
-    description="Visit events of the stream: each once, as far as the watermark lets it be told",
-    owner="team:analytics",
-    reads=(
-        Read(dataset="bronze.visits_live", reach=SAME),
-        Read(dataset="silver.visits_live_aside", reach=SAME),
-    ),
-    write=WRITTEN,
-    columns=(*(column for column in silver.VISITS.columns if column.name not in COUNTED), BATCH),
-    key=silver.VISITS.key,
-    partitioning=silver.EVENT,
-    rows_in=EVENTS,
-    left_out=dict.fromkeys(REASONS, "set aside"),
-    rules=tuple(rule for rule in silver.VISITS.rules if rule.name != "stands_for_itself"),
-    statistics=("event_time", "user_id", "page", "batch"),
-    patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector", "Audit-Write-Audit-Publish"),
+VISITS = observed(
+    Contract(
+        dataset="silver.visits_live",
+        description="Visit events of the stream: each once, as far as the watermark lets it be told",
+        owner="team:analytics",
+        reads=(
+            Read(dataset="bronze.visits_live", reach=SAME),
+            Read(dataset="silver.visits_live_aside", reach=SAME),
+        ),
+        write=WRITTEN,
+        columns=(*(column for column in silver.VISITS.columns if column.name not in COUNTED), BATCH),
+        key=silver.VISITS.key,
+        partitioning=silver.EVENT,
+        rows_in=EVENTS,
+        left_out=dict.fromkeys(REASONS, "set aside"),
+        rules=tuple(rule for rule in silver.VISITS.rules if rule.name != "stands_for_itself"),
+        statistics=("event_time", "user_id", "page", "batch"),
+        patterns=(
+            "Checkpointer",
+            "Windowed Deduplicator",
+            "Late Data Detector",
+            "Audit-Write-Audit-Publish",
+            "Online Observer",
+        ),
+    )
 )
 TOLERANCE = Tolerance(max_share=bronze.DEAD_LETTERS.max_share or 1.0, over_rows=1000)
 """Allowed share of dead letters: that of an hour in bronze, measured over the newest thousand lines."""

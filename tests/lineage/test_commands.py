@@ -352,3 +352,16 @@ def test_an_unfinished_replay_names_its_resume_command(said: Said, deployment: D
     assert said(*arguments)[0] == 0
     after = deployment.versions()
     assert {dataset for dataset in (*DAILY, *WEEKLY) if after[dataset] > before[dataset]} == {*DAILY, *WEEKLY}
+
+
+def test_a_person_validates_any_dataset(said: Said, deployment: Deployment, tmp_path: Path) -> None:
+    code, out, _ = said("validate", "silver.visits", "bronze.dead_letters", "--json")
+    found = {one["dataset"]: one for one in json.loads(out)}
+    assert (code, set(found)) == (0, {"silver.visits", "bronze.dead_letters"})
+    assert {"few_conflicts", "identified"} <= {promise["rule"] for promise in found["silver.visits"]["promises"]}
+    code, out, _ = said("validate", "gold.page_stats", "--newest", "1", "--out", str(tmp_path / "docs"))
+    assert code == 0
+    assert "promises kept" in out
+    assert (tmp_path / "docs" / "index.html").is_file()
+    code, _, err = said("validate", "gold.nothing")
+    assert (code, "no dataset is called gold.nothing" in err) == (2, True)

@@ -10,6 +10,10 @@ measures in the commit. After a failed audit, or if the process is killed at any
 unreferenced files are left to vacuum. The account is the audit of the input: a step reads its inputs at one version
 and states what the layer above recorded for it.
 
+What a failed audit does is declared with it: refuse the rows, or publish them with a warning in the commit and in the
+ledger. Refused rows are kept under a name for two weeks (:mod:`publish.refused`); a person may lift one audit for one
+run. Single bad rows are dispatched before, by a Dead-Letter; a stream is judged over its newest rows, batch by batch.
+
 The trap: the audited files must be the published ones. Auditing the frame instead evaluates it a second time, so a
 nondeterministic frame publishes rows that were never audited.
 

@@ -1,0 +1,144 @@
+"""What the audits of the lineage refuse, keep, warn of and leave to a person; and what is looked at afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, event
+from lineage.runs import evaluations
+from orchestration.audit_warnings import AUDITS
+from patterns.quality.offline_observer import observations
+from planning.findings import Deployment as Looked
+from planning.findings import standing
+from planning.look import Snapshot
+from publish import refused
+from publish.audit import guard_of, warnings
+from quality.contracts import GRAPH
+from quality.profiles import KEY, OBSERVED, check_name, profiles
+from resources.lake import LakeResource, zone_of
+from resources.spark import SparkResource
+
+REPEATED, CONFLICTING = "2026-01-05T11", "2026-01-05T12"
+ENRICHED = "silver.visits_enriched"
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """An ordinary hour, one whose only event came eleven times, and one in which a tenth of the events conflict."""
+    found = deploy("audited")
+    folder = found.landing / "users" / "date=2026-01-04"
+    folder.mkdir(parents=True)
+    users = [{"id": f"user-{page}", "login": page, "email": f"{page}@example.org"} for page in ("a", "b")]
+    registered = {"registered_datetime": "2026-01-01T00:00:00Z"}
+    (folder / "users.json").write_text("".join(json.dumps({**user, **registered}) + "\n" for user in users))
+    (folder / "_SUCCESS").touch()
+    found.land("2026-01-05T10", [event(f"10:{minute:02d}", page) for minute in range(60) for page in ("a", "b", "c")])
+    found.land(REPEATED, [event("11:05", "a")] * 11)
+    clear = [event(f"12:{minute:02d}", page) for minute in range(60) for page in ("a", "b", "c")]
+    found.land(CONFLICTING, [*clear, *[event(f"12:{minute:02d}", "a", user_id="user-x") for minute in range(20)]])
+    return found
+
+
+def _standing(deployment: Deployment) -> list[tuple[str, str, str]]:
+    look = Snapshot(zone_of(deployment.settings), deployment.events)
+    now = datetime(2026, 1, 5, 14, tzinfo=timezone.utc)
+    return [(one.source, one.dataset, one.what) for one in standing(Looked(graph=GRAPH, look=look, now=now))]
+
+
+def test_a_refused_hour_is_kept_and_others_go_on(deployment: Deployment) -> None:
+    outcome = deployment.run()
+    check, problem = outcome.problems
+    assert "silver/visits:contract failed" in check
+    assert "bounded_duplicates" in problem
+    assert set(deployment.published("silver.visits")) == {"2026-01-05T10", CONFLICTING}
+    (batch,) = refused.kept(deployment.lake)
+    assert (batch.dataset, batch.partitions, batch.rows) == ("silver.visits", (REPEATED,), 1)
+    (row,) = deployment.pasted(problem)
+    assert 11 in row, "the row says that it stands for eleven"
+    assert [what for source, _, what in _standing(deployment) if source == "waiting"] != []
+
+
+def test_conflicts_are_published_with_a_warning(deployment: Deployment) -> None:
+    entries = deployment.published("silver.visits")
+    assert {key: warnings(entry) for key, entry in entries.items()} == {
+        "2026-01-05T10": [],
+        CONFLICTING: ["few_conflicts"],
+    }
+    newest = evaluations(deployment, "silver.visits", AUDITS)[-1]
+    assert (newest.passed, newest.severity) == (False, dg.AssetCheckSeverity.WARN)
+    (found,) = [what for source, dataset, what in _standing(deployment) if source == "audits"]
+    assert "few_conflicts" in found
+    assert CONFLICTING in found
+
+
+def test_a_lifted_audit_publishes_the_hour(deployment: Deployment) -> None:
+    assert not deployment.run().ok, "it is not tried again for nothing, and still waits"
+    assert deployment.run(accept=guard_of("bounded_duplicates")).ok
+    assert warnings(deployment.published("silver.visits")[REPEATED]) == ["bounded_duplicates"]
+    assert deployment.problems() == []
+    assert "waiting" not in {source for source, _, _ in _standing(deployment)}
+
+
+def _observe(deployment: Deployment) -> dg.ExecuteInProcessResult:
+    settings = deployment.settings
+    with dg.DagsterInstance.ephemeral() as instance:
+        return dg.materialize(
+            [profiles],
+            resources={
+                "spark": SparkResource(home=str(settings.home)),
+                "lake": LakeResource(root=str(settings.lake), landing=str(settings.landing)),
+            },
+            instance=instance,
+        )
+
+
+def _periods(result: dg.ExecuteInProcessResult) -> int:
+    (event,) = result.asset_materializations_for_node("ops__profiles")
+    return int(event.metadata["periods"].value)  # type: ignore[arg-type]
+
+
+def _checks(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluation]:
+    return {found.check_name: found for found in result.get_asset_check_evaluations()}
+
+
+def test_only_what_is_new_is_profiled(deployment: Deployment) -> None:
+    first = _observe(deployment)
+    assert all(check.passed for check in _checks(first).values())
+    (day,) = observations(deployment.events, ENRICHED)
+    assert (day.profile.period, day.profile.rows) == ("2026-01-05", 361)
+    assert dict(day.profile.columns["page"].counts) == {"a": 121, "b": 120, "c": 120}
+    assert day.profile.columns["user_registered"].null_share == pytest.approx(120 / 361)
+    assert _periods(_observe(deployment)) == 0
+    deployment.land("2026-01-06T00", [event("12:59", "late"), event("13:30", "other")])
+    assert deployment.run().ok
+    assert _periods(_observe(deployment)) == 2, "the day of the visits, and the late rows of the day of arrival"
+    (again,) = observations(deployment.events, ENRICHED)
+    assert again.profile.rows == 363
+
+
+def test_a_reference_to_nothing_is_an_orphan(deployment: Deployment) -> None:
+    with deployment.session() as spark:
+        spark.sql(f"DELETE FROM delta.`{deployment.lake.path('silver.users')}` WHERE user_id = 'user-a'")
+    deployment.land("2026-01-05T13", [event("13:05", "b")])
+    assert deployment.run(select=["bronze.visits"]).ok
+    assert deployment.run(select=["silver.visits", ENRICHED], hours=("2026-01-05T13", "2026-01-05T13")).ok
+    check = _checks(_observe(deployment))[check_name("references", ENRICHED)]
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert check.description is not None
+    assert "121 rows refer to nothing in silver.users" in check.description
+    assert ("references", ENRICHED) in {(source, dataset) for source, dataset, _ in _standing(deployment)}
+
+
+def test_every_observed_dataset_has_its_checks() -> None:
+    names: Sequence[Any] = [spec.name for spec in profiles.check_specs]
+    assert len(names) == len(set(names))
+    assert {name.split("_", 1)[1] for name in names} == {name.replace(".", "_") for name in OBSERVED}
+    assert all(spec.asset_key == KEY for spec in profiles.check_specs)
+    assert timedelta(days=1) < refused.KEPT
