@@ -25,8 +25,11 @@ from orchestration import owners
 from orchestration import stream as streams
 from orchestration.checks import CONTRACT, LEDGER
 from orchestration.late_share import LATE
+from orchestration.measures import MEASURES
 from orchestration.names import ACCEPT, asset_key
 from orchestration.stream import StreamLost
+from patterns.error_management.checkpointer import appended
+from patterns.observability.fine_grained_tracker import ColumnSource, sources
 from publish.audit import Violation
 from publish.write_faults import AuditFailed
 from quality.contracts import STREAMED
@@ -91,8 +94,13 @@ def test_every_tick_reports_checks_even_without_new_rows(
             (CONTRACT, True),
             (LEDGER, True),
             (LATE, True),
+            (MEASURES, True),
         }
-        assert len(checks) == 2 * len(STREAMED) + 1
+        assert len(checks) == 2 * len(STREAMED) + 2
+    (brought,) = appended(made.lake, BRONZE)
+    columns = sources(made.lake, str(made.landing), brought)
+    assert ColumnSource(dataset="landing.visits", column="raw") in columns["raw"]
+    assert ColumnSource(dataset="landing.visits", column="source_file") in columns["arrival_hour"]
     table = made.lake.caught_up(BRONZE)
     assert table is not None
     table.delete("source_offset = 0")
@@ -125,7 +133,7 @@ def test_a_failing_tick_reports_its_earlier_publications(
     assert not ran.success
     assert rows(ran) == {asset_key(BRONZE): 1, asset_key(VISITS): 1, asset_key(SET_ASIDE): 0}
     assert failed(ran) == [(asset_key(BRONZE), CONTRACT)]
-    assert len(ran.get_asset_check_evaluations()) == 2 * len(STREAMED) + 1
+    assert len(ran.get_asset_check_evaluations()) == 2 * len(STREAMED) + 2
     assert problems(made) == []
 
 

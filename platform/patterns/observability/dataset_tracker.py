@@ -252,6 +252,6 @@ def _landed(lake: Lake, landing: str, dataset: str) -> Iterable[str]:
 
 
 def _streamed_from(commit: Commit) -> set[str]:
-    # The batches of a stream come without the plan that read them, so column lineage does not contain their source.
+    # Known even where no plan was recorded (Engine.CHECKPOINT).
     source = commit.info.get("appended", {}).get("notes", {}).get(READ)
     return set() if source is None else {source}

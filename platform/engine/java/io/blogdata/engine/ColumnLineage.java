@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LeafNode;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -83,7 +84,11 @@ final class ColumnLineage {
     }
   }
 
+  /** Returns the path of a table or of files; empty for a stream's batch, whose source the stream knows. */
   private static String path(LogicalPlan plan) {
+    if (plan instanceof LogicalRDD) {
+      return "";
+    }
     if (!(plan instanceof LogicalRelation)
         || !(((LogicalRelation) plan).relation() instanceof HadoopFsRelation)) {
       return null;
