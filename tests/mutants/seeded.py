@@ -5,8 +5,9 @@ from __future__ import annotations
 from mutants.of_datasets import DATASETS
 from mutants.of_merges import MERGED
 from mutants.of_patterns import PATTERNS
+from mutants.of_quality import QUALITY
 from mutants.of_starting import STARTING
 from mutants.of_tables import TABLES
 from mutants.of_writing import WRITING
 
-MUTANTS = (*WRITING, *PATTERNS, *MERGED, *DATASETS, *TABLES, *STARTING)
+MUTANTS = (*WRITING, *PATTERNS, *MERGED, *DATASETS, *TABLES, *STARTING, *QUALITY)

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.constraints_enforcer import enforce, orphans, referential
+from patterns.quality.constraints_enforcer import enforce, orphans
 from patterns.storage.tables import SchemaDrift
 from publish.audit import judge, specify
 from publish.contract import Contract
@@ -147,13 +147,6 @@ def test_orphans_are_found_and_null_references_ignored(spark: Any) -> None:
     dimension = spark.createDataFrame([("a", 1), ("a", 1), ("b", 2)], "type STRING, version INT")
     on = {"t": "type", "v": "version"}
     assert sorted(row["n"] for row in orphans(facts, dimension, on).collect()) == [2, 3]
-    (violation,) = referential(facts, dimension, on)
-    assert (violation.rule, violation.found) == ("references.t+v", 2)
-
-
-def test_facts_with_matching_dimensions_violate_nothing(spark: Any) -> None:
-    facts = spark.createDataFrame([(1,), (1,)], "ref INT")
-    assert referential(facts, spark.createDataFrame([(1,)], "ref INT"), {"ref": "ref"}) == []
 
 
 def test_an_inner_join_loses_the_orphan_silently(spark: Any) -> None:

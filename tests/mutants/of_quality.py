@@ -1,0 +1,62 @@
+"""Changes to what is audited, kept, lifted and observed."""
+
+from __future__ import annotations
+
+from mutants.mutant import in_code
+
+AUDITED = "tests/quality/test_audit_write_audit_publish.py"
+DRIFT = "tests/quality/test_drift.py"
+LINEAGE = "tests/lineage/test_audited.py"
+ONLINE = "tests/quality/test_online_observer.py"
+
+QUALITY = (
+    in_code(
+        "an audit that warns is not measured",
+        "platform/publish/audit.py",
+        "audit.failed is Failed.WARNS or audit.name in lifted",
+        "audit.name in lifted",
+        f"{AUDITED}::test_an_audit_that_warns_publishes_and_says_so",
+    ),
+    in_code(
+        "refused rows are kept with those of sound partitions",
+        "platform/publish/refused.py",
+        "rows.where(rows[column].isin(partitions))",
+        "rows",
+        f"{AUDITED}::test_refused_rows_are_kept_until_they_expire",
+    ),
+    in_code(
+        "refused rows are never removed",
+        "platform/publish/refused.py",
+        "if batch.kept_until <= now",
+        "if batch.kept_until < batch.refused_at",
+        f"{AUDITED}::test_refused_rows_are_kept_until_they_expire",
+    ),
+    in_code(
+        "every look profiles everything",
+        "platform/patterns/quality/offline_observer.py",
+        "published[partition].version > seen.get(period, -1)",
+        "published[partition].version >= 0",
+        f"{LINEAGE}::test_only_what_is_new_is_profiled",
+    ),
+    in_code(
+        "drift has a fixed limit",
+        "platform/patterns/quality/drift.py",
+        "if here > limit:",
+        "if here > least:",
+        f"{DRIFT}::test_a_quiet_quarter_raises_nothing",
+    ),
+    in_code(
+        "a null refers to something",
+        "platform/patterns/quality/constraints_enforcer.py",
+        "facts.dropna(subset=list(on)).join(",
+        "facts.join(",
+        "tests/quality/test_constraints_enforcer.py::test_orphans_are_found_and_null_references_ignored",
+    ),
+    in_code(
+        "a stream is judged by single batches",
+        "platform/patterns/quality/online_observer.py",
+        "if rows >= LEAST_ROWS:",
+        "if rows:",
+        f"{ONLINE}::test_small_batches_are_judged_together",
+    ),
+)
