@@ -56,7 +56,11 @@ def _refused() -> Any:
     return refused
 
 
-@command_of(COMMANDS, "validate", "Validate published rows against their contracts, by Great Expectations.")
+@command_of(
+    COMMANDS,
+    "validate",
+    "Validate published rows against their contracts, by Great Expectations; exit code 1 when a promise is broken.",
+)
 def _validate() -> Any:
     from blogdata.validate_command import validate
 

@@ -39,9 +39,10 @@ def stream(
     """Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two."""
     from assets.code import code
     from assets.transforms.live_visits import DEAD_LETTERS, STREAM
+    from evidence.appended import appended
     from orchestration import stream as streams
     from orchestration.stream import Place
-    from patterns.error_management.checkpointer import appended, checkpoints
+    from patterns.error_management.checkpointer import checkpoints
     from patterns.error_management.late_data_detector import LateShare
     from patterns.error_management.streamed_files import left_out_in, left_out_warnings
     from resources.spark import SparkResource

@@ -26,7 +26,7 @@ def validate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every promise as JSON")] = False,
 ) -> None:
-    """Validate published rows against what their contracts promise; exit code 1 when a promise is broken."""
+    """Validate published rows against their contracts, by Great Expectations; exit code 1 when a promise is broken."""
     from patterns.quality.expectations import Project
     from quality.data_docs import published
     from resources.lake import LakeResource

@@ -19,10 +19,11 @@ from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
 from errors.remedies import Remedy, RunStream
+from evidence.appended import appended
 from lake.commit import Account, Commit
 from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import late_data_detector, windowed_deduplicator
-from patterns.error_management.checkpointer import appended, next_turn
+from patterns.error_management.checkpointer import next_turn
 from patterns.error_management.late_data_detector import Strategy, StreamProgress
 from patterns.error_management.streamed_files import SCHEMA, StreamedFiles, by_hour, left_out_notes, without
 from patterns.error_management.windowed_deduplicator import Verdict

@@ -8,10 +8,10 @@ from itertools import islice
 
 import dagster as dg
 
+from evidence.appended import appended
 from lake.commit import Commit
 from orchestration.shares import grain_of, jump_result, with_history
 from orchestration.step import Step
-from patterns.error_management.checkpointer import appended
 from patterns.quality.jumps import Jump, jumps
 from patterns.quality.online_observer import DISTINCT, observed_measures, series, windows
 from publish.contract import Contract

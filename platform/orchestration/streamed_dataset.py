@@ -9,6 +9,7 @@ import dagster as dg
 
 from errors import PlatformError
 from evidence import ledger
+from evidence.appended import appended
 from lake.commit import Commit, Entry
 from lake.lake import Lake
 from orchestration import stream as streams
@@ -21,7 +22,6 @@ from orchestration.pools import pool_of
 from orchestration.retries import failure
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
-from patterns.error_management.checkpointer import appended
 from patterns.error_management.streamed_files import left_out_in, left_out_warnings
 from publish.contract import Contract
 

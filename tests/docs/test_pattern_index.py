@@ -44,6 +44,7 @@ WORKING = (
     "Audit-Write-Audit-Publish",
     "Constraints Enforcer",
     "Online Observer",
+    "Offline Observer",
     "Dataset Tracker",
     "Fine-Grained Tracker",
 )

@@ -16,6 +16,7 @@ import pytest
 from assets.live import visits_live
 from assets.transforms.live_visits import DEAD_LETTERS, STREAM
 from blogdata import stream_command
+from evidence.appended import appended
 from evidence.claims import Claims
 from lineage import live
 from lineage.conftest import Deploy
@@ -28,7 +29,6 @@ from orchestration.late_share import LATE
 from orchestration.measures import MEASURES
 from orchestration.names import ACCEPT, asset_key
 from orchestration.stream import StreamLost
-from patterns.error_management.checkpointer import appended
 from patterns.observability.fine_grained_tracker import ColumnSource, sources
 from publish.audit import Violation
 from publish.write_faults import AuditFailed

@@ -23,6 +23,7 @@ import pytest
 
 import oracle
 from assets.transforms.live_visits import DEAD_LETTERS, STREAM
+from evidence.appended import appended
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
@@ -30,7 +31,7 @@ from lineage.live import BRONZE, HOURS, ONE_BY_ONE, SET_ASIDE, VISITS, contents,
 from orchestration import stream as streams
 from orchestration.stream_faults import StreamFailed
 from parquet import codecs
-from patterns.error_management.checkpointer import IncompatibleCheckpoint, appended, checkpoints, stream_offset_rows
+from patterns.error_management.checkpointer import IncompatibleCheckpoint, checkpoints, stream_offset_rows
 from patterns.error_management.dead_letter import TooManyDeadLetters
 from patterns.error_management.streamed_files import LandedFileGone
 from quality.contracts import CONTRACTS, STREAMED

@@ -94,6 +94,9 @@ def test_many_jumps_are_counted_and_three_described() -> None:
 
 
 def test_every_dataset_that_is_measured_has_the_check() -> None:
-    assert [name for name, contract in EVERY.items() if measure_specs(KEY, contract)] == ["silver.visits"]
+    assert [name for name, contract in EVERY.items() if measure_specs(KEY, contract)] == [
+        "silver.visits",
+        "silver.visits_live",
+    ]
     (spec,) = [spec for spec in check_specs(KEY, VISITS) if spec.name == "measures"]
     assert not spec.blocking

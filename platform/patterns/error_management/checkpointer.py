@@ -24,7 +24,7 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -33,7 +33,6 @@ from urllib.parse import unquote, urlsplit
 
 from errors import PlatformError
 from errors.remedies import Remedy, RunStream
-from lake.commit import Commit, entries_of, parse
 from lake.lake import Lake
 from patterns.error_management.checkpoint_files import damaged, numbered, parsed, read_lines, read_text
 
@@ -299,20 +298,6 @@ def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
     ]
     kept = [checkpoint for checkpoint in found if stream in (None, checkpoint.stream)]
     return sorted(kept, key=lambda checkpoint: (checkpoint.stream, checkpoint.number))
-
-
-def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
-    """Iterate over the commits that appended batches to a table, newest first.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-    """
-    table = lake.caught_up(dataset)
-    for version, entry in lake.commits(table) if table is not None else []:
-        info = parse(entry.get("userMetadata"))
-        if info is not None and "appended" in info:
-            yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
 
 
 def next_turn(lake: Lake, dataset: str) -> int:
