@@ -96,6 +96,13 @@ def _stream() -> Any:
     return stream
 
 
+@command_of(COMMANDS, "alerts", "Show what a person should know now, which channels are told, and what was sent.")
+def _alerts() -> Any:
+    from blogdata.alerts_command import alerts
+
+    return alerts
+
+
 @command_of(COMMANDS, "sql", "Query the lake's tables as layer.table.")
 def _sql() -> Any:
     from blogdata.sql_command import sql

@@ -19,6 +19,7 @@ from errors.remedies import (
     ShowService,
     ShowVersions,
     StartService,
+    TryAlerts,
 )
 from orchestration.names import ACCEPT
 
@@ -79,6 +80,8 @@ def _words(action: Action) -> list[str]:
             return ["status", action.name]
         case Diagnose():
             return ["doctor"]
+        case TryAlerts():
+            return ["alerts", "--test"]
 
 
 def _given(value: str | None) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blogdata.alerts_command import tell_after_run
 from blogdata.landing_findings import say_warnings
 from blogdata.output import NOTHING_LANDED, console, for_the_rest, is_new, say_json
 from errors import ConfigurationError
@@ -61,7 +62,8 @@ def run(
         say(outcome, nothing=NOTHING_LANDED)
     else:
         say(outcome, nothing=_IN_THE_SPAN if window else _NOTHING_LANDED if chosen else EVERYTHING)
-    if not outcome.ok:
+    told = tell_after_run(settings)
+    if not (outcome.ok and told):
         raise typer.Exit(1)
 
 

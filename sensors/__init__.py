@@ -3,6 +3,7 @@
 import dagster as dg
 
 from sensors import jobs
+from sensors.alerts import tell_people
 from sensors.dead_runs import end_dead_runs
 from sensors.live import visits_landed
 from sensors.overdue import overdue_arrivals
@@ -21,8 +22,8 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     """
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
-    own = [whatever_is_stale(sensing), replay_runs(sensing), overdue_arrivals(sensing), visits_landed, end_dead_runs]
-    return own, schedules(timing)
+    own = [whatever_is_stale(sensing), replay_runs(sensing), overdue_arrivals(sensing)]
+    return [*own, visits_landed, end_dead_runs, tell_people], schedules(timing)
 
 
 __all__ = ["JOBS", "instigators"]

@@ -140,8 +140,26 @@ class Diagnose(_Worded):
     words = "check the deployment"
 
 
+@dataclass(frozen=True, kw_only=True)
+class TryAlerts(_Worded):
+    """Send a test message on every channel of the alerts."""
+
+    words = "send a test message on every channel"
+
+
 Action: TypeAlias = (
-    Run | Replay | Repair | ShowLedger | ShowVersions | Query | RunStream | Land | StartService | ShowService | Diagnose
+    Run
+    | Replay
+    | Repair
+    | ShowLedger
+    | ShowVersions
+    | Query
+    | RunStream
+    | Land
+    | StartService
+    | ShowService
+    | Diagnose
+    | TryAlerts
 )
 """Everything that an error may ask a person to do with the platform."""
 

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 
 from errors.remedies import Remedy
+from errors.severity import Severity
 
-
-class Severity(str, Enum):
-    """How urgent a finding is."""
-
-    WARNING = "warning"
-    """Readers get correct data; somebody should look at it in office hours."""
-    CRITICAL = "critical"
-    """Data is missing, late beyond its promise, or waits for a person."""
+__all__ = ["Finding", "Severity"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,8 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from errors import ConfigurationError
-from services import setting_values
+from services import alert_settings, setting_values
+from services.alert_settings import AlertSettings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -57,6 +58,7 @@ _FILE_KEYS = {
     "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "writes", "conf"},
     "dagster": {"storage"},
     "postgres": {"url", "port"},
+    "alerting": alert_settings.ALERTING_KEYS,
 }
 
 
@@ -122,6 +124,7 @@ class Settings:
         dagster_storage: Address of the PostgreSQL database for Dagster's runs and events; None for SQLite files in
             the home folder.
         run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
+        alerts: Who is told of what a person should know, and how often.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
 
@@ -138,6 +141,7 @@ class Settings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     dagster_storage: str | None = None
+    alerts: AlertSettings = field(default_factory=AlertSettings)
     first_day: str | None = None
     run_automatically: bool = False
 
@@ -177,7 +181,10 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
     home = Path(env.get("BLOGDATA_HOME") or "var").expanduser().absolute()
     _check_writable(home)
-    values = _read_file(home / "blogdata.toml")
+    file = home / "blogdata.toml"
+    document = _read_file(file)
+    channels = document.pop("alerts", None)
+    values = _sections(document, file)
     for variable, (section, key) in _ENVIRONMENT.items():
         if env.get(variable):
             values.setdefault(section, {})[key] = (env[variable], variable)
@@ -197,22 +204,26 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         spark=_spark(spark),
         postgres=_postgres(values.get("postgres", {})),
         dagster_storage=_storage(values.get("dagster", {})),
+        alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
         first_day=setting_values.day(values.get("history", {})),
         run_automatically=setting_values.switch(values.get("automation", {})),
     )
 
 
-def _read_file(path: Path) -> dict[str, dict[str, tuple[Any, str]]]:
+def _read_file(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise ConfigurationError(
             what=f"The settings file cannot be read: {error}",
             where=str(path),
             next_step="Correct the file, or move it away to use the defaults",
         ) from error
+
+
+def _sections(document: Mapping[str, Any], path: Path) -> dict[str, dict[str, tuple[Any, str]]]:
     values: dict[str, dict[str, tuple[Any, str]]] = {}
     for section, content in document.items():
         known = _FILE_KEYS.get(section)
@@ -221,7 +232,8 @@ def _read_file(path: Path) -> dict[str, dict[str, tuple[Any, str]]]:
             raise ConfigurationError(
                 what=f"Unknown setting {', '.join(unknown)!r}",
                 where=f"{path}, section [{section}]",
-                next_step="Known: " + "; ".join(f"[{s}] {', '.join(sorted(k))}" for s, k in _FILE_KEYS.items()),
+                next_step="Known: "
+                + "; ".join([*(f"[{s}] {', '.join(sorted(k))}" for s, k in _FILE_KEYS.items()), "[[alerts]]"]),
             )
         values[section] = {key: (value, f"{path}, {section}.{key}") for key, value in content.items()}
     return values

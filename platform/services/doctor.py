@@ -5,20 +5,32 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
 import psutil
 
+from alerts.channel import Channel, ChannelFailed
 from errors import PlatformError
-from errors.remedies import Remedy, StartService
-from services import dagster_home, engine, jars, java, postgres, postgres_connection, processes, spark_connect
+from errors.remedies import Remedy, StartService, TryAlerts
+from services import (
+    alert_channels,
+    dagster_home,
+    engine,
+    jars,
+    java,
+    postgres,
+    postgres_connection,
+    processes,
+    spark_connect,
+)
 from services.config import Settings
 
 _PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
 _LEAST_DISK_BYTES = 2 * 1024**3
 _LEAST_MEMORY_BYTES = 3 * 1024**3
+_CHANNEL_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +81,7 @@ def examine(settings: Settings) -> list[Finding]:
         ("spark", _spark),
         ("postgres", _postgres),
         ("storage", _storage),
+        ("alerts", _alerts),
     ]
     findings: list[Finding] = []
     for name, look in looks:
@@ -221,3 +234,29 @@ def _storage(settings: Settings) -> Iterator[Finding]:
         yield Finding(name="storage", ok=False, detail=f"{error.what} ({place})", remedy=step)
     else:
         yield Finding(name="storage", ok=True, detail=f"Dagster's runs and events: PostgreSQL {version} at {place}")
+
+
+def _alerts(settings: Settings) -> Iterator[Finding]:
+    failures = alert_channels.record(settings).failures()
+    for route in alert_channels.routes(settings):
+        name = f"alerts {route.name}"
+        error: PlatformError | None = route.channel if isinstance(route.channel, PlatformError) else None
+        if not isinstance(route.channel, PlatformError):
+            error = _unusable(route.channel, route.secrets)
+        if error is None and route.name in failures:
+            error = failures[route.name].error
+        if error is None:
+            yield Finding(name=name, ok=True, detail="can be used; nothing was sent to try it")
+        else:
+            detail = f"{error.what} ({error.where})"
+            yield Finding(
+                name=name, ok=False, detail=detail, remedy=Remedy(error.remedy, "; then try it: ", TryAlerts())
+            )
+
+
+def _unusable(channel: Channel, secrets: Iterable[str]) -> ChannelFailed | None:
+    try:
+        channel.check(_CHANNEL_SECONDS)
+    except ChannelFailed as error:
+        return error.without(secrets)
+    return None

@@ -1,4 +1,4 @@
-"""Secrets of a deployment: named, generated once, stored in files that only their owner can read."""
+"""Secrets of a deployment: named, stored in files that only their owner can read; its own ones are generated once."""
 
 from __future__ import annotations
 
@@ -28,11 +28,7 @@ def read(settings: Settings, name: str) -> str:
     file = settings.home / "secrets" / name
     if not file.exists():
         _make(file)
-    if file.stat().st_mode & 0o077:
-        raise ConfigurationError(
-            what="a secret is readable by others", where=str(file), next_step=f"run: chmod 600 {file}"
-        )
-    secret = file.read_text(encoding="utf-8").strip()
+    secret = _content(file)
     if len(secret) < SHORTEST:
         raise ConfigurationError(
             what=f"the secret is shorter than {SHORTEST} characters",
@@ -40,6 +36,39 @@ def read(settings: Settings, name: str) -> str:
             next_step="put a longer one there, or remove the file to have one made (ids derived from it change)",
         )
     return secret
+
+
+def given(settings: Settings, name: str) -> str:
+    """Read a secret of somebody else, such as a password, that a person has stored.
+
+    Args:
+        settings: Settings of the deployment.
+        name: File name under `<home>/secrets`.
+
+    Raises:
+        ConfigurationError: The file does not exist, is empty, or is readable by others.
+    """
+    file = settings.home / "secrets" / name
+    if not file.is_file():
+        raise ConfigurationError(
+            what=f"the secret {name} does not exist",
+            where=str(file),
+            next_step=f"write it into that file, readable only by you: (umask 077; cat > {file})",
+        )
+    secret = _content(file)
+    if not secret or not secret.isprintable():
+        raise ConfigurationError(
+            what="the secret is empty or has several lines", where=str(file), next_step="write it there as one line"
+        )
+    return secret
+
+
+def _content(file: Path) -> str:
+    if file.stat().st_mode & 0o077:
+        raise ConfigurationError(
+            what="a secret is readable by others", where=str(file), next_step=f"run: chmod 600 {file}"
+        )
+    return file.read_text(encoding="utf-8").strip()
 
 
 def _make(file: Path) -> None:

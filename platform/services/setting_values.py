@@ -5,6 +5,7 @@ Every function takes the values of one section by key, each with its source: the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
@@ -94,3 +95,38 @@ def _bad_number(value: object, source: str, least: float, most: float) -> Config
         where=source,
         next_step=f"Give a number from {least:g} to {most:g}",
     )
+
+
+def text(values: Values, key: str) -> str:
+    """Read a text; empty if it is not set."""
+    value, source = values.get(key, ("", ""))
+    if not isinstance(value, str):
+        raise ConfigurationError(what=f"{key} is not a text", where=source, next_step=f'write {key} = "..."')
+    return value
+
+
+def texts(values: Values, key: str) -> tuple[str, ...]:
+    """Read a list of texts; empty if it is not set."""
+    value, source = values.get(key, ([], ""))
+    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+        raise ConfigurationError(
+            what=f"{key} is not a list of texts", where=source, next_step=f'write {key} = ["...", "..."]'
+        )
+    return tuple(value)
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def duration(values: Values, key: str, default: str, *, least: float) -> float:
+    """Read a duration like `30m`, `4h` or `1d`; return seconds."""
+    value, source = values.get(key, (default, ""))
+    match = re.fullmatch(r"(\d{1,6})([smhd])", str(value))
+    seconds = int(match[1]) * _UNITS[match[2]] if match else 0
+    if seconds < least:
+        raise ConfigurationError(
+            what=f"{value!r} is not a duration this setting takes",
+            where=source,
+            next_step=f'write at least {least:g} seconds, with a unit: {key} = "30m", "4h" or "1d"',
+        )
+    return float(seconds)

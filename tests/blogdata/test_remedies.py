@@ -32,6 +32,7 @@ from errors.remedies import (
     ShowService,
     ShowVersions,
     StartService,
+    TryAlerts,
 )
 from orchestration import stream_faults
 from orchestration.names import ACCEPT
@@ -65,6 +66,7 @@ TYPED: list[tuple[Action, str]] = [
     (StartService(name="postgres"), "blogdata up postgres"),
     (ShowService(name="spark"), "blogdata status spark"),
     (Diagnose(), "blogdata doctor"),
+    (TryAlerts(), "blogdata alerts --test"),
 ]
 
 

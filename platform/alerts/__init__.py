@@ -1,0 +1,1 @@
+"""Alerts: what somebody is told, through which channel, how often, and the record of what was sent."""

@@ -1,0 +1,266 @@
+"""The record of alerts: what each channel knows, what was sent, and which channels fail, in one SQLite file.
+
+A message is recorded after its channel has taken it. A process that dies between the two sends it again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from alerts.alert import Alert, Message
+from alerts.channel import ChannelFailed
+from alerts.standing import Told
+from errors import PlatformError
+from errors.severity import Severity
+
+_BUSY_SECONDS = 30.0
+_KEPT_MESSAGES = 10_000
+_SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE told (
+    channel TEXT, identity TEXT, severity TEXT, owner TEXT, title TEXT, text TEXT, next_step TEXT,
+    began REAL, sent REAL, sent_severity TEXT, sends INTEGER, absent REAL, ended REAL, returns INTEGER,
+    PRIMARY KEY (channel, identity)
+);
+CREATE TABLE messages (
+    number INTEGER PRIMARY KEY, at REAL, channel TEXT, id TEXT, subject TEXT,
+    begun INTEGER, standing INTEGER, ended INTEGER
+);
+CREATE TABLE failures (
+    channel TEXT PRIMARY KEY, since REAL, at REAL, tries INTEGER, what TEXT, place TEXT, next_step TEXT
+);
+"""
+_TOLD = "identity severity owner title text next_step began sent sent_severity sends absent ended returns".split()
+
+
+class RecordUnusable(PlatformError):
+    """The record of alerts cannot be read or written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """A message that a channel has taken.
+
+    Args:
+        at: When, in seconds since 1970.
+        channel: Name of the channel.
+        identity: The message's identity.
+        subject: Its subject.
+        begun: Number of new alerts in it.
+        standing: Number of alerts that still hold.
+        ended: Number of alerts that ended.
+    """
+
+    at: float
+    channel: str
+    identity: str
+    subject: str
+    begun: int
+    standing: int
+    ended: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a channel has not taken the last messages.
+
+    Args:
+        channel: Name of the channel.
+        since: When it failed first, in seconds since 1970.
+        at: When it was last tried.
+        tries: How often it was tried.
+        error: The last error.
+    """
+
+    channel: str
+    since: float
+    at: float
+    tries: int
+    error: ChannelFailed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """The record of a deployment; the file is made when it is first written.
+
+    Args:
+        path: The SQLite file.
+    """
+
+    path: Path
+
+    def known(self, channel: str) -> dict[str, Told]:
+        """Return what a channel knows, by the identity of the alert."""
+        rows = self._read(f"SELECT {', '.join(_TOLD)} FROM told WHERE channel = ?", channel)
+        return {row["identity"]: _told(row) for row in rows}
+
+    def keep(self, channel: str, known: Mapping[str, Told]) -> None:
+        """Replace what a channel knows."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM told WHERE channel = ?", (channel,))
+            _insert(connection, channel, known.values())
+
+    def taken(self, channel: str, message: Message, told: Iterable[Told], now: float) -> None:
+        """Record in one transaction that a channel has taken a message.
+
+        Args:
+            channel: Name of the channel.
+            message: The message.
+            told: What the channel knows by it.
+            now: Current time, in seconds since 1970.
+        """
+        counts = (len(message.begun), len(message.standing), len(message.ended))
+        with self._writing() as connection:
+            _insert(connection, channel, told)
+            connection.execute(
+                "INSERT INTO messages (at, channel, id, subject, begun, standing, ended) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (now, channel, message.identity, message.subject, *counts),
+            )
+            connection.execute("DELETE FROM failures WHERE channel = ?", (channel,))
+            connection.execute(
+                "DELETE FROM messages WHERE number <= (SELECT max(number) FROM messages) - ?", (_KEPT_MESSAGES,)
+            )
+
+    def failed(self, channel: str, error: ChannelFailed, now: float) -> None:
+        """Record that a channel has failed."""
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT INTO failures VALUES (?, ?, ?, 1, ?, ?, ?) ON CONFLICT (channel) DO UPDATE SET "
+                "at = excluded.at, tries = tries + 1, what = excluded.what, place = excluded.place, "
+                "next_step = excluded.next_step",
+                (channel, now, now, error.what, error.where, error.next_step),
+            )
+
+    def failures(self) -> dict[str, Failure]:
+        """Return the channels that fail, by name."""
+        return {
+            row["channel"]: Failure(
+                channel=row["channel"],
+                since=row["since"],
+                at=row["at"],
+                tries=row["tries"],
+                error=ChannelFailed(what=row["what"], where=row["place"], next_step=row["next_step"]),
+            )
+            for row in self._read("SELECT * FROM failures ORDER BY channel")
+        }
+
+    def messages(self, newest: int) -> Sequence[Sent]:
+        """List the newest messages that channels have taken, the newest first."""
+        rows = self._read("SELECT * FROM messages ORDER BY number DESC LIMIT ?", newest)
+        return [
+            Sent(
+                at=row["at"],
+                channel=row["channel"],
+                identity=row["id"],
+                subject=row["subject"],
+                begun=row["begun"],
+                standing=row["standing"],
+                ended=row["ended"],
+            )
+            for row in rows
+        ]
+
+    def forget_others(self, channels: Iterable[str]) -> None:
+        """Remove what is kept about channels that no longer exist."""
+        names = list(channels)
+        others = f"channel NOT IN ({', '.join('?' * len(names))})"
+        with self._writing() as connection:
+            connection.execute(f"DELETE FROM told WHERE {others}", names)
+            connection.execute(f"DELETE FROM failures WHERE {others}", names)
+
+    def _read(self, query: str, *values: str | int) -> list[sqlite3.Row]:
+        if not self.path.exists():
+            return []
+        return self._translated(lambda connection: connection.execute(query, values).fetchall())
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._faults(), closing(self._opened()) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+
+    def _translated(self, read: Callable[[sqlite3.Connection], list[sqlite3.Row]]) -> list[sqlite3.Row]:
+        with self._faults(), closing(self._opened()) as connection:
+            return read(connection)
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            connection.row_factory = sqlite3.Row
+            if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+                _create(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise RecordUnusable(
+                what=f"the record of alerts cannot be used: {error}",
+                where=str(self.path),
+                next_step="check the disk and the file's permissions; if it is damaged, move it away: what stands is "
+                "then sent once more",
+            ) from error
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    # Another process may have created the tables meanwhile.
+    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+        for statement in _SCHEMA.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _insert(connection: sqlite3.Connection, channel: str, known: Iterable[Told]) -> None:
+    connection.executemany(
+        f"INSERT OR REPLACE INTO told (channel, {', '.join(_TOLD)}) VALUES (?{', ?' * len(_TOLD)})",
+        [
+            (
+                channel,
+                told.alert.identity,
+                told.alert.severity.value,
+                told.alert.owner,
+                told.alert.title,
+                told.alert.text,
+                told.alert.next_step,
+                told.began,
+                told.sent,
+                None if told.sent_severity is None else told.sent_severity.value,
+                told.sends,
+                told.absent,
+                told.ended,
+                told.returns,
+            )
+            for told in known
+        ],
+    )
+
+
+def _told(row: sqlite3.Row) -> Told:
+    return Told(
+        alert=Alert(
+            identity=row["identity"],
+            severity=Severity(row["severity"]),
+            owner=row["owner"],
+            title=row["title"],
+            text=row["text"],
+            next_step=row["next_step"],
+        ),
+        began=row["began"],
+        sent=row["sent"],
+        sent_severity=None if row["sent_severity"] is None else Severity(row["sent_severity"]),
+        sends=row["sends"],
+        absent=row["absent"],
+        ended=row["ended"],
+        returns=row["returns"],
+    )

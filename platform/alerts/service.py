@@ -1,0 +1,91 @@
+"""All other channels: Slack, Teams, ntfy and a hundred more, by the library Apprise."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from alerts import addresses
+from alerts.alert import Message
+from alerts.channel import ChannelFailed
+from errors.severity import Severity
+
+if TYPE_CHECKING:
+    from apprise import Apprise
+
+
+_LOG = logging.getLogger("apprise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """Sends messages to a service that Apprise knows.
+
+    Args:
+        address: Apprise's address of the service, such as `slack://...`; it may hold a secret.
+    """
+
+    address: str = field(repr=False)
+
+    def send(self, message: Message, seconds: float) -> None:
+        """Send a message; Apprise has time limits of its own.
+
+        Raises:
+            ChannelFailed: The service did not take it.
+        """
+        from apprise import NotifyFormat, NotifyType
+
+        kind = {None: NotifyType.SUCCESS, Severity.WARNING: NotifyType.WARNING, Severity.CRITICAL: NotifyType.FAILURE}
+        with _captured() as log:
+            taken = self._opened().notify(
+                title=message.subject,
+                body=message.text,
+                notify_type=kind[message.severity],
+                # Without it, services that render HTML or Markdown would render what a producer has written.
+                body_format=NotifyFormat.TEXT,
+            )
+            if not taken:
+                raise self._failed(f"the service did not take it: {log.getvalue().strip() or 'no reason was given'}")
+
+    def check(self, seconds: float) -> None:
+        """Check that Apprise knows the address.
+
+        Raises:
+            ChannelFailed: It does not.
+        """
+        self._opened()
+
+    def _opened(self) -> Apprise:
+        from apprise import Apprise
+
+        opened = Apprise()
+        with _captured():
+            known = opened.add(self.address)
+        if not known:
+            raise self._failed("that is not an address Apprise knows")
+        return opened
+
+    def _failed(self, what: str) -> ChannelFailed:
+        return ChannelFailed(
+            what=what,
+            where=f"service {addresses.shown(self.address)}",
+            next_step="check its address and secret, as Apprise's documentation describes them for this service",
+        )
+
+
+@contextmanager
+def _captured() -> Iterator[StringIO]:
+    """Collect what Apprise logs, and keep it out of all other logs: an address in it may hold a secret."""
+    lines = StringIO()
+    handler = logging.StreamHandler(lines)
+    propagates, _LOG.propagate = _LOG.propagate, False
+    _LOG.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        _LOG.removeHandler(handler)
+        _LOG.propagate = propagates
