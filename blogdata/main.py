@@ -103,6 +103,13 @@ def _alerts() -> Any:
     return alerts
 
 
+@command_of(COMMANDS, "metrics", "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.")
+def _metrics() -> Any:
+    from blogdata.metrics_command import metrics
+
+    return metrics
+
+
 @command_of(COMMANDS, "sql", "Query the lake's tables as layer.table.")
 def _sql() -> Any:
     from blogdata.sql_command import sql

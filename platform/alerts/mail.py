@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.message import EmailMessage
+from email.policy import default
 from email.utils import formatdate
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -16,6 +17,8 @@ from alerts import addresses
 from alerts.alert import Message
 from alerts.channel import ChannelFailed
 
+_LONGEST_LINE = 900
+"""Characters; RFC 5322 allows 998."""
 _PORTS = {"smtp": 587, "smtps": 465}
 
 
@@ -61,7 +64,8 @@ class Mail:
 
     def mail(self, message: Message) -> EmailMessage:
         """Return a message as a mail; the same message has the same `Message-ID`."""
-        mail = EmailMessage()
+        # Python folds a longer subject before its first word, which some readers show as an empty one.
+        mail = EmailMessage(policy=default.clone(max_line_length=_LONGEST_LINE))
         mail["Subject"] = message.subject
         mail["From"] = self.sender
         mail["To"] = ", ".join(self.to)

@@ -121,7 +121,14 @@ def parse(tables: object, alerting: Values, *, file: Path) -> AlertSettings:
 
 def _channel(table: Mapping[str, Any], where: str) -> ChannelSettings:
     values: Values = {key: (value, f"{where}, {key}") for key, value in table.items()}
-    kind = setting_values.choice({"channel": (None, where), **values}, "channel", "", get_args(ChannelKind))
+    kinds = get_args(ChannelKind)
+    if "channel" not in values:
+        raise ConfigurationError(
+            what="the table does not say which channel it is",
+            where=where,
+            next_step=f'add channel = "...", one of: {", ".join(kinds)}',
+        )
+    kind = setting_values.choice(values, "channel", "", kinds)
     allowed = COMMON_KEYS | KEYS[kind]
     if unknown := sorted(set(table) - allowed):
         raise ConfigurationError(

@@ -1,0 +1,60 @@
+"""A record, servers, and one round of sending at a chosen time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alert_servers import Posted, web_server
+from alerts import sending
+from alerts.alert import Alert
+from alerts.record import Record
+from alerts.sending import Policy, Round, Route
+from errors.severity import Severity
+
+Make = Callable[..., Alert]
+Tick = Callable[..., Round]
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    """The record of a new deployment."""
+    return Record(path=tmp_path / "alerts.sqlite")
+
+
+@pytest.fixture
+def hook() -> Iterator[Posted]:
+    """A web server that takes messages."""
+    with web_server() as posted:
+        yield posted
+
+
+@pytest.fixture
+def alert() -> Make:
+    """An alert; what is not named is usual."""
+
+    def make(identity: str = "waiting/silver.visits/2026-01-05T03", **given: Any) -> Alert:
+        usual = {
+            "severity": Severity.CRITICAL,
+            "owner": "team:analytics",
+            "title": identity,
+            "text": "an hour waits",
+            "next_step": "look at it",
+        }
+        return Alert(identity=identity, **{**usual, **given})
+
+    return make
+
+
+@pytest.fixture
+def tick(record: Record) -> Tick:
+    """One round of sending, so many seconds after the first one."""
+
+    def send(alerts: Sequence[Alert], routes: Sequence[Route], at: float = 0.0, **policy: Any) -> Round:
+        now = 1_767_600_000.0 + at
+        return sending.send(alerts, routes=routes, policy=Policy(**policy), record=record, now=now)
+
+    return send

@@ -1,0 +1,92 @@
+"""The figures are what the ledger, the contracts and the files say, in a format that Prometheus parses."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from evidence.events import EventLog
+from planning.findings import Deployment
+from planning.look import Snapshot
+from planning.metrics import registry
+from published import bronze, deployment, devices, land, publish
+from quality.contracts import EVERY, GRAPH
+from resources.lake import LakeResource
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
+HOSTILE = 'late "rows"\n# TYPE blogdata_forged gauge\nblogdata_forged 1\\'
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LakeResource:
+    """The lake of an empty deployment."""
+    return deployment(tmp_path / "home")
+
+
+def figures(lake: LakeResource, channels: dict[str, bool] | None = None) -> dict[tuple[str, ...], float]:
+    """What Prometheus reads: name and label values to figure."""
+    look = Snapshot(lake.landing_zone, EventLog(lake.lake))
+    found = Deployment(graph=GRAPH, look=look, now=NOW)
+    text = generate_latest(registry(found, lake.lake, list(EVERY.values()), channels or {})).decode()
+    return {
+        (sample.name.removeprefix("blogdata_"), *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_an_empty_deployment_has_no_datasets(lake: LakeResource) -> None:
+    assert figures(lake) == {
+        ("collected_timestamp_seconds",): NOW.timestamp(),
+        ("findings", "warning"): 0,
+        ("findings", "critical"): 0,
+    }
+
+
+def test_figures_repeat_the_ledger(lake: LakeResource) -> None:
+    hours = {"2026-01-05T08": {"2026-01-05T08": 5}, "2026-01-05T09": {"2026-01-05T09": 4}}
+    read = {"bronze.visits": bronze(lake.lake, hours)}
+    devices(lake.lake, "2026-01-05")
+    publish(lake.lake, "silver.visits", "event_hour", {"2026-01-05T08": 3}, inputs=read, seconds=7.0)
+    found = figures(lake)
+    assert found["dataset_info", "bronze.visits", "team:platform"] == 1
+    assert found["dataset_partitions", "bronze.visits"] == 2
+    assert (found["dataset_rows_in", "bronze.visits"], found["dataset_rows_out", "bronze.visits"]) == (9, 9)
+    assert found["dataset_newest_partition_end_timestamp_seconds", "bronze.visits"] == NOW.timestamp() - 2 * 3600
+    assert found["dataset_age_seconds", "bronze.visits"] == 2 * 3600
+    promise = EVERY["bronze.visits"].freshness_hours
+    assert promise is not None
+    assert found["dataset_promised_age_seconds", "bronze.visits"] == (1 + promise) * 3600
+    assert found["dataset_last_run_seconds", "silver.visits"] == pytest.approx(7.0, abs=1.0)
+    assert found["dataset_files", "bronze.visits"] == 2
+    written = sum(file.stat().st_size for file in Path(lake.root).glob("bronze/visits/**/*.parquet"))
+    assert found["dataset_bytes", "bronze.visits"] == written
+    # A whole table has no newest partition.
+    assert ("dataset_age_seconds", "bronze.devices") not in found
+    assert found["dataset_unaccounted_partitions", "bronze.devices"] == 0
+
+
+def test_a_partition_in_the_future_hides_no_age(lake: LakeResource) -> None:
+    bronze(lake.lake, {hour: {hour: 1} for hour in ("2026-01-05T08", "2999-01-01T00")})
+    assert figures(lake)["dataset_age_seconds", "bronze.visits"] == 3 * 3600
+
+
+def test_a_hostile_reason_forges_no_metric(lake: LakeResource) -> None:
+    account = {"2026-01-05T08": {"rows_in": 5, "reasons": {HOSTILE: 2}}}
+    read = {"bronze.visits": bronze(lake.lake, {"2026-01-05T08": {"2026-01-05T08": 5}})}
+    publish(lake.lake, "silver.visits", "event_hour", {"2026-01-05T08": 3}, inputs=read, accounts=account)
+    found = figures(lake, {'a "channel"': True})
+    assert found["dataset_rows_left_out", "silver.visits", HOSTILE] == 2
+    assert found["alert_channel_failing", 'a "channel"'] == 1
+    assert not [name for name, *_ in found if "forged" in name]
+
+
+def test_findings_are_counted(lake: LakeResource) -> None:
+    land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
+    found = figures(lake)
+    assert found["findings", "warning"] == 1
+    assert found["dataset_findings", "bronze.visits", "team:platform", "warning", "overdue"] == 1

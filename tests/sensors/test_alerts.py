@@ -1,0 +1,51 @@
+"""Every minute people are told of what stands; a channel that fails makes the tick fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from alert_servers import Posted, web_server
+from alerts.sending import AlertsNotSent
+from published import land
+from resources.alerting import AlertingResource
+from resources.lake import LakeResource
+from sensors import instigators
+from sensors.alerts import tell_people
+
+
+@pytest.fixture
+def hook() -> Iterator[Posted]:
+    """A web server that takes messages."""
+    with web_server() as posted:
+        yield posted
+
+
+def told(lake: LakeResource, instance: dg.DagsterInstance) -> str:
+    """One tick of the sensor; returns why it asked for no run."""
+    resource = AlertingResource(home=str(Path(lake.landing).parent))
+    context = dg.build_sensor_context(instance=instance, resources={"alerting_resource": resource})
+    return str(tell_people.evaluate_tick(context).skip_message)
+
+
+def test_a_tick_tells_of_what_stands(lake: LakeResource, instance: dg.DagsterInstance, hook: Posted) -> None:
+    assert told(lake, instance) == "no channel is configured: [[alerts]] in blogdata.toml"
+    toml = Path(lake.landing).parent / "blogdata.toml"
+    toml.write_text(f'[[alerts]]\nchannel = "webhook"\naddress = "{hook.address}"\nseconds = 2\n')
+    land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
+    assert [told(lake, instance) for _ in range(2)] == ["1 messages sent", "0 messages sent"]
+    assert hook.bodies[0]["subject"] == "[warning] bronze.visits: overdue"
+    land(lake, "visits", "2026-01-05T03", {})
+    hook.answers = [(404, {})]
+    with pytest.raises(AlertsNotSent, match=r"(?s)the server answered 404.*blogdata alerts --test"):
+        told(lake, instance)
+    assert told(lake, instance) == "0 messages sent; channel webhook has failed and is tried again later"
+
+
+def test_alerts_are_on_from_the_start() -> None:
+    sensors, _ = instigators(automatic=False)
+    assert tell_people in sensors
+    assert tell_people.default_status == dg.DefaultSensorStatus.RUNNING
