@@ -16,9 +16,14 @@ from blogdata.sql_command import READS, TABLE, VERSIONS
 from docs.pages import PAGES, ROOT, blocks, commands, parse, text
 from patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
 from patterns.error_management.checkpointer import STREAM_OFFSETS
+from planning import look as clock
+from planning.findings import Deployment
+from planning.look import Snapshot
+from planning.metrics import PREFIX, registry
 from publish import refused
-from quality.contracts import EVERY
-from services import config
+from published import deployment
+from quality.contracts import EVERY, GRAPH
+from services import alert_settings, config
 
 COMMANDS = sorted({line for page in PAGES for line in commands(page)})
 COMMAND_LINE = "docs/reference/command-line.md"
@@ -86,6 +91,34 @@ def test_the_configuration_table_has_exactly_the_settings() -> None:
     for section, keys in config._FILE_KEYS.items():
         for key in keys:
             assert f"`[{section}] {key}`" in table or f"`[{section}.{key}]`" in table
+
+
+def test_the_channels_table_has_exactly_the_keys() -> None:
+    page = text("docs/reference/configuration.md")
+    table = page[page.index("## Channels of the alerts") :]
+    first_cells = re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE)
+    documented = {key for cell in first_cells for key in re.findall(r"`(\w+)`", cell)}
+    assert documented == alert_settings.COMMON_KEYS.union(*alert_settings.KEYS.values())
+
+
+def test_the_channels_of_the_page_are_accepted(tmp_path: Path) -> None:
+    (example,) = blocks("docs/how-to/get-alerts.md", "toml")
+    (tmp_path / "blogdata.toml").write_text(example.text, encoding="utf-8")
+    settings = config.load({"BLOGDATA_HOME": str(tmp_path)})
+    assert {channel.kind for channel in settings.alerts.channels} == alert_settings.KEYS.keys()
+    assert (
+        settings.alerts.policy.repeat_after
+        == config.Settings(home=tmp_path, landing=tmp_path, lake=tmp_path, jars=tmp_path).alerts.policy.repeat_after
+    )
+
+
+def test_the_metrics_table_has_exactly_the_metrics(tmp_path: Path) -> None:
+    page = text("docs/how-to/scrape-metrics.md")
+    documented = set(re.findall(r"`((?:dataset|alert|collected|findings)\w*)`", page[page.index("## The metrics") :]))
+    home = deployment(tmp_path / "home")
+    look = Snapshot(home.landing_zone, home.events)
+    found = registry(Deployment(graph=GRAPH, look=look, now=clock.now()), home.lake, list(EVERY.values()), {})
+    assert documented == {family.name.removeprefix(PREFIX) for family in found.collect()}
 
 
 def test_the_settings_of_the_page_are_accepted(tmp_path: Path) -> None:
