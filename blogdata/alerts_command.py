@@ -105,7 +105,7 @@ def tell_after_run(settings: Settings) -> bool:
     if failed:
         say_error(AlertsNotSent(failed))
     elif done.sent:
-        errors.print(f"{done.sent} alert messages sent; see them: blogdata alerts", markup=False)
+        errors.print(f"alert messages sent: {done.sent}; see them: blogdata alerts", markup=False)
     return not failed
 
 

@@ -23,7 +23,7 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
     """
     return {
         "spark": SparkResource(home=str(settings.home)),
-        "alerting_resource": AlertingResource(home=str(settings.home)),
+        "alerting": AlertingResource(home=str(settings.home)),
         "secrets": SecretsResource(home=str(settings.home)),
         "postgres": PostgresResource(home=str(settings.home)),
         "lake": LakeResource(

@@ -5,9 +5,13 @@ from __future__ import annotations
 import dagster as dg
 
 from alerts.sending import AlertsNotSent
-from orchestration import alerting
+from orchestration.alerting import tell
 from quality.contracts import GRAPH
 from resources.alerting import AlertingResource
+from services.files import LockTimeout
+
+# Dagster ends a tick after a minute.
+_LOCK_SECONDS = 5.0
 
 
 @dg.sensor(
@@ -16,13 +20,16 @@ from resources.alerting import AlertingResource
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Sends what waits for a person, is overdue or otherwise stands to the channels of [[alerts]]",
 )
-def tell_people(context: dg.SensorEvaluationContext, alerting_resource: AlertingResource) -> dg.SkipReason:
+def tell_people(context: dg.SensorEvaluationContext, alerting: AlertingResource) -> dg.SkipReason:
     """Send what is due; a channel that fails makes the tick fail, so that its error is seen."""
-    settings = alerting_resource.settings()
+    settings = alerting.settings()
     if not settings.alerts.channels:
         return dg.SkipReason("no channel is configured: [[alerts]] in blogdata.toml")
-    done = alerting.tell(settings, GRAPH)
+    try:
+        done = tell(settings, GRAPH, lock_seconds=_LOCK_SECONDS)
+    except LockTimeout:
+        return dg.SkipReason("another process is sending what is due")
     if done.failures:
         raise AlertsNotSent(done.failures)
     paused = "".join(f"; channel {one.channel} has failed and is tried again later" for one in done.paused)
-    return dg.SkipReason(f"{done.sent} messages sent{paused}")
+    return dg.SkipReason(f"messages sent: {done.sent}{paused}")

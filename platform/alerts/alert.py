@@ -17,6 +17,7 @@ from errors.severity import Severity
 
 SHOWN = 30
 """Alerts of each state that a message's text lists; its JSON has all of them."""
+_DIGEST = 12
 _LONGEST = {"identity": 300, "owner": 100, "title": 150, "text": 1000, "next_step": 1000}
 
 
@@ -53,6 +54,11 @@ class Alert:
     next_step: str
 
     def __post_init__(self) -> None:
+        named = plain(self.identity, _LONGEST["identity"])
+        if named != self.identity:
+            # Two identities stay two, even where the same is left of both.
+            named = f"{plain(named, _LONGEST['identity'] - _DIGEST - 1)} {digest([self.identity])[:_DIGEST]}"
+        object.__setattr__(self, "identity", named)
         for name, longest in _LONGEST.items():
             object.__setattr__(self, name, plain(getattr(self, name), longest))
 
@@ -141,4 +147,4 @@ class Message:
 
 def digest(parts: Sequence[str]) -> str:
     """Return a short identity of some texts."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]

@@ -67,7 +67,8 @@ class Command:
         Raises:
             ChannelFailed: It is not there, or may not be executed.
         """
-        if shutil.which(self.argv[0], path=None if os.sep not in self.argv[0] else str(self.folder)) is None:
+        program = self.argv[0] if os.sep not in self.argv[0] else str(self.folder / self.argv[0])
+        if shutil.which(program) is None:
             raise self._failed("there is no such program, or it may not be executed")
 
     def _failed(self, what: str) -> ChannelFailed:

@@ -115,18 +115,24 @@ def send(
         RecordUnusable: The record cannot be read or written.
     """
     moment = time.time() if now is None else now
+    unique: dict[str, Alert] = {}
+    # The most urgent ones come first; of several with one identity the most urgent one counts.
+    for alert in sorted(alerts, key=lambda one: list(Severity).index(one.severity), reverse=True):
+        unique.setdefault(alert.identity, alert)
     record.forget_others(route.name for route in routes)
     failing = record.failures()
     paused: list[Failure] = []
     started: list[tuple[Route, Future[int]]] = []
     for route in routes:
+        known = record.known(route.name)
         found = due(
-            record.known(route.name),
-            [alert for alert in alerts if route.takes(alert)],
+            known,
+            [alert for alert in unique.values() if route.takes(alert)],
             now=moment,
             repeat_after=policy.repeat_after,
         )
-        record.keep(route.name, found.known)
+        if found.known != known:
+            record.keep(route.name, found.known)
         parcels = _parcels(route.name, found.begun, found.standing, found.ended, policy, moment)
         if not parcels:
             continue

@@ -17,8 +17,6 @@ from services import alert_channels
 from services.config import Settings
 from services.files import locked
 
-_LOCK_SECONDS = 120.0
-
 
 def alert_of(finding: Finding) -> Alert:
     """Return a finding as the alert that people get; its remedy is rendered by this process."""
@@ -44,23 +42,24 @@ def observed(settings: Settings, graph: Graph) -> Deployment:
     return Deployment(graph=graph, look=Snapshot(zone, EventLog(Lake(root=str(settings.lake)))), now=look.now())
 
 
-def tell(settings: Settings, graph: Graph) -> Round:
+def tell(settings: Settings, graph: Graph, *, lock_seconds: float = 120.0) -> Round:
     """Send what is due of everything that stands now.
 
     Args:
         settings: Settings of the deployment; without channels nothing is examined.
         graph: The lineage.
+        lock_seconds: How long to wait for another process that is sending.
 
     Returns:
         How many messages were sent, and which channels failed.
 
     Raises:
-        LockTimeout: Another process has been sending for minutes; transient.
+        LockTimeout: Another process was sending all that time; transient.
         RecordUnusable: The record of alerts cannot be read or written.
     """
     if not settings.alerts.channels:
         return Round(sent=0, failures=(), paused=())
-    with locked(alert_channels.lock(settings), seconds=_LOCK_SECONDS):
+    with locked(alert_channels.lock(settings), seconds=lock_seconds):
         # Examined under the lock: an older view than that of the last sender would end what has just begun.
         standing = findings.standing(observed(settings, graph))
         return sending.send(

@@ -84,6 +84,21 @@ def test_news_repetitions_and_ends_share_a_message(tick: Any, alert: Any) -> Non
     assert memory.got[1].subject == "[critical] 1 new, 1 still standing, 1 resolved (team:analytics)"
 
 
+def test_of_one_identity_the_most_urgent_counts(tick: Any, alert: Any) -> None:
+    memory = Memory()
+    twice = [alert("a"), alert("a", severity=Severity.WARNING)]
+    for at in (0, 60, 120):
+        tick(twice, [Route(name="m", channel=memory)], at=at)
+    assert [message.severity for message in memory.got] == [Severity.CRITICAL]
+
+
+def test_identities_stay_different(alert: Any) -> None:
+    identities = [f"{'x' * 400}{end}" for end in ("1", "2")] + ["a b", "a\nb", "a\udcffb"]
+    made = [alert(identity).identity for identity in identities]
+    assert len({*made}) == 5
+    assert made == [alert(identity).identity for identity in made]
+
+
 def test_a_failing_channel_keeps_its_alerts_due(tick: Any, alert: Any, record: Record) -> None:
     good, bad = Memory(), Memory(fault=[failed()])
     routes = [Route(name="bad", channel=bad), Route(name="good", channel=good)]
@@ -200,6 +215,11 @@ def test_a_failing_command_says_why(tick: Any, alert: Any, tmp_path: Path) -> No
     with pytest.raises(ChannelFailed, match="no such program"):
         absent.check(1)
     failing.check(1)
+    own = tmp_path / "page-me"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    for program in ("./page-me", str(own)):
+        Command(argv=(program,), folder=tmp_path).check(1)
 
 
 def test_a_hanging_command_is_killed_with_its_children(tick: Any, alert: Any, tmp_path: Path) -> None:

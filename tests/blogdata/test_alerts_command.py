@@ -52,7 +52,7 @@ def test_a_run_tells_and_alerts_shows_it(home: Path, hook: Posted) -> None:
     assert hook.bodies == []
     done = typed("run", "--json")
     assert (done.exit_code, json.loads(done.stdout)["ok"]) == (0, True)
-    assert "1 alert messages sent" in done.stderr
+    assert "alert messages sent: 1" in done.stderr
     found = json.loads(typed("alerts", "--json").stdout)
     assert [(one["identity"], one["channels"]) for one in found["standing"]] == [("overdue/bronze.visits", ["webhook"])]
     assert [(one["channel"], one["subject"]) for one in found["sent"]] == [("webhook", hook.bodies[0]["subject"])]

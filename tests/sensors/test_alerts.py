@@ -15,6 +15,8 @@ from resources.alerting import AlertingResource
 from resources.lake import LakeResource
 from sensors import instigators
 from sensors.alerts import tell_people
+from services import alert_channels
+from services.files import locked
 
 
 @pytest.fixture
@@ -24,10 +26,14 @@ def hook() -> Iterator[Posted]:
         yield posted
 
 
+def resource(lake: LakeResource) -> AlertingResource:
+    """The resource of a lake's deployment."""
+    return AlertingResource(home=str(Path(lake.landing).parent))
+
+
 def told(lake: LakeResource, instance: dg.DagsterInstance) -> str:
     """One tick of the sensor; returns why it asked for no run."""
-    resource = AlertingResource(home=str(Path(lake.landing).parent))
-    context = dg.build_sensor_context(instance=instance, resources={"alerting_resource": resource})
+    context = dg.build_sensor_context(instance=instance, resources={"alerting": resource(lake)})
     return str(tell_people.evaluate_tick(context).skip_message)
 
 
@@ -36,13 +42,15 @@ def test_a_tick_tells_of_what_stands(lake: LakeResource, instance: dg.DagsterIns
     toml = Path(lake.landing).parent / "blogdata.toml"
     toml.write_text(f'[[alerts]]\nchannel = "webhook"\naddress = "{hook.address}"\nseconds = 2\n')
     land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
-    assert [told(lake, instance) for _ in range(2)] == ["1 messages sent", "0 messages sent"]
+    assert [told(lake, instance) for _ in range(2)] == ["messages sent: 1", "messages sent: 0"]
     assert hook.bodies[0]["subject"] == "[warning] bronze.visits: overdue"
     land(lake, "visits", "2026-01-05T03", {})
     hook.answers = [(404, {})]
     with pytest.raises(AlertsNotSent, match=r"(?s)the server answered 404.*blogdata alerts --test"):
         told(lake, instance)
-    assert told(lake, instance) == "0 messages sent; channel webhook has failed and is tried again later"
+    assert told(lake, instance) == "messages sent: 0; channel webhook has failed and is tried again later"
+    with locked(alert_channels.lock(resource(lake).settings())):
+        assert told(lake, instance) == "another process is sending what is due"
 
 
 def test_alerts_are_on_from_the_start() -> None:
