@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -42,8 +43,8 @@ class Service:
         kind = {None: NotifyType.SUCCESS, Severity.WARNING: NotifyType.WARNING, Severity.CRITICAL: NotifyType.FAILURE}
         with _captured() as log:
             taken = self._opened().notify(
-                title=message.subject,
-                body=message.text,
+                title=_without_mentions(message.subject),
+                body=_without_mentions(message.text),
                 notify_type=kind[message.severity],
                 # Without it, services that render HTML or Markdown would render what a producer has written.
                 body_format=NotifyFormat.TEXT,
@@ -60,13 +61,17 @@ class Service:
         self._opened()
 
     def _opened(self) -> Apprise:
-        from apprise import Apprise
+        from apprise import Apprise, OverflowMode
 
-        opened = Apprise()
         with _captured():
-            known = opened.add(self.address)
-        if not known:
+            plugin = Apprise.instantiate(self.address)
+        if plugin is None:
             raise self._failed("that is not an address Apprise knows")
+        if plugin.overflow_mode is OverflowMode.UPSTREAM:
+            # A service refuses a longer text than it takes, at every try.
+            plugin.overflow_mode = OverflowMode.TRUNCATE
+        opened = Apprise()
+        opened.add(plugin)
         return opened
 
     def _failed(self, what: str) -> ChannelFailed:
@@ -75,6 +80,11 @@ class Service:
             where=f"service {addresses.shown(self.address)}",
             next_step="check its address and secret, as Apprise's documentation describes them for this service",
         )
+
+
+def _without_mentions(text: str) -> str:
+    """Return a text that notifies nobody by a mention: a producer may have written it into a file's name."""
+    return re.sub(r"<(?=[@!#])|@(?=(?:everyone|here|channel|all)\b)", r"\g<0> ", text)
 
 
 @contextmanager

@@ -102,6 +102,18 @@ def test_a_secret_address_is_never_shown(tick: Any, alert: Any, caplog: Any, cap
     assert "T0K3N" not in shown
 
 
+def test_a_service_gets_no_mentions_and_no_excess(hook: Posted, alert: Any) -> None:
+    hostile = "<!channel> @everyone mail@example.org <@U012> "
+    alerts = tuple(alert(f"{number}", text=hostile * 20, next_step=hostile * 20) for number in range(30))
+    message = Message(identity="0f", begun=alerts, standing=alerts, ended=alerts)
+    assert len(message.text) > 64_000
+    Service(address=hook.address.replace("http://", "json://")).send(message, 20)
+    (body,) = hook.bodies
+    assert len(body["message"]) <= 32_768
+    assert "< !channel> @ everyone mail@example.org < @U012>" in body["message"]
+    assert not [mention for mention in ("<!", "@everyone", "<@") if mention in body["message"]]
+
+
 def test_apprise_reaches_other_services(hook: Posted, message: Message) -> None:
     service = Service(address=hook.address.replace("http://", "json://"))
     service.check(5)
