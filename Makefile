@@ -67,11 +67,12 @@ test-cluster: setup ## The core of the tests on a Spark standalone cluster of tw
 	@BLOGDATA_TEST_WORKERS=2 $(BIN)/python -m pytest tests/lake tests/publish tests/evidence tests/ingestion tests/lineage/test_plan.py \
 		tests/lineage/test_truth.py tests/lineage/test_access_log.py $(ARGS)
 
-lint: setup ## Ruff, mypy and the import contract
+lint: setup ## Ruff, mypy, the import contract, and the contracts against their released schemas
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@report=$$($(BIN)/lint-imports --no-logo 2>&1) || { printf '%s\n' "$$report"; exit 1; }
+	@report=$$($(BLOGDATA) schema check) || { printf '%s\n' "$$report"; exit 1; }
 
 format: setup ## Let ruff format the code
 	@$(BIN)/ruff format .

@@ -131,6 +131,13 @@ def _views() -> Any:
     return views
 
 
+@command_of(COMMANDS, "schema", "Change the schema of a dataset safely.")
+def _schema() -> Any:
+    from blogdata.schema_command import app
+
+    return app
+
+
 @command_of(
     COMMANDS,
     "ui",

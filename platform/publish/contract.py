@@ -14,6 +14,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from publish.column_types import Field, parse
+from publish.compatibility import Compatibility, Migration
 from publish.partitions import Grain
 from publish.schema import Audit, Column, Partitioning, Reference, RowRule
 from publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
@@ -178,6 +180,9 @@ class Contract:
         patterns: Names of the patterns the dataset uses, as in the pattern index.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
         retention_days: How long rows are kept.
+        compatibility: Which versions of its schema have to understand each other. The default protects who queries the
+            table, which has rows of every version, with queries as old as they like.
+        migrations: Columns that are being retired.
     """
 
     dataset: str
@@ -205,6 +210,8 @@ class Contract:
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None
     retention_days: int = 730
+    compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
+    migrations: tuple[Migration, ...] = ()
 
     @property
     def layer(self) -> str:
@@ -260,10 +267,24 @@ class Contract:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of everything promised about the rows; inputs and run policy are not part of it."""
+        """A digest of everything promised about the rows; inputs and policies are not part of it."""
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
+        for policy in ("compatibility", "migrations"):
+            del promised[policy]
+        for column in promised["columns"]:
+            # A column without a default has the digest it had before columns could have one.
+            if column["default"] is None:
+                del column["default"]
         text = json.dumps(promised, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The schema, to be compared."""
+        return tuple(
+            Field(column.name, parse(column.type), column.nullable, filled=column.default is not None)
+            for column in self.columns
+        )
 
     @property
     def ddl(self) -> str:

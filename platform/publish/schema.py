@@ -29,6 +29,8 @@ class Column:
         classification: Who may see it.
         generated: SQL expression over other columns that computes its value; Delta refuses any other value. A table
             that was created without it stays without it. None: the value is whatever is written.
+        default: SQL expression over the older columns that fills it in the rows of a table that is older than it, once,
+            when it is added. None: it is null there.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Column:
     nullable: bool = True
     classification: Classification = Classification.INTERNAL
     generated: str | None = None
+    default: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

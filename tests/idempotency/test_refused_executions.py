@@ -14,7 +14,7 @@ from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
 from lake.commit import Account, Commit
 from lake.store_faults import DataFileDamaged
 from orchestration.step import FullDelivery
-from patterns.storage.tables import SchemaDrift
+from patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
 from publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
@@ -84,7 +84,7 @@ def test_every_permanent_merge_error_undoes_the_restoration(
 def test_a_mismatched_contract_undoes_the_restoration(spark: Any, daily: Table) -> None:
     before, versions = daily.rows(), daily.versions()
     narrower = replace(daily.contract, columns=daily.contract.columns[:1])
-    with pytest.raises(SchemaDrift):
+    with pytest.raises(IncompatibleSchema):
         Table(spark, daily.root, DAILY, contract=narrower).execute(DAYS[2])
     assert (daily.rows(), daily.versions(), daily.gone()) == (before, versions, [])
 

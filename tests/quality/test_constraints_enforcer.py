@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from lake.lake import Lake
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality.constraints_enforcer import enforce, orphans
-from patterns.storage.tables import SchemaDrift
+from patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
 from publish.audit import judge, specify
 from publish.contract import Contract
 from publish.partitions import Grain
@@ -90,11 +90,11 @@ def test_generated_columns_are_computed_and_wrong_values_refused(spark: Any, lak
     assert lake.read(spark, ORDERS.dataset).count() == 1
 
 
-def test_a_column_of_another_type_raises_drift(spark: Any, lake: Lake) -> None:
+def test_a_column_of_another_type_is_refused(spark: Any, lake: Lake) -> None:
     spark.createDataFrame([("2026-01-05", "1")], "day STRING, id STRING").write.format("delta").partitionBy("day").save(
         lake.path(ORDERS.dataset)
     )
-    with pytest.raises(SchemaDrift, match="other type: \\['id'\\]"):
+    with pytest.raises(IncompatibleSchema, match="id: changed its type from string to bigint"):
         enforce(spark, lake, ORDERS)
 
 

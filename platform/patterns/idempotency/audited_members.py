@@ -22,7 +22,7 @@ from lake.commit import WHOLE_TABLE, Commit, entries_of
 from lake.lake import Lake
 from lake.members import CLOSED, Member, Members
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from patterns.storage import tables
+from patterns.quality.schema_compatibility_enforcer import hold_member
 from publish.contract import Contract
 from publish.publication import commit_id_of, committed, receipt
 from publish.target import Provenance, Target
@@ -75,7 +75,7 @@ def publish_members(
         The commit of the dataset; ``repeated`` when this run had already published these partitions.
 
     Raises:
-        SchemaDrift: A column changed its type or was removed while other members keep it.
+        IncompatibleSchema: A column changed its type or was removed while other members keep it.
         ConcurrentWrite: Another run published the same partitions meanwhile; transient.
         PlatformError: As :func:`patterns.quality.audit_write_audit_publish.publish`.
     """
@@ -87,7 +87,7 @@ def publish_members(
     partitions = keys_of(new)
     for member in planned_from.visible:
         if not partitions.issuperset(member.partitions):
-            _hold_to_the_schema(target.contract, member)
+            hold_member(member.columns, target.contract, where=f"{dataset}, member {member.name}")
     filled = [fill(one, target, provenance) for one in new]
     info = {
         **_united([one.commit.info for one in filled]),
@@ -213,11 +213,6 @@ def _close(lake: Lake, table: str) -> None:
         # Only the owner of a file (or root) can change its mode: a Spark server may run as another user.
         if file.is_file() and os.geteuid() in (0, file.stat().st_uid):
             file.chmod(file.stat().st_mode & ~0o222)
-
-
-def _hold_to_the_schema(contract: Contract, stays: Member) -> None:
-    wanted = {column.name: column.type for column in contract.columns}
-    tables.hold_to(stays.columns, wanted, where=f"{contract.dataset}, member {stays.name}")
 
 
 def _united(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

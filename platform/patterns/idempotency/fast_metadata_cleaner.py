@@ -34,7 +34,7 @@ from lake.lake import Lake
 from lake.members import Member, Members
 from patterns.idempotency import audited_members
 from patterns.idempotency.audited_members import NewMember
-from patterns.storage import tables
+from patterns.quality.schema_compatibility_enforcer import hold_member
 from publish.contract import Contract
 from publish.partitions import following
 from publish.schema import Partitioning
@@ -137,7 +137,7 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
 
     Raises:
         AuditFailed: The frozen rows differ from the published ones; nothing changed for readers.
-        SchemaDrift: The contract lacks a column of the periods, or declares another type for it.
+        IncompatibleSchema: The contract lacks a column of the periods, or declares another type for it.
         ConcurrentWrite: A period was replaced meanwhile; transient.
     """
     dataset = target.contract.dataset
@@ -156,7 +156,7 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
             # A period whose publication was taken back is stale: the rows of its member must not become final.
             continue
         for member in chosen:
-            tables.hold_to(member.columns, columns, where=f"{dataset}, member {member.name}")
+            hold_member(member.columns, target.contract, where=f"{dataset}, member {member.name}")
         provenance = Provenance(
             inputs={dataset: seen.version},
             accounts={key: _account(published[key], target.contract) for key in keys},

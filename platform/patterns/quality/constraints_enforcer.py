@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lake.lake import Lake
+from patterns.quality import schema_compatibility_enforcer
 from patterns.storage import tables
 from publish.contract import Contract
 
@@ -42,8 +43,12 @@ def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loade
         engine_loaded: True if the engine's jar is loaded, which creates a table in one commit.
 
     Raises:
+        IncompatibleSchema: The table cannot follow the contract; nothing was changed.
         PlatformError: As `tables.create_or_evolve`.
     """
+    table = lake.caught_up(contract.dataset)
+    if table is not None:
+        schema_compatibility_enforcer.hold_table(table, contract)
     tables.create_or_evolve(spark, lake, contract, engine_loaded=engine_loaded)
 
 

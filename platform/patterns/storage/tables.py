@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from errors import PlatformError
 from lake import members
 from lake.companions import APPEARS_WITH
 from lake.lake import Lake
@@ -17,15 +15,12 @@ from publish.contract import Contract
 from publish.schema import Column
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import SparkSession
 
 CONTRACT = "blogdata.contract"
 """Table property: fingerprint of the contract that was last applied to the table."""
 _CONSTRAINT = "delta.constraints."
-
-
-class SchemaDrift(PlatformError):
-    """Raised when a table and its contract differ in a way that only a person may resolve."""
 
 
 def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
@@ -39,7 +34,6 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, eng
 
     Raises:
         PartitionKeyRefused: The table would have too many partitions.
-        SchemaDrift: A column changed its type or was removed from the contract.
         BehindAPointer: The dataset lives in members.
         MemberClosed: The table is a member that was published.
     """
@@ -60,7 +54,7 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, eng
     if table is None:
         spark.sql(_create_statement(path, contract))
     else:
-        _add_columns(spark, lake, contract)
+        _add_columns(spark, table, path, contract)
     for name, expression in absent.items():
         if f"{_CONSTRAINT}{name}" in known:
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
@@ -148,42 +142,17 @@ def _listed(properties: Mapping[str, str]) -> str:
     return ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
 
 
-def _add_columns(spark: SparkSession, lake: Lake, contract: Contract) -> None:
-    path = lake.path(contract.dataset)
-    present = {field.name: field.dataType.simpleString() for field in lake.read(spark, contract.dataset).schema}
-    wanted = {column.name: column for column in contract.columns}
-    hold_to(present, {name: column.type for name, column in wanted.items()}, where=f"{contract.dataset} at {path}")
-    added = [f"`{name}` {column.type}" for name, column in wanted.items() if name not in present]
+def _add_columns(spark: SparkSession, table: DeltaTable, path: str, contract: Contract) -> None:
+    present = {field.name for field in table.schema().fields}
+    added = [f"`{column.name}` {column.type}" for column in contract.columns if column.name not in present]
     if added:
         spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({', '.join(added)})")
-
-
-def hold_to(present: Mapping[str, str], wanted: Mapping[str, str], *, where: str) -> None:
-    """Refuse a contract that removes a column of a table or changes the type of one.
-
-    Args:
-        present: Column of the table to its Spark SQL type.
-        wanted: Column of the contract to its Spark SQL type.
-        where: The table, for the error message.
-
-    Raises:
-        SchemaDrift: The contract lacks a column or declares another type for it.
-    """
-    gone = sorted(set(present) - set(wanted))
-    changed = sorted(name for name in wanted if name in present and _simple(wanted[name]) != _simple(present[name]))
-    if gone or changed:
-        raise SchemaDrift(
-            what=f"the table and its contract disagree (removed: {gone or 'none'}, other type: {changed or 'none'})",
-            where=where,
-            next_step="restore the columns in the contract, or migrate the table before changing the contract",
-        )
-
-
-@lru_cache(maxsize=64)
-def _simple(ddl: str) -> str:
-    from pyspark.sql.types import DataType
-
-    return DataType.fromDDL(ddl).simpleString()
+    # Also if the columns are there: a process may have died before it filled them.
+    defaults = {column.name: column.default for column in contract.columns if column.default is not None}
+    if defaults:
+        filled = ", ".join(f"`{name}` = coalesce(`{name}`, {default})" for name, default in defaults.items())
+        empty = " OR ".join(f"(`{name}` IS NULL AND ({default}) IS NOT NULL)" for name, default in defaults.items())
+        spark.sql(f"UPDATE delta.`{path}` SET {filled} WHERE {empty}")
 
 
 def _literal(text: str) -> str:

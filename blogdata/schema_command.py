@@ -1,0 +1,84 @@
+"""`blogdata schema`: may a contract change like this, what do producers send that is new, and which columns retire?"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blogdata.output import console, errors, say_json
+from errors import refuse_unknown
+from patterns.quality import schema_compatibility_enforcer, schema_releases
+from quality.contracts import EVERY
+from quality.contracts.releases import RELEASED
+
+app = typer.Typer(help="Change the schema of a dataset safely.", no_args_is_help=True, add_completion=False)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+File = Annotated[Path, typer.Option("--file", help="File of the released versions.")]
+
+
+@app.command()
+def check(file: File = RELEASED, as_json: Json = False) -> None:
+    """Compare the contracts with their released versions; exit code 1 when a change breaks readers or rows."""
+    found = schema_releases.compare(schema_releases.read(file), EVERY.values(), today())
+    broken = [one for one in found if one.breaks]
+    changed = [one.dataset for one in found if one.changed]
+    if as_json:
+        say_json(
+            [
+                {"dataset": one.dataset, "changed": one.changed, "breaks": [vars(fault) for fault in one.breaks]}
+                for one in found
+                if one.changed or one.breaks
+            ]
+        )
+    for one in broken:
+        fault = schema_compatibility_enforcer.refused(
+            one.dataset,
+            one.breaks,
+            where=f"the contract, against {file.name}; its mode is {EVERY[one.dataset].compatibility.value}",
+            next_step="change the contract in steps (docs/how-to/change-a-schema.md); if nobody reads the dataset: "
+            f"blogdata schema release --breaking {one.dataset}",
+        )
+        errors.print(f"{fault}\n", markup=False)
+    if not as_json:
+        console.print(f"{len(found)} contracts: {len(broken)} break their readers, {len(changed)} not released yet")
+        if changed and not broken:
+            console.print(f"to release ({', '.join(changed)}): blogdata schema release")
+    if broken:
+        raise typer.Exit(1)
+
+
+@app.command()
+def release(
+    file: File = RELEASED,
+    breaking: Annotated[
+        list[str] | None,
+        typer.Option(help="Release this dataset although it breaks; earlier versions no longer count."),
+    ] = None,
+) -> None:
+    """Record the contracts' schemas as released: from now on, consumers may rely on them."""
+    allowed = breaking or []
+    refuse_unknown(allowed, EVERY, where="--breaking")
+    releases = schema_releases.read(file)
+    for one in schema_releases.compare(releases, EVERY.values(), today()):
+        if one.breaks and one.dataset not in allowed:
+            raise schema_compatibility_enforcer.refused(
+                one.dataset,
+                one.breaks,
+                where=f"the contract, against {file.name}",
+                next_step="nothing was released; change the contract in steps (docs/how-to/change-a-schema.md)",
+            )
+    every, added = schema_releases.add(releases, EVERY.values(), today(), breaking=allowed)
+    schema_releases.write(file, every)
+    for dataset in added:
+        console.print(f"{dataset}: version {len(every[dataset])}")
+    if not added:
+        console.print("nothing has changed since the last release")
+
+
+def today() -> date:
+    """Return the current day, UTC."""
+    return datetime.now(timezone.utc).date()

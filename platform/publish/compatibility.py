@@ -1,0 +1,158 @@
+"""What a change of a dataset's schema may break, and the migrations that allow what would break it otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import Enum
+
+
+class Compatibility(str, Enum):
+    """Which versions of a schema have to understand each other, by the names schema registries use."""
+
+    NONE = "none"
+    """Anything may change, as far as the table can follow."""
+    BACKWARD = "backward"
+    """Code of the new version reads rows of the last one."""
+    BACKWARD_TRANSITIVE = "backward transitive"
+    """Code of the new version reads rows of every released version."""
+    FORWARD = "forward"
+    """Code of the last version, such as a consumer's query, reads rows of the new one."""
+    FORWARD_TRANSITIVE = "forward transitive"
+    """Code of every released version reads rows of the new one."""
+    FULL = "full"
+    """Both, between the last version and the new one."""
+    FULL_TRANSITIVE = "full transitive"
+    """Both, between every released version and the new one."""
+
+    @property
+    def backward(self) -> bool:
+        """New code must read old rows."""
+        return self.value.startswith(("backward", "full"))
+
+    @property
+    def forward(self) -> bool:
+        """Old code must read new rows."""
+        return self.value.startswith(("forward", "full"))
+
+    @property
+    def transitive(self) -> bool:
+        """All released versions count, not only the last one."""
+        return self.value.endswith("transitive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Migration:
+    """The retirement of a column: for a grace period both it and its successor are written, then it is removed.
+
+    Args:
+        old: The column that is retired.
+        since: Day from which its readers can use what replaces it.
+        grace: How long, from that day, the old column stays.
+    """
+
+    old: str
+    since: date
+    grace: timedelta
+
+    @property
+    def ends(self) -> date:
+        """First day on which the old column may be removed."""
+        return self.since + self.grace
+
+    @property
+    def successor(self) -> str | None:
+        """The column that replaces it; None if nothing does."""
+        return None
+
+    @property
+    def forth(self) -> str | None:
+        """SQL expression that computes the new column from the old one; None if there is no new one."""
+        return None
+
+    @property
+    def back(self) -> str:
+        """SQL expression that computes the old column without the asset's help."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return f"remove {self.old}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rename(Migration):
+    """The same values under another name.
+
+    Args:
+        new: The new column.
+    """
+
+    new: str
+
+    @property
+    def successor(self) -> str:
+        """The new column."""
+        return self.new
+
+    @property
+    def forth(self) -> str:
+        """The old column."""
+        return f"`{self.old}`"
+
+    @property
+    def back(self) -> str:
+        """The new column."""
+        return f"`{self.new}`"
+
+    def __str__(self) -> str:
+        return f"rename {self.old} to {self.new}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retype(Migration):
+    """The same facts in another type, which needs another column: a table's column keeps its type.
+
+    Args:
+        new: The new column.
+        new_from_old: SQL expression that computes it from the old column.
+        old_from_new: SQL expression that computes the old column from it.
+    """
+
+    new: str
+    new_from_old: str
+    old_from_new: str
+
+    @property
+    def successor(self) -> str:
+        """The new column."""
+        return self.new
+
+    @property
+    def forth(self) -> str:
+        """The declared expression."""
+        return self.new_from_old
+
+    @property
+    def back(self) -> str:
+        """The declared expression."""
+        return self.old_from_new
+
+    def __str__(self) -> str:
+        return f"change the type of {self.old}, as {self.new}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remove(Migration):
+    """The column goes, and nothing replaces it.
+
+    Args:
+        meanwhile: SQL expression of the value that is written from the day on which the contract no longer has the
+            column until the table has lost it.
+    """
+
+    meanwhile: str = "NULL"
+
+    @property
+    def back(self) -> str:
+        """The value that stands for it meanwhile."""
+        return self.meanwhile
