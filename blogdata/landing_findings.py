@@ -1,8 +1,8 @@
-"""Landing-zone partitions that a full run has passed over: misnamed, overdue or refused."""
+"""Findings of a full run in the landing zone: misnamed, overdue or refused partitions, and new fields."""
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from blogdata.output import console
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_findings(outcome: Outcome, zone: LandingZone, events: EventLog) -> None:
-    """Add to the outcome of a full run what it has passed over in the landing zone.
+    """Add to the outcome of a full run what it has passed over in the landing zone, and the new fields it has seen.
 
     Args:
         outcome: Outcome of the run; refusals are added to its problems, the rest to its warnings.
@@ -24,9 +24,16 @@ def add_findings(outcome: Outcome, zone: LandingZone, events: EventLog) -> None:
         events: The event log.
     """
     from planning import arrivals
+    from planning.findings import still_unannounced
     from quality.contracts import LANDED
 
-    outcome.warnings += arrivals.warnings(LANDED.values(), zone, events, datetime.now(timezone.utc))
+    now = datetime.now(timezone.utc)
+    outcome.warnings += arrivals.warnings(LANDED.values(), zone, events, now)
+    begun = now - timedelta(seconds=outcome.seconds)
+    for contract in LANDED.values():
+        new = [field.name for field in still_unannounced(events, contract) if field.seen_at >= begun]
+        if new:
+            outcome.warnings.append(f"{contract.dataset}: new fields ({', '.join(new)}); see blogdata schema fields")
     outcome.problems += [str(error) for error in arrivals.refusals(LANDED.values(), zone)]
 
 

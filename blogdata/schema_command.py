@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
 from blogdata.output import console, errors, say_json
 from errors import refuse_unknown
+from evidence.events import EventLog
+from lake.lake import Lake
 from patterns.quality import schema_compatibility_enforcer, schema_releases
-from quality.contracts import EVERY
+from planning.findings import still_unannounced
+from quality.contracts import EVERY, LANDED
 from quality.contracts.releases import RELEASED
+from services.config import load
 
 app = typer.Typer(help="Change the schema of a dataset safely.", no_args_is_help=True, add_completion=False)
 
@@ -77,6 +83,26 @@ def release(
         console.print(f"{dataset}: version {len(every[dataset])}")
     if not added:
         console.print("nothing has changed since the last release")
+
+
+@app.command()
+def fields(as_json: Json = False) -> None:
+    """Show what producers send without having announced it: kept in the raw lines, and used by nothing."""
+    events = EventLog(Lake(root=str(load().lake)))
+    found = [field for contract in LANDED.values() for field in still_unannounced(events, contract)]
+    if as_json:
+        say_json([vars(field) for field in found])
+        return
+    if not found:
+        console.print("no landed file had a field that its contract does not announce")
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("dataset", "field", "first seen in", "lines", "at"):
+        table.add_column(title)
+    for field in found:
+        lines = f"{field.lines:,} of {field.looked_at:,} looked at"
+        table.add_row(field.dataset, escape(field.name), field.partition, lines, f"{field.seen_at:%Y-%m-%d %H:%M}")
+    console.print(table)
 
 
 def today() -> date:

@@ -21,6 +21,7 @@ def users(step: Step) -> Mapping[str, Commit]:
     """Load each day's full delivery next to the earlier ones, unless its size shows that it is broken."""
     landed = Landed.of(step, "users", Grain.DAY)
     _require_believable(step, landed)
+    landed.announce_new_fields()
     lines = landed.lines().withColumnRenamed("partition", "load_date")
     return step.publish(user_rules.judge(lines), landed.source())
 
@@ -56,6 +57,7 @@ def devices(step: Step) -> Mapping[str, Commit]:
     last = step.events.publications("bronze.devices").get(WHOLE_TABLE)
     if full_loader.ACCEPT_SIZE not in step.accepted:
         full_loader.guard(last.rows_out if last else None, landed.sizes[day].lines, where="bronze.devices")
+    landed.announce_new_fields()
     rows = device_rules.judge(landed.lines().withColumn("load_date", F.col("partition")))
     fingerprint = landed.fingerprints()[day]
     source = Source(

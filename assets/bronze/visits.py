@@ -16,6 +16,7 @@ from publish.partitions import Grain
 def visits(step: Step) -> Mapping[str, Commit]:
     """Replicate every landed line, with its reject reasons in a column; no line is dropped."""
     landed = Landed.of(step, "visits", Grain.HOUR)
+    landed.announce_new_fields()
     is_log = F.col("source_file").rlike(r"\.log(\.gz)?$")
     lines = landed.lines().withColumn("format", F.when(is_log, visit_events.COMBINED).otherwise(visit_events.JSON))
     judged = visit_events.judge(lines.withColumnRenamed("partition", "arrival_hour"), formats=_formats(landed))

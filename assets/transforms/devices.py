@@ -17,10 +17,11 @@ from pyspark.sql import functions as F
 from assets.transforms import delivered_lines
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import RejectRule
+from quality.contracts import landed
 from quality.contracts.columns import filled
 
 KEY = ("type", "version")
-FIELDS = ("type", "full_name", "version")
+FIELDS = tuple(field.name for field in landed.DEVICE)
 DEVICE = ("device_type", "device_version")
 
 

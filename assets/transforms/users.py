@@ -19,11 +19,12 @@ from assets.transforms import delivered_lines
 from assets.transforms.visit_times import iso_time
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import RejectRule
+from quality.contracts import landed
 from quality.contracts.columns import filled
 
 REGISTERED = "registered_datetime"
 TIMES = (REGISTERED, "first_connection_datetime", "last_connection_datetime")
-FIELDS = ("id", "login", "email", *TIMES)
+FIELDS = tuple(field.name for field in landed.USER)
 TRACKED = ("login", "email", REGISTERED)
 
 

@@ -16,6 +16,7 @@ from assets.transforms import access_logs, visit_judging
 from assets.transforms.visit_times import hour_of, iso_time
 from errors import ConfigurationError
 from patterns.data_value import wrapper
+from quality.contracts import landed
 
 JSON = "json"
 COMBINED = "combined"
@@ -42,11 +43,8 @@ FIELDS = (
 )
 PARSED = (*FIELDS, "raw", *POSITION, "format")
 
-_EVENT = (
-    "visit_id string, user_id string, keep_private boolean, page string, context struct<referral: string,"
-    " ad_id: string, user: struct<ip: string, login: string, connected_since: string>, technical: struct<"
-    "browser: string, browser_version: string, network_type: string, device_type: string, device_version: string>>"
-)
+# Judging has read the time already.
+_EVENT = ", ".join(f"{field.name} {field.type}" for field in landed.VISIT if field.name != "event_time")
 
 
 def judge(lines: DataFrame, formats: Set[str] = FORMATS) -> DataFrame:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errors import PlatformError
 from errors.remedies import Remedy, Run
+from evidence.new_fields import NewField, record
 from lake.commit import Account
 from orchestration.step import Source, Step
+from patterns.ingestion import new_fields
 from patterns.ingestion.landed_lines import LandedSize, measure_all, read
 from patterns.ingestion.readiness_marker import LandedPartition
 from publish.partitions import Grain
@@ -111,6 +114,37 @@ class Landed:
             F.regexp_extract("source_file", pattern, 2),
         )
         return frame.withColumn("partition", key)
+
+    def announce_new_fields(self) -> None:
+        """Record the fields that the producer began to send without announcing them, each once.
+
+        Recorded before the lines are published: after a crash in between they are found known, and nothing is lost.
+
+        Raises:
+            PlatformError: A file cannot be read; the error names its partition.
+        """
+        contract = self.step.contract
+        announced = [field for read in contract.reads for field in read.fields]
+        for key, files in self._files.items():
+            try:
+                looked = new_fields.look(files, self.step.landing, announced)
+            except PlatformError as error:
+                raise _blamed(error, [key]) from error.__cause__
+            record(
+                self.step.events,
+                [
+                    NewField(
+                        dataset=contract.dataset,
+                        name=name,
+                        partition=key,
+                        lines=lines,
+                        looked_at=looked.lines,
+                        seen_at=datetime.now(timezone.utc),
+                    )
+                    for name, lines in looked.names.items()
+                ],
+                run_id=self.step.run.run_id,
+            )
 
     def source(self) -> Source:
         """Return what a publication of the partitions is audited against: their lines, bytes and fingerprints."""

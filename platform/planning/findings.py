@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from errors.remedies import Remedy, Run, ShowLedger
+from evidence import new_fields
+from evidence.events import EventLog
 from evidence.finding import Finding, Severity
+from evidence.new_fields import NewField
 from patterns.quality.offline_observer import observations
 from planning.arrivals import Arrivals
 from planning.graph import Graph
@@ -18,6 +21,8 @@ from planning.look import Snapshot
 from planning.plan import Planner
 from planning.reach import landed_input
 from publish.audit import warnings
+from publish.column_types import paths
+from publish.contract import Contract
 from publish.schema import Failed
 
 NEWEST = 24
@@ -139,4 +144,43 @@ def observed(deployment: Deployment) -> Iterator[Finding]:
                 )
 
 
-SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (waiting, overdue, published_with_warning, observed)
+def unannounced(deployment: Deployment) -> Iterator[Finding]:
+    """Find the fields that producers send and that no contract announces, by the partition that first had them."""
+    for contract in deployment.graph.contracts.values():
+        if landed_input(contract) is None:
+            continue
+        by_partition: dict[str, list[NewField]] = {}
+        for field in still_unannounced(deployment.look.events, contract):
+            by_partition.setdefault(field.partition, []).append(field)
+        for partition, fields in by_partition.items():
+            yield Finding(
+                source="new_fields",
+                dataset=contract.dataset,
+                owner=contract.owner,
+                severity=Severity.WARNING,
+                what=f"the producer sends what it has not announced: {', '.join(field.name for field in fields)}; "
+                "it is kept in the raw lines, and nothing else is made of it",
+                remedy=Remedy("ask what it is, and whether it is personal; then announce it in the contract"),
+                partition=partition,
+                figures={f"share.{field.name}": field.lines / field.looked_at for field in fields},
+            )
+
+
+def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
+    """List the fields that a producer sends and that the contract of their dataset does not announce by now.
+
+    Args:
+        events: The event log.
+        contract: Contract of a dataset that reads the landing zone.
+    """
+    known = {path for read in contract.reads for path in paths(read.fields)}
+    return [field for field in new_fields.seen(events, contract.dataset) if field.name not in known]
+
+
+SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (
+    waiting,
+    overdue,
+    published_with_warning,
+    observed,
+    unannounced,
+)

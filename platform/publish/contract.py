@@ -102,10 +102,12 @@ class Read:
     Args:
         dataset: Name as `layer.table`; `landing.table` for what comes in from outside.
         reach: The mapping of the partitions.
+        fields: What the producer of a landed table has announced to send; empty for a dataset.
     """
 
     dataset: str
     reach: Reach
+    fields: tuple[Field, ...] = ()
 
 
 class On(str, Enum):

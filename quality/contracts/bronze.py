@@ -6,6 +6,7 @@ from publish.partitions import Grain
 from publish.schema import Column, Partitioning, RowRule
 from publish.writes import Copy
 from quality.contracts import columns as c
+from quality.contracts import landed
 
 ARRIVAL = Partitioning(column="arrival_hour", grain=Grain.HOUR)
 LOAD = Partitioning(column="load_date", grain=Grain.DAY)
@@ -16,7 +17,7 @@ VISITS = Contract(
     dataset="bronze.visits",
     description="Every line that was landed, visit event or access log line, as received",
     owner="team:platform",
-    reads=(Read(dataset="landing.visits", reach=Landed(table="visits", grain=Grain.HOUR)),),
+    reads=(Read(dataset="landing.visits", reach=Landed(table="visits", grain=Grain.HOUR), fields=landed.VISIT),),
     columns=(
         c.RAW,
         *c.SOURCE,
@@ -105,7 +106,7 @@ USERS = Contract(
     dataset="bronze.users",
     description="The users as delivered each day, one full snapshot a day",
     owner="team:platform",
-    reads=(Read(dataset="landing.users", reach=Landed(table="users", grain=Grain.DAY)),),
+    reads=(Read(dataset="landing.users", reach=Landed(table="users", grain=Grain.DAY), fields=landed.USER),),
     columns=(
         c.RAW,
         *c.SOURCE,
@@ -134,7 +135,7 @@ DEVICES = Contract(
     dataset="bronze.devices",
     description="The devices as last delivered, the whole reference table; earlier deliveries are kept as they were",
     owner="team:platform",
-    reads=(Read(dataset="landing.devices", reach=Landed(table="devices", grain=Grain.DAY)),),
+    reads=(Read(dataset="landing.devices", reach=Landed(table="devices", grain=Grain.DAY), fields=landed.DEVICE),),
     write=Copy(),
     rows_in=LANDED_LINES,
     columns=(

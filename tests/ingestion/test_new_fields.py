@@ -1,0 +1,160 @@
+"""Fields that a producer did not announce: found in landed files, recorded once, reported until they are announced.
+
+Pattern: Schema Compatibility Enforcer.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from typer.testing import CliRunner
+
+from blogdata import landing_findings
+from blogdata.outcome import Outcome
+from blogdata.schema_command import app
+from evidence.events import EventLog
+from evidence.new_fields import MOST, OTHERS, NewField, record, seen
+from lake.lake import Lake
+from orchestration.landing import Landed
+from orchestration.step import Step
+from patterns.ingestion import new_fields
+from patterns.ingestion.new_fields import LONGEST, MOST_NAMES, look
+from patterns.ingestion.readiness_marker import LandingZone
+from planning.findings import Deployment, unannounced
+from planning.graph import Graph
+from planning.look import Snapshot
+from publish.partitions import Grain
+from quality.contracts import CONTRACTS, GRAPH, landed
+
+HOUR = "2026-01-05T08"
+EVENT = {"visit_id": "v", "page": "/", "context": {"user": {"ip": "::1"}, "technical": {"browser": "Firefox"}}}
+LEGACY = {**EVENT, "scroll": 3, "context": {**EVENT["context"], "user": {"ip": "::1", "age": 42}}}
+
+
+def write(file: Path, *lines: object) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines)
+    file.write_bytes(gzip.compress(text) if file.suffix == ".gz" else text)
+    return file
+
+
+def names(tmp_path: Path, *files: Path, fields: Any = landed.VISIT) -> dict[str, int]:
+    return dict(look(files, tmp_path, fields).names)
+
+
+def test_an_unannounced_field_is_found_by_its_path(tmp_path: Path) -> None:
+    files = [write(tmp_path / name, EVENT, LEGACY, LEGACY) for name in ("a.json", "b.json.gz")]
+    found = look(files, tmp_path, landed.VISIT)
+    assert (found.lines, found.names) == (6, {"context.user.age": 4, "scroll": 4})
+
+
+def test_a_field_within_a_large_file_is_found(tmp_path: Path) -> None:
+    file = write(tmp_path / "large.json", *[EVENT] * 20_000, *[LEGACY] * 4_000)
+    found = look([file], tmp_path, landed.VISIT)
+    assert found.lines <= new_fields.BLOCKS * new_fields.LINES
+    assert found.names.keys() == {"scroll", "context.user.age"}
+
+
+def test_columns_of_a_delivery_are_found(tmp_path: Path) -> None:
+    file = write(tmp_path / "users.csv", b'id;"login";email;shoe_size', b"1;a;b;44")
+    lines = write(tmp_path / "users.json", {"id": "1", "hat": {"size": 3}})
+    assert names(tmp_path, file, lines, fields=landed.USER) == {"shoe_size": 1, "hat": 1}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"{........", b"[" * 40_000, b'{"a": NaN' * 9000, b"\xff\xfe", b"17", b'["page"]', b'{"context": [1]}'],
+    ids=["empty", "garbled", "deep", "long", "no text", "a number", "a list", "another type"],
+)
+def test_a_broken_line_is_left_to_the_judge(tmp_path: Path, line: bytes) -> None:
+    assert names(tmp_path, write(tmp_path / "a.json", line, LEGACY)) == {"scroll": 1, "context.user.age": 1}
+    assert names(tmp_path, write(tmp_path / "b.log", line, LEGACY)) == {}
+
+
+def test_a_hostile_producer_names_only_so_much(tmp_path: Path) -> None:
+    hostile = [{f"{number}-{inner}": 1 for inner in range(200)} for number in range(300)]
+    odd = {"\x1b[31mred": 1, "x" * 10_000: 1}
+    found = names(tmp_path, write(tmp_path / "a.json", *hostile, odd), write(tmp_path / "b.json", *[odd] * 9))
+    assert len(found) == MOST_NAMES
+    assert found["\N{REPLACEMENT CHARACTER}[31mred"] >= 9
+    assert max(map(len, found)) == LONGEST
+
+
+def field(name: str, partition: str = HOUR) -> NewField:
+    return NewField(
+        dataset="bronze.visits",
+        name=name,
+        partition=partition,
+        lines=3,
+        looked_at=4,
+        seen_at=datetime.now(timezone.utc),
+    )
+
+
+def test_a_field_is_recorded_once(tmp_path: Path) -> None:
+    events = EventLog(Lake(root=str(tmp_path)))
+    first = field("scroll")
+    assert record(events, [first], run_id="r1") == [first]
+    assert record(events, [field("scroll", "2026-01-05T09")], run_id="r2") == []
+    assert seen(events, "bronze.visits") == [first]
+    assert record(events, [], run_id="r3") == []
+
+
+def test_the_record_of_fields_is_bounded(tmp_path: Path) -> None:
+    events = EventLog(Lake(root=str(tmp_path)))
+    for start in range(0, 2 * MOST, 50):
+        record(events, [field(f"n{number}") for number in range(start, start + 50)], run_id="r")
+    recorded = [one.name for one in seen(events, "bronze.visits")]
+    assert (len(recorded), recorded[-1]) == (MOST + 1, OTHERS)
+
+
+def test_a_new_field_is_reported_until_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zone, events = tmp_path / "landing", EventLog(Lake(root=str(tmp_path / "lake")))
+    folder = zone / "visits" / "date=2026-01-05" / "hour=08"
+    write(folder / "visits.json", EVENT, LEGACY)
+    (folder / "_SUCCESS").touch()
+    contract = CONTRACTS["bronze.visits"]
+    run = SimpleNamespace(run_id="run-1")
+    step = SimpleNamespace(
+        contract=contract, partitions=(HOUR,), landing=zone, landing_zone=LandingZone.of(zone), events=events, run=run
+    )
+    for _ in range(2):
+        Landed.of(cast("Step", step), "visits", Grain.HOUR).announce_new_fields()
+
+    def findings(graph: Graph) -> list[Any]:
+        now = datetime.now(timezone.utc)
+        return list(unannounced(Deployment(graph=graph, look=Snapshot(zone, events), now=now)))
+
+    (found,) = findings(GRAPH)
+    assert (found.identity, found.owner) == (f"new_fields/bronze.visits/{HOUR}", "team:platform")
+    assert found.figures == {"share.scroll": 0.5, "share.context.user.age": 0.5}
+    assert "context.user.age, scroll" in found.what
+
+    outcome = Outcome(seconds=60)
+    landing_findings.add_findings(outcome, LandingZone.of(zone), events)
+    assert [line for line in outcome.warnings if "new fields (context.user.age, scroll)" in line]
+    later = Outcome(seconds=0)
+    landing_findings.add_findings(later, LandingZone.of(zone), events)
+    assert not [line for line in later.warnings if "new fields" in line]
+
+    monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))
+    told = CliRunner().invoke(app, ["fields", "--json"])
+    assert [one["name"] for one in json.loads(told.stdout)] == ["context.user.age", "scroll"]
+    assert "1 of 2 looked at" in CliRunner().invoke(app, ["fields"]).stdout
+
+    (read,) = contract.reads
+    announced = replace(read, fields=(*read.fields, *new_field("scroll")))
+    graph = Graph(contracts={**CONTRACTS, contract.dataset: replace(contract, reads=(announced,))})
+    (found,) = findings(graph)
+    assert "scroll" not in found.what
+
+
+def new_field(name: str) -> Any:
+    return landed.parse_fields(f"{name} INT")
