@@ -53,6 +53,9 @@ def _dataset(contract: Contract) -> Iterable[str]:
     left_out = "".join(f"; left out as {reason}: `{sql}`" for reason, sql in contract.reasons.items())
     yield f"- Account: its rows stand for `{contract.stands_for}` rows of the layer above{left_out}; every other reason"
     yield "  to leave one out is counted above, see [the ledger](../explanation/architecture.md#the-ledger)"
+    yield f"- Schema: {contract.compatibility.value} compatible"
+    for migration in contract.migrations:
+        yield f"- Migration: {migration}, not before {migration.ends}"
     if contract.patterns:
         yield f"- Patterns: {', '.join(contract.patterns)}"
     yield ""

@@ -11,11 +11,13 @@ from errors.remedies import (
     Diagnose,
     Land,
     Query,
+    RemoveColumn,
     Repair,
     Replay,
     Run,
     RunStream,
     ShowLedger,
+    ShowMigrations,
     ShowService,
     ShowVersions,
     StartService,
@@ -62,6 +64,10 @@ def _words(action: Action) -> list[str]:
             return ["ledger", *_given(action.dataset)]
         case ShowVersions():
             return ["versions", action.dataset]
+        case ShowMigrations():
+            return ["schema", "migrations"]
+        case RemoveColumn():
+            return ["schema", "remove", action.dataset, action.column]
         case Query():
             return ["sql", action.sql, *_option("--as-of", action.as_of)]
         case RunStream():

@@ -14,11 +14,13 @@ from blogdata.output import console, errors, say_json
 from errors import refuse_unknown
 from evidence.events import EventLog
 from lake.lake import Lake
-from patterns.quality import schema_compatibility_enforcer, schema_releases
+from patterns.data_value import lake_views
+from patterns.quality import column_readers, schema_compatibility_enforcer, schema_migrator, schema_releases
+from patterns.quality.column_readers import Reader
 from planning.findings import still_unannounced
-from quality.contracts import EVERY, LANDED
+from quality.contracts import DECLARED, EVERY, LANDED
 from quality.contracts.releases import RELEASED
-from services.config import load
+from services.config import Settings, load
 
 app = typer.Typer(help="Change the schema of a dataset safely.", no_args_is_help=True, add_completion=False)
 
@@ -103,6 +105,74 @@ def fields(as_json: Json = False) -> None:
         lines = f"{field.lines:,} of {field.looked_at:,} looked at"
         table.add_row(field.dataset, escape(field.name), field.partition, lines, f"{field.seen_at:%Y-%m-%d %H:%M}")
     console.print(table)
+
+
+@app.command()
+def migrations(as_json: Json = False) -> None:
+    """Show the columns that are being retired: how far each is, who still reads it, and what is next."""
+    settings = load()
+    lake = Lake(root=str(settings.lake))
+    found = [
+        schema_migrator.status(lake, contract, each, _readers(settings, contract.dataset, each.old), today())
+        for contract in EVERY.values()
+        for each in contract.migrations
+    ]
+    if as_json:
+        say_json(
+            [
+                {
+                    "dataset": one.dataset,
+                    "migration": str(one.migration),
+                    "phase": one.phase.value,
+                    "grace_ends": one.migration.ends,
+                    "read_by": [vars(reader) for reader in one.readers],
+                    "next": str(one.next_step),
+                }
+                for one in found
+            ]
+        )
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("dataset", "migration", "phase", "grace ends", "still read by", "next"):
+        table.add_column(title)
+    for one in found:
+        read_by = ", ".join(f"{reader.name} ({reader.owner})" for reader in one.readers) or "-"
+        table.add_row(
+            one.dataset, str(one.migration), one.phase.value, f"{one.migration.ends}", read_by, str(one.next_step)
+        )
+    console.print(table if found else "no column is being retired")
+
+
+@app.command()
+def remove(
+    dataset: Annotated[str, typer.Argument(help="For instance gold.referral_stats")],
+    column: Annotated[str, typer.Argument(help="The column, which the contract no longer has.")],
+) -> None:
+    """Remove a retired column from its table; refused during its grace period, and while anybody reads it."""
+    refuse_unknown([dataset], EVERY, where="schema remove")
+    settings = load()
+    lake = Lake(root=str(settings.lake))
+    readers = _readers(settings, dataset, column)
+    version = schema_migrator.remove(lake, EventLog(lake), EVERY[dataset], column, readers, today=today())
+    if version is None:
+        console.print(f"{dataset} does not have {column}")
+        return
+    # Views name the columns that were there.
+    lake_views.write(lake, list(EVERY.values()))
+    console.print(f"{dataset} version {version} is without {column}; earlier versions still have it")
+
+
+def _readers(settings: Settings, dataset: str, column: str) -> list[Reader]:
+    lake = Lake(root=str(settings.lake))
+    return column_readers.readers(
+        lake,
+        EventLog(lake),
+        DECLARED,
+        dataset,
+        column,
+        landing=str(settings.landing),
+        now=datetime.now(timezone.utc),
+    )
 
 
 def today() -> date:

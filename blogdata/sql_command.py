@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,8 @@ from rich.table import Table
 
 from blogdata.output import NOTHING_PUBLISHED, console, errors, say_json
 from errors import ConfigurationError, PlatformError
-from evidence import executions
+from evidence import column_reads, executions
+from evidence.column_reads import ColumnRead
 from evidence.events import EVENTS, EventLog
 from lake import companions, store_faults
 from lake.lake import Lake
@@ -23,6 +25,7 @@ from patterns.data_value import metadata_decorator
 from patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
 from patterns.error_management import checkpointer
 from patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
+from publish.carried import carried
 from quality.contracts import EVERY
 from services import spark_attached
 from services.config import Settings, load
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 TABLE = re.compile(r"\b(bronze|silver|gold|ops|refused)\.([a-z0-9_]+)\b", re.IGNORECASE)
 LITERALS = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`|--[^\n]*)")
+NAME = re.compile(r"\w+")
 READS = re.compile(r"^\s*(select|with|values|from|describe|explain|\()", re.IGNORECASE)
 VERSIONS = "ops.versions"
 """Table that maps executions to table versions, for datasets executed by period."""
@@ -65,6 +69,8 @@ def sql(
     with _explained(query), session(settings) as spark:
         frame = asked.frame(spark)
         rows = frame.limit(limit + 1).collect()
+    if moment is None:
+        _record_reads(asked, query)
     shown = [row.asDict(recursive=True) for row in rows[:limit]]
     more = f" (only the first {limit:,}; see --limit)" if len(rows) > limit else ""
     if as_json:
@@ -126,6 +132,22 @@ class _Asked:
         for name in sorted(self.names):
             _table(spark, self.lake, name, self.moment, self.versions).createOrReplaceTempView(_view(name))
         return spark.sql(self.query)
+
+
+def _record_reads(asked: _Asked, query: str) -> None:
+    """Record that somebody reads columns that are being retired, so that they are not removed under a query."""
+    parts = [part for part in LITERALS.split(query) if not part.startswith(("'", "--"))]
+    words = set(NAME.findall(" ".join(parts).lower()))
+    datasets = {name.removesuffix(CONSUMERS) for name in asked.names} & EVERY.keys()
+    column_reads.record(
+        EventLog(asked.lake),
+        [
+            ColumnRead(dataset=name, column=migration.old, by=getpass.getuser(), at=datetime.now(timezone.utc))
+            for name in sorted(datasets)
+            for migration in EVERY[name].migrations
+            if migration.old.lower() in words
+        ],
+    )
 
 
 def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Mapping[str, int]:
@@ -192,7 +214,8 @@ def _table(
         return spark.createDataFrame(checkpointer.stream_offset_rows(_checkpoints()), OFFSETS_DDL)
     if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in EVERY:
         dataset = name.removesuffix(CONSUMERS)
-        return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment, versions), EVERY[dataset])
+        shown = carried(EVERY[dataset], lake.table(dataset))
+        return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment, versions), shown)
     return lake.read(spark, name, versions[name])
 
 

@@ -54,9 +54,9 @@ def referral_stats(visits: DataFrame) -> DataFrame:
         visits: Rows of silver.visits_enriched with `event_date` STRING.
 
     Returns:
-        Rows of gold.referral_stats, without `hours_present`.
+        Rows of gold.referral_stats, without `hours_present` and without `users`, the older name of `visitors`.
     """
-    return _counted(visits, ("event_date", "referral_host"))
+    return _counted(visits, ("event_date", "referral_host")).withColumnRenamed("users", "visitors")
 
 
 def _counted(visits: DataFrame, by: tuple[str, ...]) -> DataFrame:

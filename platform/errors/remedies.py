@@ -79,6 +79,22 @@ class ShowVersions(_Worded):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ShowMigrations(_Worded):
+    """List the columns that are being retired, and who still reads them."""
+
+    words = "list the migrations"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveColumn(_Worded):
+    """Remove a retired column from its table."""
+
+    words = "remove the column"
+    dataset: str
+    column: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Query(_Worded):
     """Query the tables.
 
@@ -153,6 +169,8 @@ Action: TypeAlias = (
     | Repair
     | ShowLedger
     | ShowVersions
+    | ShowMigrations
+    | RemoveColumn
     | Query
     | RunStream
     | Land

@@ -1,8 +1,8 @@
 """Builds a Dagster asset that serves several datasets together from a database (Transactional Writer)."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dagster as dg
@@ -27,6 +27,7 @@ from orchestration.step import InputChanged, LakeAccess
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
 from planning.window import Window
+from publish.carried import carried
 from publish.contract import Contract
 from publish.writes import Serve
 
@@ -165,7 +166,11 @@ class Sink:
         return receipts, refused
 
     def _deliver(self, context: Context, partition: str) -> Receipt:
-        parts = [_served_table(context.resources.lake, contract, partition) for contract in self.served]
+        assert isinstance(self.contract.write, Serve)
+        without = self.contract.write.without
+        parts = [
+            _served_table(context.resources.lake, contract, partition, without=without) for contract in self.served
+        ]
         delivery = SinkDelivery(partition=partition, parts=parts, run_id=context.run.run_id)
         with context.resources.postgres.connection() as connection:
             return transactional_sink.deliver(connection, self.schema, delivery)
@@ -231,9 +236,14 @@ def unserved(
     ]
 
 
-def _served_table(access: LakeAccess, contract: Contract, partition: str) -> ServedTable:
-    dataset = contract.dataset
+def _served_table(
+    access: LakeAccess, declared: Contract, partition: str, *, without: Collection[str] = ()
+) -> ServedTable:
+    dataset = declared.dataset
     table = access.lake.caught_up(dataset)
+    contract = carried(declared, table)
+    left = tuple(column for column in contract.columns if f"{dataset}.{column.name}" not in without)
+    contract = replace(contract, columns=left)
     entry = access.events.publications(dataset, [partition]).get(partition)
     if table is None or entry is None:
         raise DatasetMissing(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from errors.remedies import Remedy, Run, ShowLedger
+from errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
 from evidence import new_fields
 from evidence.events import EventLog
 from evidence.finding import Finding, Severity
@@ -166,6 +166,22 @@ def unannounced(deployment: Deployment) -> Iterator[Finding]:
             )
 
 
+def retiring(deployment: Deployment) -> Iterator[Finding]:
+    """Find the columns whose grace period is over, and whose migration nobody has finished."""
+    for contract in deployment.graph.contracts.values():
+        for migration in contract.migrations:
+            if migration.ends <= deployment.now.date():
+                yield Finding(
+                    source="migration",
+                    dataset=contract.dataset,
+                    owner=contract.owner,
+                    severity=Severity.WARNING,
+                    what=f"the time to {migration} is over since {migration.ends}, and every row has both still",
+                    remedy=Remedy("see who reads the old column, and finish it: ", ShowMigrations()),
+                    partition=migration.old,
+                )
+
+
 def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
     """List the fields that a producer sends and that the contract of their dataset does not announce by now.
 
@@ -183,4 +199,5 @@ SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (
     published_with_warning,
     observed,
     unannounced,
+    retiring,
 )

@@ -77,9 +77,11 @@ class Serve:
 
     Args:
         schema: Database schema of the tables.
+        without: Columns, as `layer.table.column`, that are not served: those of datasets that retire them.
     """
 
     schema: str
+    without: tuple[str, ...] = ()
 
 
 Write = Replace | Merge | InOrder | Copy | ByPeriod | AppearsWith | Append | Serve

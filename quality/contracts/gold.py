@@ -1,9 +1,11 @@
 """Gold: datasets for analysts, by day and week of the events."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 
+from patterns.quality.schema_migrator import migrating
 from planning.reach import WITHIN
+from publish.compatibility import Rename
 from publish.contract import Clock, Contract, On, Read, Runs
 from publish.partitions import Grain
 from publish.schema import Audit, Column, Partitioning, RowRule
@@ -206,24 +208,36 @@ PAGE_STATS = Contract(
     freshness_hours=6,
 )
 
-REFERRAL_STATS = Contract(
-    dataset="gold.referral_stats",
-    description="Page views, visits and visitors by the host they came from, per day; final after two weeks",
-    owner="team:analytics",
-    reads=HOURS,
-    runs=Runs(on=On.FIRST_ALL_THERE, at=Clock.NIGHTLY, lookback=14),
-    columns=(c.EVENT_DATE, CUBE_DIMENSIONS[2], *COUNTS, HOURS_SINCE_COUNTED),
-    key=("event_date", "referral_host"),
-    partitioning=DAY,
-    rules=(COUNTED, HOURS_OF_A_COUNTED_DAY),
-    audits=(COUNTED_THROUGHOUT,),
-    rows_in=ROWS_IN,
-    stands_for=STANDS_FOR,
-    reasons=AGGREGATED,
-    left_out=MORE_OF_AGGREGATED,
-    measures=PARTS,
-    parts=24,
-    statistics=("referral_host",),
-    patterns=(*PATTERNS, "Static Late Data Integrator"),
-    freshness_hours=6,
+REFERRAL_STATS = migrating(
+    Contract(
+        dataset="gold.referral_stats",
+        description="Page views, visits and visitors by the host they came from, per day; final after two weeks",
+        owner="team:analytics",
+        reads=HOURS,
+        runs=Runs(on=On.FIRST_ALL_THERE, at=Clock.NIGHTLY, lookback=14),
+        columns=(
+            c.EVENT_DATE,
+            CUBE_DIMENSIONS[2],
+            *COUNTS,
+            Column(
+                name="visitors", type="BIGINT", description="Distinct visitors, known as users or not", default="users"
+            ),
+            HOURS_SINCE_COUNTED,
+        ),
+        # What it counts are no rows of silver.users: most visitors have never registered.
+        migrations=(Rename(old="users", new="visitors", since=date(2026, 11, 25), grace=timedelta(days=90)),),
+        key=("event_date", "referral_host"),
+        partitioning=DAY,
+        rules=(COUNTED, HOURS_OF_A_COUNTED_DAY),
+        audits=(COUNTED_THROUGHOUT,),
+        rows_in=ROWS_IN,
+        stands_for=STANDS_FOR,
+        reasons=AGGREGATED,
+        left_out=MORE_OF_AGGREGATED,
+        measures=PARTS,
+        parts=24,
+        statistics=("referral_host",),
+        patterns=(*PATTERNS, "Static Late Data Integrator", "Schema Migrator"),
+        freshness_hours=6,
+    )
 )

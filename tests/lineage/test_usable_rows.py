@@ -27,6 +27,7 @@ from assets.transforms.enrichment import enrich
 from lineage import odd_lines
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
+from patterns.quality.schema_migrator import both
 from publish import audit, kept_rows
 from publish.contract import Contract
 from publish.partitions import Grain, coarser
@@ -73,7 +74,7 @@ class Computed:
     def __getitem__(self, dataset: str) -> DataFrame:
         """Compute a dataset with the columns of its contract."""
         names = [column.name for column in EVERY[dataset].columns]
-        return self.once(dataset, lambda at: TRANSFORMS[dataset](at).select(*names))
+        return self.once(dataset, lambda at: both(TRANSFORMS[dataset](at), EVERY[dataset]).select(*names))
 
     def once(self, name: str, compute: Callable[[Computed], DataFrame]) -> DataFrame:
         """Compute something once, and keep it without its plan: every reader would plan all of it again."""

@@ -19,6 +19,7 @@ from lake import members
 from lake.lake import Lake
 from lake.members import Member
 from patterns.data_value.metadata_decorator import CONSUMERS, CONTEXT, IS_PUBLICATION, PUBLICATIONS, visible
+from publish.carried import carried
 from publish.contract import Contract
 
 
@@ -113,7 +114,7 @@ def _views(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> Itera
             there, source = list(members.columns_of(seen)), dataset
             if seen:
                 yield dataset, _union([_member(lake, dataset, one, there, dialect) for one in seen])
-        if shown := [name for name in visible(contract) if name in there]:
+        if shown := [name for name in visible(carried(contract, table)) if name in there]:
             yield f"{dataset}{CONSUMERS}", f"SELECT {_listed(shown, dialect)} FROM {source}"
 
 

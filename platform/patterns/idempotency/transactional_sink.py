@@ -29,6 +29,7 @@ from psycopg import sql
 from errors import PlatformError
 from errors.remedies import Remedy, ShowLedger
 from evidence.served import Served
+from publish.compatibility import Rename
 from publish.contract import Contract
 from publish.schema import Column
 
@@ -217,7 +218,7 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
     elif "table_id" not in there:
         connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN table_id text").format(publications))
     for contract in contracts:
-        there = _columns(connection, schema, contract.name)
+        there = _retire(connection, schema, contract, _columns(connection, schema, contract.name))
         absent = [column for column in contract.columns if column.name not in there]
         if not there:
             _create(connection, schema, contract)
@@ -233,13 +234,24 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
 
 
 def _add(connection: psycopg.Connection, schema: str, contract: Contract, columns: Iterable[Column]) -> None:
-    """Add columns that are new in the contract; they are null in existing rows."""
+    """Add columns that are new in the contract; they are null in existing rows, unless they rename an older one."""
+    table, there = sql.Identifier(schema, contract.name), _columns(connection, schema, contract.name)
+    renamed = {each.new: each.old for each in contract.migrations if isinstance(each, Rename) and each.old in there}
     for column in columns:
-        connection.execute(
-            sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(
-                sql.Identifier(schema, contract.name), sql.Identifier(column.name), _TYPES[column.type]
-            )
-        )
+        name = sql.Identifier(column.name)
+        connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, name, _TYPES[column.type]))
+        if column.name in renamed:
+            old = sql.Identifier(renamed[column.name])
+            connection.execute(sql.SQL("UPDATE {} SET {} = {}").format(table, name, old))
+
+
+def _retire(connection: psycopg.Connection, schema: str, contract: Contract, there: set[str]) -> set[str]:
+    """Drop the columns that are retired and no longer served, and return the ones that stay."""
+    gone = there & {each.old for each in contract.migrations} - {column.name for column in contract.columns}
+    table = sql.Identifier(schema, contract.name)
+    for name in sorted(gone):
+        connection.execute(sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(table, sql.Identifier(name)))
+    return there - gone
 
 
 def _columns(connection: psycopg.Connection, schema: str, table: str) -> set[str]:

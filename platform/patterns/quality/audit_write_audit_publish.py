@@ -29,14 +29,16 @@ Source: Data Engineering Design Patterns, ch. 9.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from errors import ConfigurationError
 from lake import members
 from lake.commit import Commit
-from patterns.quality import constraints_enforcer
+from patterns.quality import constraints_enforcer, schema_migrator
 from patterns.storage import horizontal_partitioner
 from publish import publication
+from publish.carried import carried
 from publish.changes import AppendBatch, Overwrite, Statement, Upsert
 from publish.target import Companion, Engine, Provenance, Target
 from publish.write_faults import PublicationUnknown, translated
@@ -76,7 +78,9 @@ def publish(
         PartitionKeyRefused: The batch has more partitions than a table can have; nothing was published.
         SchemaMismatch: The frame's columns differ from those of the contract.
     """
-    contract, lake = target.contract, target.lake
+    lake = target.lake
+    contract = carried(target.contract, lake.caught_up(target.contract.dataset) if target.contract.migrations else None)
+    target = replace(target, contract=contract)
     horizontal_partitioner.check_key(contract, partitions)
     marks = [f"`{change.deleted}`"] if isinstance(change, Upsert) and change.deleted else []
     with translated(contract.dataset, partitions):
@@ -84,7 +88,9 @@ def publish(
             constraints_enforcer.enforce(
                 frame.sparkSession, lake, each, engine_loaded=target.engine is Engine.TRANSACTION
             )
-        rows = frame.select(*[f"`{column.name}`" for column in contract.columns], *marks)
+        rows = schema_migrator.both(frame, contract).select(
+            *[f"`{column.name}`" for column in contract.columns], *marks
+        )
     return publication.write(rows, target, change, partitions, provenance, companions)
 
 

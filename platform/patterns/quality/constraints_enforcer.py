@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lake.lake import Lake
-from patterns.quality import schema_compatibility_enforcer
+from patterns.quality import schema_compatibility_enforcer, schema_migrator
 from patterns.storage import tables
 from publish.contract import Contract
 
@@ -49,6 +49,7 @@ def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loade
     table = lake.caught_up(contract.dataset)
     if table is not None:
         schema_compatibility_enforcer.hold_table(table, contract)
+        schema_migrator.refuse_return(table, contract)
     tables.create_or_evolve(spark, lake, contract, engine_loaded=engine_loaded)
 
 
