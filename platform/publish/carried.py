@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 def carried(contract: Contract, table: DeltaTable | None) -> Contract:
     """Add to a contract the retired columns that its table still has; they are written until they are removed.
+
+    A contract that loses the old column before its table has got the new one loses no value either.
 
     Args:
         contract: Contract of the dataset.
@@ -38,4 +41,20 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
         for field in of_delta(json.loads(table.schema().to_json()))
         if field.name in retired
     )
-    return replace(contract, columns=(*contract.columns, *kept)) if kept else contract
+    if not kept:
+        return contract
+    return replace(contract, columns=(*filled(contract, {column.name for column in kept}), *kept))
+
+
+def filled(contract: Contract, old: Collection[str]) -> tuple[Column, ...]:
+    """Give the new columns of migrations the default that fills the rows which are older than they are.
+
+    Args:
+        contract: The contract.
+        old: The retired columns that the table has, or gets.
+
+    Returns:
+        All columns of the contract.
+    """
+    defaults = {each.successor: each.forth for each in contract.migrations if each.old in old and each.successor}
+    return tuple(replace(column, default=defaults.get(column.name, column.default)) for column in contract.columns)

@@ -283,8 +283,9 @@ class Contract:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The schema, to be compared."""
+        new = {migration.successor for migration in self.migrations}
         return tuple(
-            Field(column.name, parse(column.type), column.nullable, filled=column.default is not None)
+            Field(column.name, parse(column.type), column.nullable, filled=bool(column.default) or column.name in new)
             for column in self.columns
         )
 

@@ -63,7 +63,7 @@ VISITS = Contract(
         "reasons": ("explode(reasons)",),
     },
     statistics=("source_offset", "event_hour", "format"),
-    patterns=("Readiness Marker", "Horizontal Partitioner", "Metadata Enhancer"),
+    patterns=("Readiness Marker", "Horizontal Partitioner", "Metadata Enhancer", "Schema Compatibility Enforcer"),
     freshness_hours=1,
 )
 

@@ -219,9 +219,7 @@ REFERRAL_STATS = migrating(
             c.EVENT_DATE,
             CUBE_DIMENSIONS[2],
             *COUNTS,
-            Column(
-                name="visitors", type="BIGINT", description="Distinct visitors, known as users or not", default="users"
-            ),
+            Column(name="visitors", type="BIGINT", description="Distinct visitors, known as users or not"),
             HOURS_SINCE_COUNTED,
         ),
         # What it counts are no rows of silver.users: most visitors have never registered.

@@ -105,6 +105,7 @@ VISITS = observed(
             "Dynamic Late Data Integrator",
             "Audit-Write-Audit-Publish",
             "Constraints Enforcer",
+            "Schema Compatibility Enforcer",
             "Online Observer",
             "Horizontal Partitioner",
             "Metadata Enhancer",

@@ -43,6 +43,8 @@ WORKING = (
     "Metadata Enhancer",
     "Audit-Write-Audit-Publish",
     "Constraints Enforcer",
+    "Schema Compatibility Enforcer",
+    "Schema Migrator",
     "Online Observer",
     "Offline Observer",
     "Dataset Tracker",

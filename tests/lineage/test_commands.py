@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 import dagster as dg
@@ -26,16 +28,17 @@ from lineage.deployment import DAILY, WEEKLY, Deployment, event
 from lineage.runs import newest_tags, under_way
 from orchestration import dead_runs
 from parquet import codecs
-from quality.contracts import GRAPH
+from patterns.quality import column_readers
+from quality.contracts import DECLARED, GRAPH
 from resources.lake import LakeResource
 from services import dagster_home
 
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Three events of one hour, one of them broken."""
+    """Three events of one hour, one of them broken, one with a field that nobody announced."""
     found = deploy("commands")
-    found.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b"), b"{"])
+    found.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b", scroll=3), b"{"])
     assert found.run().ok
     return found
 
@@ -96,6 +99,44 @@ def test_lineage_of_an_unknown_dataset_is_refused(said: Said) -> None:
     code, _, err = said("lineage", "silver.nothing")
     assert code == 2
     assert "no dataset is called silver.nothing" in err
+
+
+def test_new_fields_and_retiring_columns_are_listed(said: Said, deployment: Deployment) -> None:
+    """Patterns: Schema Compatibility Enforcer, Schema Migrator, Fine-Grained Tracker."""
+    code, out, _ = said("schema", "fields", "--json")
+    (field,) = json.loads(out)
+    found = (field["dataset"], field["name"], field["lines"], field["looked_at"], field["partition"])
+    assert (code, found) == (0, ("bronze.visits", "scroll", 1, 2, "2026-01-05T10"))
+    assert b'"scroll": 3' in deployment.rows("bronze.visits", "raw")[1]
+
+    def migration() -> dict[str, object]:
+        code, out, _ = said("schema", "migrations", "--json")
+        (told,) = json.loads(out)
+        assert (code, told["dataset"], told["phase"]) == (0, "gold.referral_stats", "both")
+        return {reader["name"]: reader["how"] for reader in told["read_by"]}
+
+    assert migration() == {}
+    code, out, _ = said("sql", "SELECT `users`, visitors FROM gold.referral_stats_public", "--json")
+    assert (code, json.loads(out)) == (0, [{"users": 2, "visitors": 2}])
+    me = f"a query of {getpass.getuser()}"
+    assert migration().keys() == {me}
+    assert said("schema", "migrations")[1].count(me) == 1
+    code, _, err = said("schema", "remove", "gold.referral_stats", "users")
+    assert (code, "the contract still has users" in err) == (2, True)
+
+    readers = column_readers.readers(
+        deployment.lake,
+        deployment.events,
+        DECLARED,
+        "silver.visits_enriched",
+        "referral_host",
+        landing=str(deployment.landing),
+        now=datetime.now(timezone.utc),
+    )
+    assert {(reader.name, reader.owner) for reader in readers} == {
+        (f"gold.{name}.referral_host", "team:analytics")
+        for name in ("visits_cube_daily", "visits_cube_weekly", "visits_weekly", "referral_stats")
+    }
 
 
 def test_the_lineage_asset_exports_each_publication_once(deployment: Deployment, tmp_path: Path) -> None:

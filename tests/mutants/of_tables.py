@@ -11,7 +11,39 @@ PROXY = "tests/idempotency/test_proxy.py"
 AUDITED_MEMBERS = "platform/patterns/idempotency/audited_members.py"
 CLEANER = "platform/patterns/idempotency/fast_metadata_cleaner.py"
 
+COMPATIBILITY = "tests/quality/test_schema_compatibility_enforcer.py"
+MIGRATOR = "tests/quality/test_schema_migrator.py"
+
 TABLES = (
+    in_code(
+        "a column may go from one release to the next",
+        "platform/patterns/quality/schema_compatibility_enforcer.py",
+        "            if mode.forward:\n                yield _removed(path)\n",
+        "",
+        f"{COMPATIBILITY}::test_a_breaking_release_is_refused",
+        f"{COMPATIBILITY}::test_every_incompatibility_is_listed_at_once",
+    ),
+    in_code(
+        "only the last release counts",
+        "platform/patterns/quality/schema_compatibility_enforcer.py",
+        "versions if mode.transitive else versions[-1:]",
+        "versions[-1:]",
+        f"{COMPATIBILITY}::test_a_default_makes_a_required_column_compatible",
+    ),
+    in_code(
+        "a column is removed under its readers",
+        "platform/patterns/quality/schema_migrator.py",
+        "    if found:\n        raise StillRead(",
+        "    if False:\n        raise StillRead(",
+        f"{MIGRATOR}::test_a_column_is_renamed_through_its_phases",
+    ),
+    in_code(
+        "a column is removed before its successor has its values",
+        "platform/patterns/quality/schema_migrator.py",
+        "    if migration.successor and table",
+        "    if False and table",
+        f"{MIGRATOR}::test_a_column_without_its_successor_is_not_removed",
+    ),
     in_code(
         "a pointer is changed whatever came in between",
         "platform/lake/members.py",

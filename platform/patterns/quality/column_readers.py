@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from evidence.column_reads import recorded
 from evidence.events import EventLog
+from evidence.served import deliveries
 from lake.lake import Lake
 from patterns.observability import dataset_tracker, fine_grained_tracker
 from publish.contract import Contract
@@ -55,7 +56,7 @@ def readers(
     """
     return [
         *_datasets(lake, contracts, dataset, column, landing),
-        *_deliveries(contracts, dataset, column),
+        *_deliveries(events, contracts, dataset, column),
         *_people(events, dataset, column, now),
     ]
 
@@ -77,10 +78,12 @@ def _datasets(
                 yield Reader(name=f"{name}.{mine}", owner=contract.owner, how="column lineage")
 
 
-def _deliveries(contracts: Mapping[str, Contract], dataset: str, column: str) -> Iterator[Reader]:
+def _deliveries(events: EventLog, contracts: Mapping[str, Contract], dataset: str, column: str) -> Iterator[Reader]:
     for name, contract in contracts.items():
         write, below = contract.write, any(read.dataset == dataset for read in contract.reads)
-        if isinstance(write, Serve) and below and f"{dataset}.{column}" not in write.without:
+        if not isinstance(write, Serve) or not below or f"{dataset}.{column}" in write.without:
+            continue
+        if deliveries(events, name):
             yield Reader(name=name, owner=contract.owner, how="delivers it to a database")
 
 

@@ -256,7 +256,7 @@ def _removed(path: str) -> Incompatibility:
         column=path,
         what="was removed",
         breaks="a query that names it fails",
-        remedy=f"keep it, or to lose it {MIGRATE}",
+        remedy=f"keep it; to retire it, {MIGRATE}",
     )
 
 

@@ -42,6 +42,8 @@ from evidence.events import EventLog
 from lake.lake import Lake
 from patterns.quality.column_readers import Reader
 from patterns.storage import metadata_enhancer
+from patterns.storage.tables import CONTRACT
+from publish.carried import carried, filled
 from publish.compatibility import Migration
 from publish.contract import Contract
 from publish.schema import RowRule
@@ -99,7 +101,7 @@ class Status:
 
 
 def migrating(contract: Contract) -> Contract:
-    """Return the contract with a rule for each migration that holds its two columns equal.
+    """Return the contract with what each migration needs: a rule that holds both columns equal, and older rows filled.
 
     Args:
         contract: The contract with its migrations.
@@ -118,7 +120,7 @@ def migrating(contract: Contract) -> Contract:
         for migration in contract.migrations
         if migration.successor is not None and migration.old in declared
     )
-    return replace(contract, rules=(*contract.rules, *rules))
+    return replace(contract, columns=filled(contract, declared), rules=(*contract.rules, *rules))
 
 
 def both(frame: DataFrame, contract: Contract) -> DataFrame:
@@ -183,7 +185,8 @@ def remove(
         The version of the table without it; None if the table does not have it.
 
     Raises:
-        ConfigurationError: The contract still declares the column, or no migration retires it.
+        ConfigurationError: The contract still declares the column, or no migration retires it; or the table was not
+            published under the contract, so that the new column may lack values.
         GraceNotOver: Its grace period is not over.
         StillRead: Somebody reads it.
         ConcurrentWrite: The table was published meanwhile; transient.
@@ -192,6 +195,12 @@ def remove(
     table = lake.caught_up(contract.dataset)
     if table is None or column not in {field.name for field in table.schema().fields}:
         return None
+    if migration.successor and table.metadata().configuration.get(CONTRACT) != carried(contract, table).fingerprint:
+        raise ConfigurationError(
+            what=f"the table does not follow its contract yet: {migration.successor} may lack values of {column}",
+            where=f"{contract.dataset}: {migration}",
+            next_step=Remedy("publish it once more: ", Run(datasets=(contract.dataset,))),
+        )
     if today < migration.ends:
         raise GraceNotOver(
             what=f"readers of {column} have until {migration.ends} to move",

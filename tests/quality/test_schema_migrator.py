@@ -1,0 +1,343 @@
+"""A column is renamed in steps: old readers go on reading during its grace, and nobody finds it gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from pyspark.errors import PySparkException
+
+from errors import ConfigurationError
+from evidence import column_reads
+from evidence.column_reads import ColumnRead
+from evidence.events import EventLog
+from evidence.served import Served, record_deliveries
+from lake.commit import Account
+from lake.lake import Lake
+from patterns.data_value import lake_views
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.quality import schema_migrator
+from patterns.quality.column_readers import ASKED_WITHIN, Reader, readers
+from patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
+from patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, migrating, refuse_return, remove, status
+from planning.findings import Deployment, retiring
+from planning.graph import Graph
+from planning.look import Snapshot
+from publish.carried import carried
+from publish.compatibility import Remove, Rename, Retype
+from publish.contract import Contract
+from publish.schema import Column
+from publish.target import Provenance
+from publish.write_faults import ConcurrentWrite
+from publish.writes import Merge
+from quality.contracts import CONTRACTS, DECLARED, SERVED
+from toy import CONTRACT, target
+
+MONDAY, TUESDAY, WEDNESDAY = "2026-01-05", "2026-01-06", "2026-01-07"
+NOW = CONTRACTS["gold.referral_stats"]
+(MIGRATION,) = NOW.migrations
+COUNTED, *OTHER_RULES, HELD_EQUAL = NOW.rules
+BEFORE = replace(
+    NOW,
+    columns=tuple(column for column in NOW.columns if column.name != "visitors"),
+    rules=tuple(rule for rule in NOW.rules if rule is not HELD_EQUAL),
+    migrations=(),
+)
+AFTER = replace(
+    NOW,
+    columns=tuple(replace(column, default=None) for column in NOW.columns if column.name != "users"),
+    rules=(replace(COUNTED, expression=COUNTED.expression.replace("users", "visitors")), *OTHER_RULES),
+)
+FIRST, LAST = MIGRATION.since, MIGRATION.ends
+
+
+def publish(spark: Any, lake: Lake, contract: Contract, day: str, visitors: int, name: str = "visitors") -> None:
+    """Publish a day as its asset does: with one of the two columns."""
+    row = (day, "direct", 9, 9, visitors, 24)
+    frame = spark.createDataFrame(
+        [row],
+        f"event_date STRING, referral_host STRING, events BIGINT, visits BIGINT, {name} BIGINT, hours_present INT",
+    )
+    aim = target(Path(lake.root), f"{day} {visitors} {len(contract.columns)}", contract=contract)
+    overwrite_partitions(frame, aim, [day], Provenance(accounts={day: Account(rows_in=9)}))
+
+
+def columns(lake: Lake, *names: str) -> set[tuple[Any, ...]]:
+    """Read columns as a program without Spark does."""
+    table = lake.columns(NOW.dataset, ["event_date", *names]).to_pydict()
+    return set(zip(*table.values(), strict=True))
+
+
+def phase(lake: Lake, contract: Contract) -> Phase:
+    return status(lake, contract, MIGRATION, [], LAST).phase
+
+
+def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> None:
+    """Pattern: Schema Compatibility Enforcer."""
+    lake = Lake(root=str(lake_root))
+    events, path = EventLog(lake), lake.path(NOW.dataset)
+    publish(spark, lake, BEFORE, MONDAY, 3, "users")
+    old_version = lake.version(NOW.dataset)
+    assert phase(lake, NOW) is Phase.ADD
+
+    without = replace(BEFORE, columns=tuple(column for column in BEFORE.columns if column.name != "users"))
+    with pytest.raises(IncompatibleSchema, match="users: was removed"):
+        publish(spark, lake, without, TUESDAY, 4)
+    assert (lake.version(NOW.dataset), columns(lake, "users")) == (old_version, {(MONDAY, 3)})
+
+    # Add and both: the older day has its value, old and new readers read every day.
+    publish(spark, lake, NOW, TUESDAY, 4)
+    both = {(MONDAY, 3, 3), (TUESDAY, 4, 4)}
+    assert (phase(lake, NOW), columns(lake, "users", "visitors")) == (Phase.BOTH, both)
+    with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
+        spark.sql(f"UPDATE delta.`{path}` SET visitors = 9")
+
+    # A process that died between the column and its values, and before the contract was noted.
+    table = lake.caught_up(NOW.dataset)
+    assert table is not None
+    table.alter.drop_constraint(HELD_EQUAL.name)
+    spark.sql(f"UPDATE delta.`{path}` SET visitors = NULL WHERE event_date = '{MONDAY}'")
+    publish(spark, lake, NOW, TUESDAY, 5)
+    assert columns(lake, "users", "visitors") == {(MONDAY, 3, 3), (TUESDAY, 5, 5)}
+    settled = lake.version(NOW.dataset)
+    publish(spark, lake, NOW, TUESDAY, 5)
+    assert lake.version(NOW.dataset) == settled
+
+    # The contract no longer has the old column: it is written nevertheless.
+    publish(spark, lake, AFTER, WEDNESDAY, 6)
+    assert (WEDNESDAY, 6, 6) in columns(lake, "users", "visitors")
+    assert phase(lake, AFTER) is Phase.REMOVE
+    (view,) = [line for line in lake_views.statements(lake, [AFTER], lake_views.SPARK) if "_public" in line]
+    assert "`users`" in view
+
+    def removed(*found: Reader, on: date = LAST) -> int | None:
+        return remove(lake, events, AFTER, "users", found, today=on)
+
+    with pytest.raises(GraceNotOver, match=str(LAST)):
+        removed(on=LAST - timedelta(days=1))
+    with pytest.raises(StillRead) as refused:
+        removed(Reader(name="gold.other.users", owner="team:sales", how="column lineage"))
+    assert "gold.other.users (team:sales; column lineage)" in refused.value.what
+    assert "team:sales" in refused.value.next_step
+    assert phase(lake, AFTER) is Phase.REMOVE
+
+    files, last = set(DeltaTable(path).file_uris()), lake.version(NOW.dataset)
+    gone = removed()
+    assert set(DeltaTable(path).file_uris()) == files
+    assert "users" not in lake.read(spark, NOW.dataset).columns
+    assert columns(lake, "visitors") == {(MONDAY, 3), (TUESDAY, 5), (WEDNESDAY, 6)}
+    assert {row.users for row in lake.read(spark, NOW.dataset, last).collect()} == {3, 5, 6}
+    assert (removed(), phase(lake, AFTER)) == (None, Phase.OVER)
+
+    publish(spark, lake, AFTER, MONDAY, 7)
+    assert carried(AFTER, lake.table(NOW.dataset)) is AFTER
+    assert columns(lake, "visitors") == {(MONDAY, 7), (TUESDAY, 5), (WEDNESDAY, 6)}
+    back = replace(AFTER, columns=(*AFTER.columns, Column(name="users", type="BIGINT", description="Registered users")))
+    with pytest.raises(ConfigurationError, match="users was removed from this table"):
+        publish(spark, lake, replace(back, migrations=()), MONDAY, 3)
+    assert [event.payload for event in events.notes(schema_migrator.COLUMN_REMOVED)] == [
+        {"column": "users", "why": "rename users to visitors"}
+    ]
+    assert gone is not None
+    assert set(events.publications(NOW.dataset)) == {MONDAY, TUESDAY, WEDNESDAY}
+
+
+def table_of(lake: Lake, dataset: str, rows: pa.Table, info: object = None, **more: Any) -> DeltaTable:
+    properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(info)})
+    write_deltalake(lake.path(dataset), rows, commit_properties=properties, **more)
+    table = lake.table(dataset)
+    assert table is not None
+    return table
+
+
+RETIRED = replace(
+    CONTRACT,
+    columns=CONTRACT.columns[:3],
+    migrations=(Remove(old="page", since=FIRST, grace=timedelta(days=1)),),
+)
+
+
+@pytest.mark.parametrize("partition", ["hour", None])
+def test_a_removal_touches_no_file(tmp_path: Path, partition: str | None) -> None:
+    lake = Lake(root=str(tmp_path))
+    contract = RETIRED if partition else replace(RETIRED, partitioning=None)
+    rows = pa.table({"hour": ["a", "b"], "click": [1, 2], "stands_for": [1, 1], "page": ["/x", "/y"]})
+    table = table_of(lake, CONTRACT.dataset, rows, partition_by=partition)
+    table.alter.add_constraint({"paged": "page <> ''"})
+    files = table.file_uris()
+    assert remove(lake, EventLog(lake), contract, "page", [], today=LAST) is not None
+    after = lake.table(CONTRACT.dataset)
+    assert after is not None
+    assert sorted(after.file_uris()) == sorted(files)
+    assert after.to_pyarrow_table().sort_by("click").to_pydict() == {
+        "hour": ["a", "b"],
+        "click": [1, 2],
+        "stands_for": [1, 1],
+    }
+    assert "delta.constraints.paged" not in after.metadata().configuration
+    with pytest.raises(ConfigurationError, match="page was removed"):
+        refuse_return(after, CONTRACT)
+    refuse_return(after, contract)
+
+
+def test_a_removal_yields_to_a_publication(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake(root=str(tmp_path))
+    rows = pa.table({"hour": ["a"], "click": [1], "stands_for": [1], "page": ["/x"]})
+    table_of(lake, CONTRACT.dataset, rows, partition_by="hour")
+    lift = schema_migrator._lift
+
+    def overtaken(table: DeltaTable, contract: Contract, column: str) -> None:
+        lift(table, contract, column)
+        table.update_incremental()
+        table_of(lake, CONTRACT.dataset, rows, mode="overwrite")
+
+    monkeypatch.setattr(schema_migrator, "_lift", overtaken)
+    monkeypatch.setattr(DeltaTable, "update_incremental", lambda table: None)
+    with pytest.raises(ConcurrentWrite):
+        remove(lake, EventLog(lake), RETIRED, "page", [], today=LAST)
+    monkeypatch.undo()
+    assert remove(lake, EventLog(lake), RETIRED, "page", [], today=LAST) is not None
+
+
+def test_a_column_without_its_successor_is_not_removed(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    table_of(lake, NOW.dataset, pa.table({column.name: [1] for column in BEFORE.columns}))
+    with pytest.raises(ConfigurationError, match="visitors may lack values of users"):
+        remove(lake, EventLog(lake), AFTER, "users", [], today=LAST)
+
+
+def test_a_declared_column_is_not_removed(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    with pytest.raises(ConfigurationError, match="the contract still has users"):
+        remove(lake, EventLog(lake), NOW, "users", [], today=LAST)
+    with pytest.raises(ConfigurationError, match="no migration retires share"):
+        remove(lake, EventLog(lake), NOW, "share", [], today=LAST)
+    assert remove(lake, EventLog(lake), AFTER, "users", [], today=LAST) is None
+
+
+def reading(lake: Lake, contracts: Any = DECLARED, now: datetime | None = None) -> list[tuple[str, str]]:
+    found = readers(
+        lake, EventLog(lake), contracts, NOW.dataset, "users", landing="", now=now or datetime.now(timezone.utc)
+    )
+    return [(reader.name, reader.owner) for reader in found]
+
+
+def test_every_reader_of_a_column_is_named(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    events = EventLog(lake)
+    assert reading(lake) == []
+    for dataset, origin in (("gold.page_stats", "users"), ("gold.visits_weekly", "events")):
+        lineage = {"mine": [f"file:{lake.path(NOW.dataset)}#{origin}"]}
+        info = {"commit_id": dataset, "measures": {}, "column_lineage": lineage}
+        table_of(lake, dataset, pa.table({"mine": [1]}), info)
+    assert reading(lake) == [("gold.page_stats.mine", "team:analytics")]
+
+    served_at = datetime(2026, 1, 6, tzinfo=timezone.utc)
+    one = Served(batch_id="b", partition=MONDAY, inputs={}, rows=1, run_id="r", served_at=served_at)
+    record_deliveries(events, "serving.daily_stats", [one], job_of=lambda run: None)
+    assert ("serving.daily_stats", "team:analytics") in reading(lake)
+    sink = SERVED["serving.daily_stats"]
+    moved = replace(sink, write=replace(sink.write, without=("gold.referral_stats.users",)))  # type: ignore[call-arg]
+    assert ("serving.daily_stats", "team:analytics") not in reading(lake, {**DECLARED, sink.dataset: moved})
+
+    asked = datetime.now(timezone.utc)
+    read = ColumnRead(dataset=NOW.dataset, column="users", by="ada", at=asked)
+    for _ in range(2):
+        column_reads.record(events, [read])
+    assert column_reads.recorded(events, NOW.dataset) == [read]
+    assert ("a query of ada", "ada") in reading(lake)
+    assert ("a query of ada", "ada") not in reading(lake, now=asked + ASKED_WITHIN + timedelta(hours=1))
+
+
+def test_a_reader_without_recorded_columns_is_named(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    info = {"commit_id": "x", "measures": {}, "column_lineage": {}}
+    table_of(lake, "gold.page_stats", pa.table({"mine": [1]}), info)
+    found = readers(
+        lake, EventLog(lake), DECLARED, "silver.visits_enriched", "page", landing="", now=datetime.now(timezone.utc)
+    )
+    assert [(reader.name, reader.how) for reader in found] == [
+        ("gold.page_stats", "reads the dataset; its columns were not recorded")
+    ]
+
+
+def test_the_next_step_is_named(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    reader = Reader(name="serving.daily_stats", owner="team:sales", how="delivers it to a database")
+
+    def following(contract: Contract, found: Iterable[Reader], today: date) -> str:
+        return str(status(lake, contract, MIGRATION, list(found), today).next_step)
+
+    assert "blogdata run --select gold.referral_stats" in following(NOW, [], FIRST)
+    names = [column.name for column in NOW.columns]
+    table_of(lake, NOW.dataset, pa.table({name: [1] for name in names}))
+    assert following(NOW, [reader], LAST) == "team:sales: read visitors"
+    assert following(NOW, [], FIRST) == f"wait until {LAST}"
+    assert following(NOW, [], LAST) == "delete users from the contract"
+    assert following(AFTER, [], LAST) == "blogdata schema remove gold.referral_stats users"
+
+
+def test_an_unfinished_migration_is_a_finding(tmp_path: Path) -> None:
+    look = Snapshot(tmp_path / "landing", EventLog(Lake(root=str(tmp_path / "lake"))))
+    graph = Graph(contracts={NOW.dataset: replace(NOW, reads=())})
+
+    def found(day: date) -> list[str]:
+        now = datetime(day.year, day.month, day.day, tzinfo=timezone.utc)
+        return [one.identity for one in retiring(Deployment(graph=graph, look=look, now=now))]
+
+    assert found(LAST - timedelta(days=1)) == []
+    assert found(LAST) == ["migration/gold.referral_stats/users"]
+
+
+CENTS = Retype(
+    old="stands_for",
+    new="stands",
+    new_from_old="cast(stands_for AS STRING)",
+    old_from_new="cast(stands AS BIGINT)",
+    since=FIRST,
+    grace=timedelta(days=9),
+)
+STANDS = Column(name="stands", type="STRING", description="The same as text")
+
+
+def test_both_columns_come_from_one_expression(spark: Any, lake_root: Path) -> None:
+    retyped = migrating(replace(CONTRACT, columns=(*CONTRACT.columns, STANDS), migrations=(CENTS, *RETIRED.migrations)))
+    assert retyped.columns[-1].default == "cast(stands_for AS STRING)"
+    assert retyped.rules[-1].expression == "`stands` <=> (cast(stands_for AS STRING))"
+    frame = spark.sql("SELECT 'a' AS hour, 1L AS click, '7' AS stands")
+    (row,) = schema_migrator.both(frame, retyped).collect()
+    assert (row.stands_for, row.stands, row.page) == (7, "7", None)
+    (row,) = schema_migrator.both(frame.drop("stands").selectExpr("*", "8L AS stands_for"), retyped).collect()
+    assert (row.stands_for, row.stands) == (8, "8")
+
+
+@pytest.mark.parametrize(
+    ("contract", "fault"),
+    [
+        (replace(CONTRACT, migrations=(Rename(old="page", new="path", since=FIRST, grace=CENTS.grace),)), "lacks path"),
+        (replace(CONTRACT, migrations=(Remove(old="click", since=FIRST, grace=CENTS.grace),)), "identifies rows"),
+        (replace(CONTRACT, write=Merge(), migrations=RETIRED.migrations), "replaced is migrated"),
+    ],
+    ids=["nothing new", "a key", "a merged table"],
+)
+def test_an_impossible_migration_is_refused(contract: Contract, fault: str) -> None:
+    with pytest.raises(ConfigurationError, match=fault):
+        migrating(contract)
+
+
+def test_a_retired_column_is_carried_while_present(tmp_path: Path) -> None:
+    rows = pa.table({"hour": ["a"], "click": [1], "stands_for": [1], "page": ["/x"]})
+    table = table_of(Lake(root=str(tmp_path)), CONTRACT.dataset, rows)
+    assert [column.name for column in carried(RETIRED, table).columns] == ["hour", "click", "stands_for", "page"]
+    assert carried(RETIRED, None) is RETIRED
+    # The contract lost the old column before the table had the new one.
+    hasty = replace(CONTRACT, columns=(*CONTRACT.columns[:2], CONTRACT.columns[3], STANDS), migrations=(CENTS,))
+    assert [column.default for column in carried(hasty, table).columns[3:]] == ["cast(stands_for AS STRING)", None]
+    assert carried(CONTRACT, table) is CONTRACT
