@@ -105,8 +105,8 @@ def test_new_fields_and_retiring_columns_are_listed(said: Said, deployment: Depl
     """Patterns: Schema Compatibility Enforcer, Schema Migrator, Fine-Grained Tracker."""
     code, out, _ = said("schema", "fields", "--json")
     (field,) = json.loads(out)
-    found = (field["dataset"], field["name"], field["lines"], field["looked_at"], field["partition"])
-    assert (code, found) == (0, ("bronze.visits", "scroll", 1, 2, "2026-01-05T10"))
+    told = [field[name] for name in ("dataset", "name", "lines", "looked_at", "partition")]
+    assert (code, told) == (0, ["bronze.visits", "scroll", 1, 2, "2026-01-05T10"])
     assert b'"scroll": 3' in deployment.rows("bronze.visits", "raw")[1]
 
     def migration() -> dict[str, object]:
@@ -124,19 +124,11 @@ def test_new_fields_and_retiring_columns_are_listed(said: Said, deployment: Depl
     code, _, err = said("schema", "remove", "gold.referral_stats", "users")
     assert (code, "the contract still has users" in err) == (2, True)
 
-    readers = column_readers.readers(
-        deployment.lake,
-        deployment.events,
-        DECLARED,
-        "silver.visits_enriched",
-        "referral_host",
-        landing=str(deployment.landing),
-        now=datetime.now(timezone.utc),
-    )
-    assert {(reader.name, reader.owner) for reader in readers} == {
-        (f"gold.{name}.referral_host", "team:analytics")
-        for name in ("visits_cube_daily", "visits_cube_weekly", "visits_weekly", "referral_stats")
-    }
+    asked = (deployment.lake, deployment.events, DECLARED, "silver.visits_enriched", "referral_host")
+    found = column_readers.readers(*asked, landing=str(deployment.landing), now=datetime.now(timezone.utc))
+    datasets = ("visits_cube_daily", "visits_cube_weekly", "visits_weekly", "referral_stats")
+    assert {reader.name for reader in found} == {f"gold.{name}.referral_host" for name in datasets}
+    assert {reader.owner for reader in found} == {"team:analytics"}
 
 
 def test_the_lineage_asset_exports_each_publication_once(deployment: Deployment, tmp_path: Path) -> None:
