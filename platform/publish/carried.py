@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from publish.column_types import of_delta
+from publish.column_types import Primitive, of_delta
 from publish.contract import Contract
 from publish.schema import Column
 
@@ -34,7 +34,8 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
     kept = tuple(
         Column(
             name=field.name,
-            type=str(field.type),
+            # As contracts write it; the names of a struct's fields keep their case.
+            type=str(field.type).upper() if isinstance(field.type, Primitive) else str(field.type),
             nullable=field.nullable,
             description=f"Retired ({retired[field.name]})",
         )

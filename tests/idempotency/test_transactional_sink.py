@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date, timedelta
 from typing import Any
 
 import psycopg
@@ -27,6 +28,7 @@ from patterns.idempotency.transactional_sink import (
     SinkDelivery,
     SinkDrift,
 )
+from publish.compatibility import Rename
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.schema import Column, Partitioning
@@ -243,6 +245,30 @@ def test_an_older_table_gains_the_new_column(database: str) -> None:
     rows = pa.Table.from_batches(sales.batches).drop_columns("sold").to_batches()
     deliver(database, SinkDelivery(partition=DAY, parts=[replace(sales, batches=rows), returns], run_id="run"))
     assert shown(database)["sales", DAY] == [None] * 3
+
+
+def test_a_renamed_column_is_served_under_both_names(database: str) -> None:
+    for day in (DAY, OTHER_DAY):
+        deliver(database, delivery(1, day))
+    sales, returns = delivery(2).parts
+    renamed = Rename(old="sold", new="quantity", since=date(2026, 1, 1), grace=timedelta(days=9))
+    new = Column(name="quantity", type="BIGINT", description="How often")
+    columns = (*sales.contract.columns, new)
+
+    def served(version: int, columns: tuple[Column, ...]) -> set[tuple[Any, ...]]:
+        of = replace(sales.contract, columns=columns, migrations=(renamed,))
+        rows = [{"day": DAY, "item": "one", "sold": version, "quantity": version}]
+        part = replace(sales, contract=of, version=version, rows=1, batches=pa.Table.from_pylist(rows).to_batches())
+        deliver(database, SinkDelivery(partition=DAY, parts=[part, replace(returns, version=version)], run_id="run"))
+        with psycopg.connect(database) as connection:
+            names = ", ".join(column.name for column in columns)
+            return set(connection.execute(f"SELECT {names} FROM shop.sales"))
+
+    older = {(OTHER_DAY, f"item {number}", 1, 1) for number in range(3)}
+    assert served(2, columns) == {(DAY, "one", 2, 2), *older}
+    assert served(3, (*columns[:2], new)) == {(DAY, "one", 3), *(row[:3] for row in older)}
+    with psycopg.connect(database) as connection, pytest.raises(psycopg.errors.UndefinedColumn):
+        connection.execute("SELECT sold FROM shop.sales")
 
 
 def test_a_new_not_null_column_is_refused(database: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from orchestration.calendar import calendar
 from orchestration.names import asset_key
 from patterns.idempotency import transactional_sink
 from planning.reach import SAME
+from publish.compatibility import Remove
 from publish.contract import Contract, Read
 from publish.partitions import Grain
 from publish.schema import Column, Partitioning
@@ -53,7 +55,7 @@ def contract(dataset: str) -> Contract:
 SALES, RETURNS = BOTH = ("gold.sales", "gold.returns")
 
 
-def served(schema: str, contracts: Sequence[Contract]) -> dg.AssetsDefinition:
+def served(schema: str, contracts: Sequence[Contract], without: tuple[str, ...] = ()) -> dg.AssetsDefinition:
     """The asset that serves some datasets."""
     daily = Contract(
         dataset=f"{schema}.daily",
@@ -62,7 +64,7 @@ def served(schema: str, contracts: Sequence[Contract]) -> dg.AssetsDefinition:
         columns=(),
         partitioning=Partitioning(column="day", grain=Grain.DAY),
         reads=tuple(Read(dataset=each.dataset, reach=SAME) for each in contracts),
-        write=Serve(schema=schema),
+        write=Serve(schema=schema, without=without),
         patterns=("Transactional Writer",),
     )
     return sinks.Sink(contract=daily, served=contracts).asset(calendar(MONDAY), "test")
@@ -247,6 +249,25 @@ def test_days_served_from_fewer_hours_are_named(shop: Shop) -> None:
     told = {event.check_name: (event.passed, event.severity, event.description) for event in found}
     assert told.pop("ledger")[0]
     assert told == {"complete": (False, dg.AssetCheckSeverity.WARN, f"{MONDAY} has 23 of 24 hours")}
+
+
+def test_a_retired_column_is_served_until_left_out(shop: Shop) -> None:
+    """Pattern: Schema Migrator."""
+    removal = Remove(old="rows", since=date(2026, 1, 1), grace=timedelta(days=9))
+    retiring = replace(contract(SALES), columns=contract(SALES).columns[:1], migrations=(removal,))
+
+    def columns(*without: str) -> set[str]:
+        shop.publish(MONDAY)
+        shop.asset = served(shop.schema, [retiring, contract(RETURNS)], without)
+        assert shop.run(MONDAY, MONDAY).success
+        with psycopg.connect(postgres.running_address(shop.settings)) as connection:
+            query = (
+                "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = 'sales'"
+            )
+            return {name for (name,) in connection.execute(query, [shop.schema])}
+
+    assert columns() == {"day", "rows"}
+    assert columns(f"{SALES}.rows") == {"day"}
 
 
 def test_a_missing_database_names_the_start_command(shop: Shop, tmp_path: Path) -> None:
