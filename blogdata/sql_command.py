@@ -25,7 +25,7 @@ from patterns.data_value import metadata_decorator
 from patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
 from patterns.error_management import checkpointer
 from patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
-from publish.carried import carried
+from publish.migrations import carried
 from quality.contracts import EVERY
 from services import spark_attached
 from services.config import Settings, load

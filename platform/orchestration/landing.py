@@ -125,26 +125,23 @@ class Landed:
         """
         contract = self.step.contract
         announced = [field for read in contract.reads for field in read.fields]
+        found: dict[str, NewField] = {}
         for key, files in self._files.items():
             try:
                 looked = new_fields.look(files, self.step.landing, announced)
             except PlatformError as error:
                 raise _blamed(error, [key]) from error.__cause__
-            record(
-                self.step.events,
-                [
-                    NewField(
-                        dataset=contract.dataset,
-                        name=name,
-                        partition=key,
-                        lines=lines,
-                        looked_at=looked.lines,
-                        seen_at=datetime.now(timezone.utc),
-                    )
-                    for name, lines in looked.names.items()
-                ],
-                run_id=self.step.run.run_id,
-            )
+            for name, lines in looked.names.items():
+                first = NewField(
+                    dataset=contract.dataset,
+                    name=name,
+                    partition=key,
+                    lines=lines,
+                    looked_at=looked.lines,
+                    seen_at=datetime.now(timezone.utc),
+                )
+                found.setdefault(name, first)
+        record(self.step.events, list(found.values()), run_id=self.step.run.run_id)
 
     def source(self) -> Source:
         """Return what a publication of the partitions is audited against: their lines, bytes and fingerprints."""

@@ -27,8 +27,8 @@ from orchestration.step import InputChanged, LakeAccess
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
 from planning.window import Window
-from publish.carried import carried
 from publish.contract import Contract
+from publish.migrations import carried
 from publish.writes import Serve
 
 

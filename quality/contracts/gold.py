@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import date, timedelta
 
-from patterns.quality.schema_migrator import migrating
 from planning.reach import WITHIN
 from publish.compatibility import Rename
 from publish.contract import Clock, Contract, On, Read, Runs
+from publish.migrations import migrating
 from publish.partitions import Grain
 from publish.schema import Audit, Column, Partitioning, RowRule
 from publish.writes import ByPeriod

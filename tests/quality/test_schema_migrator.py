@@ -26,13 +26,13 @@ from patterns.idempotency.data_overwrite import overwrite_partitions
 from patterns.quality import schema_migrator
 from patterns.quality.column_readers import ASKED_WITHIN, Reader, readers
 from patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
-from patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, migrating, refuse_return, remove, status
+from patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, refuse_return, remove, status
 from planning.findings import Deployment, retiring
 from planning.graph import Graph
 from planning.look import Snapshot
-from publish.carried import carried
 from publish.compatibility import Remove, Rename, Retype
 from publish.contract import Contract
+from publish.migrations import carried, migrating
 from publish.schema import Column
 from publish.target import Provenance
 from publish.write_faults import ConcurrentWrite

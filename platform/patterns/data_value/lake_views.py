@@ -19,8 +19,8 @@ from lake import members
 from lake.lake import Lake
 from lake.members import Member
 from patterns.data_value.metadata_decorator import CONSUMERS, CONTEXT, IS_PUBLICATION, PUBLICATIONS, visible
-from publish.carried import carried
 from publish.contract import Contract
+from publish.migrations import carried
 
 
 @dataclass(frozen=True, kw_only=True)

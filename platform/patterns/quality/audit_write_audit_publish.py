@@ -38,8 +38,8 @@ from lake.commit import Commit
 from patterns.quality import constraints_enforcer, schema_migrator
 from patterns.storage import horizontal_partitioner
 from publish import publication
-from publish.carried import carried
 from publish.changes import AppendBatch, Overwrite, Statement, Upsert
+from publish.migrations import carried
 from publish.target import Companion, Engine, Provenance, Target
 from publish.write_faults import PublicationUnknown, translated
 

@@ -5,7 +5,7 @@ Problem: a column has a name that misleads. Whoever renames it breaks every quer
 How it works: add, both, remove. The contract declares the new column beside the old one, and a migration
 (`Rename`, `Retype`, `Remove`) with its grace period. The table gets the new column with the next publication, and older
 rows get its value from the old one, in one commit. From then on the asset computes one of the two and :func:`both`
-derives the other; a rule of the contract (:func:`migrating`) holds them equal, so readers may move one by one. At last
+derives the other; a rule of the contract (`migrating`) holds them equal, so readers may move one by one. At last
 the contract drops the old column. The table still has it, and it is still written, until :func:`remove` takes it
 away: one commit of metadata that touches no file, refused before the grace period is over and while anybody still reads
 the column. Readers are known from column lineage, deliveries to databases and recorded queries
@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -43,12 +43,10 @@ from lake.lake import Lake
 from patterns.quality.column_readers import Reader
 from patterns.storage import metadata_enhancer
 from patterns.storage.tables import CONTRACT
-from publish.carried import carried, filled
 from publish.compatibility import Migration
 from publish.contract import Contract
-from publish.schema import RowRule
+from publish.migrations import carried
 from publish.write_faults import ConcurrentWrite
-from publish.writes import Replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -98,29 +96,6 @@ class Status:
     phase: Phase
     readers: tuple[Reader, ...]
     next_step: Remedy
-
-
-def migrating(contract: Contract) -> Contract:
-    """Return the contract with what each migration needs: a rule that holds both columns equal, and older rows filled.
-
-    Args:
-        contract: The contract with its migrations.
-
-    Raises:
-        ConfigurationError: A migration cannot be carried out.
-    """
-    _require_possible(contract)
-    declared = {column.name for column in contract.columns}
-    rules = tuple(
-        RowRule(
-            name=f"{migration.old}_is_{migration.successor}",
-            expression=f"`{migration.successor}` <=> ({migration.forth})",
-            description=f"To {migration}, both have the same value",
-        )
-        for migration in contract.migrations
-        if migration.successor is not None and migration.old in declared
-    )
-    return replace(contract, columns=filled(contract, declared), rules=(*contract.rules, *rules))
 
 
 def both(frame: DataFrame, contract: Contract) -> DataFrame:
@@ -237,23 +212,6 @@ def refuse_return(table: DeltaTable, contract: Contract) -> None:
             what=f"{', '.join(back)} was removed from this table, and its files still have the values",
             where=contract.dataset,
             next_step="choose another name",
-        )
-
-
-def _require_possible(contract: Contract) -> None:
-    names = {column.name for column in contract.columns}
-    fixed = {*contract.key, contract.partition_column}
-    faults = []
-    if contract.migrations and not isinstance(contract.write, Replace):
-        faults.append("only a dataset whose partitions or table are replaced is migrated")
-    for migration in contract.migrations:
-        if migration.successor is not None and migration.successor not in names:
-            faults.append(f"the contract lacks {migration.successor}, which replaces {migration.old}")
-        if migration.old in fixed:
-            faults.append(f"{migration.old} identifies rows or partitions: make another dataset")
-    if faults:
-        raise ConfigurationError(
-            what="; ".join(faults), where=f"migrations of {contract.dataset}", next_step="change the migration"
         )
 
 
