@@ -23,6 +23,7 @@ from errors import ConfigurationError
 from patterns.quality import schema_releases
 from patterns.quality.schema_compatibility_enforcer import (
     IncompatibleSchema,
+    hold_member,
     hold_table,
     incompatibilities,
     incompatible_with,
@@ -32,6 +33,7 @@ from publish.column_types import Field, holds, of_delta, parse, parse_fields, pa
 from publish.compatibility import Compatibility, Remove
 from publish.contract import Contract
 from publish.schema import Column
+from publish.writes import Copy, Merge
 from quality.contracts import EVERY
 from quality.contracts.releases import RELEASED
 from toy import CONTRACT, WHOLE
@@ -223,6 +225,16 @@ def test_what_the_table_cannot_do_no_mode_allows(clicks: DeltaTable) -> None:
     hold_table(clicks, with_column(anything, nullable=False))
     with pytest.raises(IncompatibleSchema, match="page: was removed"):
         hold_table(clicks, replace(anything, columns=anything.columns[:3]))
+
+
+def test_only_a_replaced_table_retires_a_column(clicks: DeltaTable) -> None:
+    removal = Remove(old="page", since=TODAY, grace=timedelta(days=30))
+    retiring = replace(CONTRACT, columns=CONTRACT.columns[:3], migrations=(removal,))
+    hold_table(clicks, retiring)
+    with pytest.raises(IncompatibleSchema, match="page: was removed"):
+        hold_table(clicks, replace(retiring, write=Merge()))
+    with pytest.raises(IncompatibleSchema, match="page: was removed"):
+        hold_member({"page": "STRING"}, replace(retiring, write=Copy()), where="a copy")
 
 
 def test_a_table_written_whole_may_require_more(clicks: DeltaTable) -> None:

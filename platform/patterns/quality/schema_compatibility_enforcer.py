@@ -172,7 +172,9 @@ def refused(dataset: str, found: Sequence[Incompatibility], *, where: str, next_
 
 
 def _hold(present: Sequence[Field], contract: Contract, *, where: str, rows_stay: bool) -> None:
-    retired = {migration.old for migration in contract.migrations}
+    # Other ways to write do not carry a retired column until it is removed: its values would silently end.
+    migrated = contract.migrations if isinstance(contract.write, Replace) else ()
+    retired = {migration.old for migration in migrated}
     wanted = {field.name: field for field in contract.fields}
     # Whatever the mode: a table keeps its columns, and a column its type.
     found = list(_fixed(present, wanted, retired))
