@@ -87,6 +87,17 @@ def _lineage() -> Any:
 
 @command_of(
     COMMANDS,
+    "report",
+    "Write one page about the blog and its data: who reads what, what waits for a person, where every row went.",
+)
+def _report() -> Any:
+    from blogdata.report_command import report
+
+    return report
+
+
+@command_of(
+    COMMANDS,
     "stream",
     "Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two.",
 )

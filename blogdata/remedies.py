@@ -8,6 +8,7 @@ import shlex
 from errors import remedies
 from errors.remedies import (
     Action,
+    Correct,
     Diagnose,
     Land,
     Query,
@@ -80,6 +81,8 @@ def _words(action: Action) -> list[str]:
             ]
         case Land():
             return ["land", "--help"]
+        case Correct():
+            return ["land", "replay", action.file]
         case StartService():
             return ["up", action.name]
         case ShowService():

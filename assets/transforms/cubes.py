@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from patterns.data_value import distributed_aggregator
 from patterns.data_value.distributed_aggregator import How, Measure
+from quality.contracts.columns import UNKNOWN
 
-UNKNOWN = "unknown"
 DIMENSIONS = ("device_type", "browser", "referral_host")
 COUNTS = (
     Measure(name="events"),

@@ -134,6 +134,18 @@ class Land(_Worded):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Correct(_Worded):
+    """Land the corrections of dead letters.
+
+    Args:
+        file: File of the corrections, one a line: the place of a dead letter, and what it should have been.
+    """
+
+    words = "land the corrections"
+    file: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class StartService(_Worded):
     """Start a service of the deployment."""
 
@@ -174,6 +186,7 @@ Action: TypeAlias = (
     | Query
     | RunStream
     | Land
+    | Correct
     | StartService
     | ShowService
     | Diagnose

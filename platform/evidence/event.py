@@ -83,6 +83,7 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
                 **({} if entry.restored is None else {"restored": entry.restored}),
                 **({"appended": True} if entry.appended else {}),
                 **({"outdates": list(entry.makes_stale)} if entry.makes_stale else {}),
+                **({"contract": info["contract"]} if "contract" in info else {}),
                 "run": info["run"],
             },
         )

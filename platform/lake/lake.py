@@ -135,20 +135,29 @@ class Lake(Store):
             table=self.at(members.table_of(dataset, member.location), member.version), partitions=_only(member)
         )
 
-    def columns(self, dataset: str, names: Sequence[str]) -> pa.Table:
-        """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published."""
+    def columns(self, dataset: str, names: Sequence[str], *, since: str | None = None) -> pa.Table:
+        """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published.
+
+        Args:
+            dataset: Name as `layer.table`.
+            names: The columns.
+            since: Only partitions from this key on, of a partitioned dataset; None: all rows.
+        """
         listed = ", ".join(f'"{name}"' for name in names)
         parts = []
         for part in self.parts(dataset):
             only = ""
-            if part.partitions is not None:
+            if part.partitions is not None or since is not None:
                 (column,) = part.table.metadata().partition_columns
-                keys = ", ".join(f"'{key}'" for key in sorted(part.partitions))
-                only = f' WHERE "{column}" IN ({keys})'
+                keys = "" if part.partitions is None else ", ".join(map(arrow.text, sorted(part.partitions)))
+                wanted = [f'"{column}" IN ({keys})'] if keys else []
+                wanted += [] if since is None else [f'"{column}" >= {arrow.text(since)}']
+                only = f" WHERE {' AND '.join(wanted)}"
             # This reader leaves out rows that are marked as removed (deletion vectors).
             with store_faults(dataset):
-                query = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{only}")
-                parts.append(pa.table(query.read_all()))
+                found = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{only}")
+                # `pa.table` would import pandas, which takes longer than reading a small table.
+                parts.append(pa.RecordBatchReader.from_stream(found).read_all())
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
     def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:

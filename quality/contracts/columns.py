@@ -7,6 +7,8 @@ from dataclasses import replace
 from publish.schema import Classification, Column
 
 PERSONAL = Classification.PERSONAL
+UNKNOWN = "unknown"
+"""Value of a dimension that is null or empty, where page views are counted by it."""
 
 ARRIVAL_HOUR = Column(
     name="arrival_hour", type="STRING", nullable=False, description="Hour of arrival, 2026-01-31T05 (UTC)"

@@ -1,0 +1,206 @@
+"""The part about the blog: who read what, by period, each number beside that of the period before.
+
+Every number is computed from the page views of its period alone, so that it equals a query over
+`silver.visits_enriched` with the same hours. Only `new` also looks at what came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from assets.report.page_views import Counted, PageViews, key_of_hour
+from lake.lake import Lake
+from publish.partitions import Grain, key_of, start_of
+from report.elements import Audience, Chart, Figure, Grid, Line, Period, RankedRow, Ranking, Unit
+
+DAY = 24
+WEEK = 7 * DAY
+LONGEST_BY_HOUR = 28
+"""Days up to which a period also has a series by hour."""
+LENGTHS = {1: WEEK, 7: 7 * DAY, 28: 28 * DAY, 90: 91 * DAY}
+"""Periods in whole days, and how many hours earlier the period is that each is compared with: of the same weekdays."""
+KNOWN = 28 * DAY
+"""Hours of history before a period that is compared, without which nobody can be told to be new."""
+SHOWN = 25
+"""Rows of a ranking that the page shows."""
+_AS_FAR_AS = "as far back as this page reads"
+ALL, SO_FAR = "all", "today"
+RANKINGS = (
+    ("page", "Pages", "page"),
+    ("referral_host", "Referrers", "host they came from"),
+    ("browser", "Browsers", "browser"),
+    ("device_type", "Devices", "device"),
+)
+COUNTS = {"views": "Page views", "visits": "Visits", "visitors": "Visitors", "new": "New visitors"}
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+NOTES = (
+    "A page view is a row of silver.visits_enriched: a request for a page, without repetitions. From access logs, feeds, "
+    "images and other assets, crawlers, and requests that were not answered with the page are left out; the part about "
+    "the data counts them by reason.",
+    "A visit is the browsing session that the event names. Of an access log it is the page views of one address and "
+    "browser without a pause of 30 minutes.",
+    "Days and hours are UTC. A visit or visitor on two days counts on both, and once in a period that has both days: "
+    "the numbers of days do not add up to that of their period.",
+    "Visitors who asked not to be shared are counted like everybody; nobody is named on this page.",
+)
+
+
+def audience(lake: Lake, *, days: int) -> Audience | None:
+    """Compute the figures of the blog.
+
+    Args:
+        lake: The tables' root.
+        days: How many days back from the newest page view the history goes.
+
+    Returns:
+        The figures; None if no page view is published.
+    """
+    newest = _newest(lake)
+    if newest is None:
+        return None
+    since = key_of(start_of(newest[:10], Grain.DAY) - Grain.DAY.length * (days - 1), Grain.HOUR)
+    views = PageViews.read(lake, since)
+    if views is None:
+        return None
+    spans = dict(_spans(views))
+    chosen = next(name for name in ("7", "1", SO_FAR, ALL) if name in spans)
+    return Audience(
+        title="The blog",
+        since=key_of_hour(views.first),
+        until=key_of_hour(views.last),
+        chosen=chosen,
+        periods=[_period(views, name, *span) for name, span in spans.items()],
+        notes=NOTES,
+    )
+
+
+def _newest(lake: Lake) -> str | None:
+    return max(lake.row_counts("silver.visits_enriched", "event_hour"), default=None)
+
+
+def _spans(views: PageViews) -> Iterator[tuple[str, tuple[str, int, int, int | None]]]:
+    """Choose the periods: label, first and last hour, and how many hours earlier it is compared with."""
+    days = views.last // DAY - views.first // DAY + 1
+    # The newest day counts as a whole one when its last hour has come.
+    last = views.last if views.last % DAY == DAY - 1 else views.last // DAY * DAY - 1
+    if last != views.last:
+        yield SO_FAR, ("Newest day, so far", last + 1, views.last, WEEK)
+    whole = (last + 1) // DAY - views.first // DAY
+    for length, earlier in LENGTHS.items():
+        if length <= whole:
+            label = "Last day" if length == 1 else f"{length} days"
+            yield str(length), (label, last - length * DAY + 1, last, earlier)
+    label = f"All {days} days" if days > 1 else "All of it"
+    yield ALL, (label, views.first, views.last, None)
+
+
+def _period(views: PageViews, name: str, label: str, first: int, last: int, earlier: int | None) -> Period:
+    compared = None if earlier is None or first - earlier < views.first // DAY * DAY else (first - earlier, last - earlier)
+    now = views.counted(first, last)
+    before = None if compared is None else views.counted(*compared)
+    return Period(
+        name=name,
+        label=label,
+        first=key_of_hour(first),
+        last=key_of_hour(last),
+        compared=None if compared is None else (key_of_hour(compared[0]), key_of_hour(compared[1])),
+        figures=list(_figures(now, before, knows_who_is_new=compared is not None and compared[0] - views.first >= KNOWN)),
+        charts=list(_charts(views, first, last, compared)),
+        grids=[Grid(label="Page views by hour of the week, on average", rows=WEEKDAYS, columns=[f"{hour:02}" for hour in range(DAY)], values=views.by_weekday(first, last))],
+        rankings=[_ranking(views, of, title, word, first, last, compared) for of, title, word in RANKINGS],
+    )
+
+
+def _figures(now: Counted, before: Counted | None, *, knows_who_is_new: bool) -> Iterator[Figure]:
+    def figure(name: str, label: str, definition: str, *, unit: Unit = Unit.COUNT, better: int = 0) -> Figure:
+        return Figure(
+            name=name,
+            label=label,
+            value=_values(now)[name],
+            before=None if before is None else _values(before)[name],
+            definition=definition,
+            unit=unit,
+            better=better,
+        )
+
+    yield figure("views", "Page views", "Pages opened in the period.", better=1)
+    yield figure("visits", "Visits", "Distinct visits with a page view in the period.", better=1)
+    yield figure("visitors", "Visitors", "Distinct visitors with a page view in the period.", better=1)
+    new = figure("new", "New visitors", f"Visitors without a page view before the period, {_AS_FAR_AS}.", better=1)
+    returning = figure("returning", "Returning", f"Visitors who had a page view before the period, {_AS_FAR_AS}.", better=1)
+    # Where the history has just begun, nearly all visitors are new to it.
+    yield from (one if knows_who_is_new else replace(one, before=None) for one in (new, returning))
+    yield figure("views_per_visit", "Pages a visit", "Page views divided by visits.", unit=Unit.RATIO, better=1)
+    yield figure(
+        "bounce", "Bounce rate", "Share of visits with exactly one page view in the period.", unit=Unit.SHARE, better=-1
+    )
+    yield figure(
+        "seconds",
+        "Visit length",
+        "Median time from the first to the last page view, of visits with several; how long the last page was read "
+        "is not known.",
+        unit=Unit.SECONDS,
+        better=1,
+    )
+    yield figure("private_views", "Kept private", "Page views of visitors who asked not to be shared.")
+
+
+def _values(counted: Counted) -> Mapping[str, float | None]:
+    return {
+        "views": counted.views,
+        "visits": counted.visits,
+        "visitors": counted.visitors,
+        "new": counted.new,
+        "returning": counted.visitors - counted.new,
+        "views_per_visit": counted.views / counted.visits if counted.visits else None,
+        "bounce": counted.bounced / counted.visits if counted.visits else None,
+        "seconds": counted.seconds,
+        "private_views": counted.private_views,
+    }
+
+
+def _charts(views: PageViews, first: int, last: int, compared: tuple[int, int] | None) -> Iterator[Chart]:
+    begins = first // DAY * DAY
+    days = last // DAY - first // DAY + 1
+    if days > 1:
+        keys = [key_of_hour(hour)[:10] for hour in range(begins, last + 1, DAY)]
+        yield Chart(name="days", label="By day", keys=keys, lines=_lines(views, begins, last, compared, DAY))
+    if days <= LONGEST_BY_HOUR:
+        keys = [key_of_hour(hour) for hour in range(first, last + 1)]
+        yield Chart(name="hours", label="By hour", keys=keys, lines=_lines(views, first, last, compared, 1))
+
+
+def _lines(
+    views: PageViews, first: int, last: int, compared: tuple[int, int] | None, length: int
+) -> Sequence[Line]:
+    now = views.series(first, last, length=length)
+    before = {} if compared is None else views.series(*compared, length=length)
+    return [
+        Line(name=name, label=label, values=now[name], before=before.get(name, ())) for name, label in COUNTS.items()
+    ]
+
+
+def _ranking(
+    views: PageViews, dimension: str, title: str, of: str, first: int, last: int, compared: tuple[int, int] | None
+) -> Ranking:
+    rows = views.by(dimension, first, last)
+    before = None if compared is None else {name: count for name, count, _, _ in views.by(dimension, *compared)}
+    total = sum(row[1] for row in rows)
+    return Ranking(
+        name=dimension,
+        label=title,
+        of=of,
+        columns=["Views", "Visits", "Visitors"],
+        rows=[
+            RankedRow(
+                name=name,
+                values=numbers,
+                share=numbers[0] / total,
+                before=None if before is None else before.get(name, 0),
+            )
+            for name, *numbers in rows[:SHOWN]
+        ],
+        others=max(0, len(rows) - SHOWN),
+        monospaced=dimension == "page",
+    )

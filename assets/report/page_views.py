@@ -1,0 +1,206 @@
+"""The page views that the report counts, as columns of numbers in memory, and what is counted in a span of hours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.lake import Lake
+from publish.partitions import Grain, key_of, start_of
+from quality.contracts.columns import UNKNOWN
+
+DATASET = "silver.visits_enriched"
+DIMENSIONS = ("page", "referral_host", "browser", "device_type")
+_ENCODED = ("visit_id", "user_id", *DIMENSIONS)
+_READ = ("event_hour", "event_time", "keep_private", *_ENCODED)
+_HOUR = 3600
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What a span of hours has.
+
+    Args:
+        views: Page views.
+        visits: Distinct visits with a page view in the span.
+        visitors: Distinct visitors with a page view in the span.
+        new: Those of them without a page view before the span.
+        bounced: Visits with exactly one page view in the span.
+        seconds: Median seconds from the first to the last page view of the visits with several; None without such.
+        private_views: Page views of visitors who asked not to be shared.
+    """
+
+    views: int
+    visits: int
+    visitors: int
+    new: int
+    bounced: int
+    seconds: float | None
+    private_views: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageViews:
+    """Page views ordered by hour; visits, visitors and dimensions are numbers that index their names.
+
+    Args:
+        rows: Columns `hour` (since 1970), `time` (microseconds since 1970), `private`, `visit_id`, `user_id` and the
+            dimensions.
+        names: Dimension to the names of its numbers; visits and visitors have none here, so that none is shown.
+    """
+
+    rows: pa.Table
+    names: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def read(cls, lake: Lake, since: str | None = None) -> PageViews | None:
+        """Read the published page views.
+
+        Args:
+            lake: The tables' root.
+            since: First hour to read, as a partition key; None: all.
+
+        Returns:
+            The page views; None if there are none.
+        """
+        found = lake.columns(DATASET, _READ, since=since)
+        if not found.num_rows:
+            return None
+        columns: dict[str, pa.Array] = {}
+        names = {}
+        hours = _encoded(found["event_hour"])
+        starts = [int(start_of(key, Grain.HOUR).timestamp()) // _HOUR for key in hours.dictionary.to_pylist()]
+        columns["hour"] = pa.array(np.array(starts, dtype=np.int64)[hours.indices.to_numpy(zero_copy_only=False)])
+        columns["time"] = pc.cast(found["event_time"], pa.int64())
+        columns["private"] = found["keep_private"]
+        for name in _ENCODED:
+            values = found[name]
+            if name in DIMENSIONS:
+                text = pc.cast(values, pa.string())
+                values = pc.if_else(pc.greater(pc.fill_null(pc.binary_length(text), 0), pa.scalar(0, pa.int32())), text, UNKNOWN)
+            encoded = _encoded(values)
+            columns[name] = encoded.indices
+            if name in DIMENSIONS:
+                names[name] = encoded.dictionary.to_pylist()
+        return cls(rows=pa.table(columns).sort_by("hour").combine_chunks(), names=names)
+
+    @cached_property
+    def hours(self) -> Numbers:
+        """The hour of each row, in order."""
+        found: Numbers = self.rows["hour"].to_numpy()
+        return found
+
+    @property
+    def first(self) -> int:
+        """The first hour with a page view."""
+        return int(self.hours[0])
+
+    @property
+    def last(self) -> int:
+        """The last hour with a page view."""
+        return int(self.hours[-1])
+
+    @cached_property
+    def _first_hours(self) -> Numbers:
+        """The first hour of each visitor, by the visitor's number."""
+        found = self.rows.group_by("user_id").aggregate([("hour", "min")])
+        first = np.zeros(found.num_rows, dtype=np.int64)
+        first[found["user_id"].to_numpy()] = found["hour_min"].to_numpy()
+        return first
+
+    def within(self, first: int, last: int) -> pa.Table:
+        """Return the rows of a span, both hours included."""
+        begins, ends = np.searchsorted(self.hours, [first, last + 1])
+        return self.rows.slice(int(begins), int(ends - begins))
+
+    def counted(self, first: int, last: int) -> Counted:
+        """Count a span, both hours included."""
+        rows = self.within(first, last)
+        visits = rows.group_by("visit_id").aggregate([([], "count_all"), ("time", "min"), ("time", "max")])
+        views = visits["count_all"].to_numpy()
+        lengths = (visits["time_max"].to_numpy() - visits["time_min"].to_numpy())[views > 1] / 1_000_000
+        visitors = np.unique(rows["user_id"].to_numpy())
+        return Counted(
+            views=rows.num_rows,
+            visits=visits.num_rows,
+            visitors=len(visitors),
+            new=int((self._first_hours[visitors] >= first).sum()),
+            bounced=int((views == 1).sum()),
+            seconds=float(np.median(lengths)) if len(lengths) else None,
+            private_views=int(pc.sum(rows["private"]).as_py() or 0),
+        )
+
+    def series(self, first: int, last: int, *, length: int) -> Mapping[str, Sequence[int]]:
+        """Count page views, visits, visitors and new visitors of each hour or day of a span.
+
+        Args:
+            first: First hour; for days the first of a day.
+            last: Last hour, included.
+            length: Hours of one period: 1 or 24.
+
+        Returns:
+            `views`, `visits`, `visitors` and `new`, each with one number a period, zeros included.
+        """
+        rows = self.within(first, last)
+        slot = (rows["hour"].to_numpy() - first) // length
+        size = (last - first) // length + 1
+        by_slot = rows.append_column("slot", pa.array(slot))
+        groups = by_slot.group_by("slot").aggregate(
+            [([], "count_all"), ("visit_id", "count_distinct"), ("user_id", "count_distinct")]
+        )
+        at = groups["slot"].to_numpy()
+        counted = {}
+        for name, column in (
+            ("views", "count_all"),
+            ("visits", "visit_id_count_distinct"),
+            ("visitors", "user_id_count_distinct"),
+        ):
+            numbers = np.zeros(size, dtype=np.int64)
+            numbers[at] = groups[column].to_numpy()
+            counted[name] = numbers.tolist()
+        starts = self._first_hours[(self._first_hours >= first) & (self._first_hours <= last)]
+        counted["new"] = np.bincount((starts - first) // length, minlength=size).tolist()
+        return counted
+
+    def by_weekday(self, first: int, last: int) -> Sequence[Sequence[float | None]]:
+        """Return the mean page views of each hour of the week, Monday first; None where the span has no such hour."""
+        hours = np.arange(first, last + 1)
+        views = np.bincount(self.within(first, last)["hour"].to_numpy() - first, minlength=len(hours))
+        # 1970-01-01 was a Thursday, the fourth day of its week.
+        slots = (hours + 3 * 24) % 168
+        total, count = np.bincount(slots, weights=views, minlength=168), np.bincount(slots, minlength=168)
+        means = [float(round(all_ / n, 2)) if n else None for all_, n in zip(total, count, strict=True)]
+        return [means[day * 24 : day * 24 + 24] for day in range(7)]
+
+    def by(self, dimension: str, first: int, last: int) -> Sequence[tuple[str, int, int, int]]:
+        """Count by a dimension.
+
+        Returns:
+            Name, page views, distinct visits and distinct visitors; most page views first, then by name.
+        """
+        groups = (
+            self.within(first, last)
+            .group_by(dimension)
+            .aggregate([([], "count_all"), ("visit_id", "count_distinct"), ("user_id", "count_distinct")])
+        )
+        names = self.names[dimension]
+        columns = ("count_all", "visit_id_count_distinct", "user_id_count_distinct")
+        numbers = zip(groups[dimension].to_pylist(), *(groups[name].to_pylist() for name in columns), strict=True)
+        found = [(names[code], views, visits, visitors) for code, views, visits, visitors in numbers]
+        return sorted(found, key=lambda row: (-row[1], row[0]))
+
+
+def key_of_hour(hour: int) -> str:
+    """Return the partition key of an hour since 1970."""
+    return key_of(start_of("1970-01-01T00", Grain.HOUR) + Grain.HOUR.length * hour, Grain.HOUR)
+
+
+def _encoded(values: pa.ChunkedArray) -> pa.DictionaryArray:
+    return pc.cast(values, pa.string()).dictionary_encode().unify_dictionaries().combine_chunks()

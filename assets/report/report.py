@@ -1,0 +1,77 @@
+"""The report of a deployment: its figures, as one value that both the page and the JSON are made of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from assets.report import arrivals, blog
+from evidence.events import EventLog
+from lake.lake import Lake
+from patterns.ingestion.readiness_marker import LandingZone
+from patterns.ingestion.whole_files import write_whole
+from quality.contracts import DECLARED, EVERY, GRAPH
+from report import page
+from report.data_part import DataPart, Source, data_part
+from report.elements import Audience
+
+DAYS = 400
+"""Days of history that a report has: the newest ones, thirteen months of them."""
+FILE = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The figures of a deployment at a time.
+
+    Args:
+        made_at: When they were computed.
+        blog: Who read what; None if no page view is published.
+        data: The state of the data.
+    """
+
+    made_at: datetime
+    blog: Audience | None
+    data: DataPart
+
+    def as_json(self) -> Any:
+        """Return the figures as plain JSON values."""
+        return json.loads(json.dumps(asdict(self), default=datetime.isoformat))
+
+    @property
+    def has_anything(self) -> bool:
+        """Whether anything was ever published."""
+        return any(dataset.partitions for dataset in self.data.datasets)
+
+    def html(self) -> str:
+        """Render the page."""
+        return page.render(self.as_json(), title="The blog and its data")
+
+
+def compute(lake: Lake, zone: LandingZone, *, now: datetime, days: int = DAYS) -> Report:
+    """Compute the report, without Spark.
+
+    Args:
+        lake: The tables' root.
+        zone: The landing zone.
+        now: Current time, timezone-aware.
+        days: How many of the newest days the history has.
+
+    Raises:
+        PlatformError: A table cannot be read.
+    """
+    source = Source(lake=lake, zone=zone, graph=GRAPH, lake_contracts=EVERY, contracts=DECLARED, now=now)
+    return Report(
+        made_at=now,
+        blog=blog.audience(lake, days=days),
+        data=data_part(source, arrivals.rejected(lake, EventLog(lake), days=days), days=days),
+    )
+
+
+def write(report: Report, file: Path) -> None:
+    """Write the page; a reader sees the earlier one or this one, never a part."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, report.html().encode("utf-8"))

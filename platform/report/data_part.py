@@ -1,0 +1,143 @@
+"""The part about the data: what a person on call looks at, from recorded metadata alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from evidence import ledger
+from evidence.events import EventLog
+from evidence.finding import Finding
+from evidence.published_commits import PublishedCommit, published_commits
+from lake.lake import Lake
+from patterns.ingestion.readiness_marker import LandingZone
+from patterns.observability import dataset_tracker
+from planning.findings import Deployment, standing
+from planning.graph import Graph
+from planning.look import Snapshot
+from publish.contract import Contract
+from report import contract_changes, lineage_picture, measure_trends, run_costs
+from report.contract_changes import ContractChange, Difference
+from report.dataset_state import DatasetState, state_of
+from report.lineage_picture import Picture
+from report.measure_trends import Trend
+from report.rejected_rows import RejectedRows
+from report.run_costs import RunCost
+
+RUNS = 60
+"""Newest runs that are listed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where the figures come from.
+
+    Args:
+        lake: The tables' root.
+        zone: The landing zone.
+        graph: The lineage that runs compute.
+        lake_contracts: Every dataset of the lake, by name, streams among them.
+        contracts: Every dataset, those served to a database among them.
+        now: Current time, timezone-aware.
+    """
+
+    lake: Lake
+    zone: LandingZone
+    graph: Graph
+    lake_contracts: Mapping[str, Contract]
+    contracts: Mapping[str, Contract]
+    now: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A finding, with its remedy as this process renders it."""
+
+    severity: str
+    source: str
+    dataset: str
+    partition: str | None
+    owner: str
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataPart:
+    """The state of the data.
+
+    Args:
+        findings: What a person should know now, the critical ones first.
+        datasets: Every dataset of the lake, in the order of the lineage.
+        rejected: Dead letters and late rows.
+        trends: Measures by day.
+        runs: The newest runs, the newest first.
+        changes: Changes of contracts, the newest first.
+        differences: Tables that differ from their contracts.
+        lineage: What the newest publications really read.
+    """
+
+    findings: Sequence[Standing]
+    datasets: Sequence[DatasetState]
+    rejected: RejectedRows
+    trends: Sequence[Trend]
+    runs: Sequence[RunCost]
+    changes: Sequence[ContractChange]
+    differences: Sequence[Difference]
+    lineage: Picture
+
+
+def data_part(source: Source, rejected: RejectedRows, *, days: int) -> DataPart:
+    """Compute the part about the data.
+
+    Args:
+        source: Where the figures come from.
+        rejected: Dead letters and late rows, of those who know their columns.
+        days: How many days of history the series have.
+    """
+    lake, contracts = source.lake, source.lake_contracts
+    events = EventLog(lake)
+    look = Snapshot(source.zone, events)
+    lines = {name: ledger.audit(lake, events, contract) for name, contract in contracts.items()}
+    # After the audits, which add missing events to the log.
+    commits = published_commits(lake)
+    by_dataset: dict[str, list[PublishedCommit]] = {}
+    for commit in commits:
+        by_dataset.setdefault(commit.dataset, []).append(commit)
+    found = standing(Deployment(graph=source.graph, look=look, now=source.now))
+    companions = frozenset(name for name, contract in contracts.items() if contract.appears_with)
+    return DataPart(
+        findings=[_standing(finding) for finding in found],
+        datasets=[
+            state_of(contract, lines[name], by_dataset.get(name, ()), source.now) for name, contract in contracts.items()
+        ],
+        rejected=rejected,
+        trends=[
+            trend
+            for name, contract in contracts.items()
+            for trend in measure_trends.trends(contract, look.published(name), days=days)
+        ],
+        runs=run_costs.runs_of(commits, companions)[:RUNS],
+        changes=contract_changes.changes(commits),
+        differences=[
+            difference
+            for contract in contracts.values()
+            if (difference := contract_changes.difference(lake, contract)) is not None
+        ],
+        lineage=lineage_picture.picture(
+            dataset_tracker.track(lake, events, source.contracts, landing=str(source.zone.folder))
+        ),
+    )
+
+
+def _standing(finding: Finding) -> Standing:
+    return Standing(
+        severity=finding.severity.value,
+        source=finding.source,
+        dataset=finding.dataset,
+        partition=finding.partition,
+        owner=finding.owner,
+        what=finding.what,
+        remedy=str(finding.remedy),
+    )
