@@ -46,6 +46,7 @@ def build(settings: Settings) -> dg.Definitions:
             *[sink.asset(partitions, code().version) for sink in sinks],
             frozen_years,
             ops.lineage,
+            ops.report,
             ops.retired_copies,
             data_docs,
             profiles,

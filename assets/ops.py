@@ -1,10 +1,11 @@
-"""ops: the lineage export, and the removal of retired tables."""
+"""ops: the lineage export, the report, and the removal of retired tables."""
 
 from datetime import datetime, timezone
 from pathlib import Path
 
 import dagster as dg
 
+from assets.report import report as report_figures
 from errors import PlatformError
 from lake import retired
 from lake.retired import Removed
@@ -69,6 +70,51 @@ def lineage(context: dg.AssetExecutionContext, config: LineageConfig) -> dg.Mate
                     ]
                 ),
             ),
+        }
+    )
+
+
+REPORT = dg.AssetKey(["ops", "report"])
+
+
+class ReportConfig(dg.Config):
+    """What the report covers, and where it is written.
+
+    Args:
+        days: Days of history, counted back from the newest one.
+        file: The page; if empty, `report.html` in the deployment's home.
+    """
+
+    days: int = report_figures.DAYS
+    file: str = ""
+
+
+@dg.asset(
+    key=REPORT,
+    description="One page about the blog and its data: who reads what, what waits for a person, where every row went",
+    group_name="ops",
+    owners=["team:platform"],
+    kinds={"html"},
+    tags={"pattern/dataset-tracker": ""},
+    required_resource_keys={"lake"},
+)
+def report(context: dg.AssetExecutionContext, config: ReportConfig) -> dg.MaterializeResult[None]:
+    """Compute the figures from the tables and the event log, without Spark, and write the page."""
+    access: LakeAccess = context.resources.lake
+    # The checkpoints lie in the deployment's home.
+    file = Path(config.file) if config.file else access.checkpoints_path.parent / report_figures.FILE
+    try:
+        found = report_figures.compute(
+            access.lake, access.landing_zone, now=datetime.now(timezone.utc), days=config.days
+        )
+    except PlatformError as error:
+        raise failure(context, error) from error
+    report_figures.write(found, file)
+    return dg.MaterializeResult(
+        metadata={
+            "page": dg.MetadataValue.path(str(file)),
+            "findings": len(found.data.findings),
+            "bytes": file.stat().st_size,
         }
     )
 

@@ -47,6 +47,26 @@ def report(
     console.print(str(file), markup=False)
 
 
+def made_after_a_run(settings: Settings) -> list[str]:
+    """Write the page at the end of a run.
+
+    Args:
+        settings: Settings of the deployment.
+
+    Returns:
+        A warning if it could not be made; the data is published in any case.
+    """
+    from assets.report import report as core
+
+    try:
+        found = _computed(settings)
+        if found.has_anything:
+            core.write(found, settings.home / core.FILE)
+    except Exception as error:  # noqa: BLE001 - whatever it is, what the run has published stays published
+        return [f"the report was not made: {error}"]
+    return []
+
+
 def _computed(settings: Settings, days: int | None = None) -> Report:
     from assets.report import report as core
     from lake.lake import Lake

@@ -10,6 +10,7 @@ import typer
 from blogdata.alerts_command import tell_after_run
 from blogdata.landing_findings import say_warnings
 from blogdata.output import NOTHING_LANDED, console, for_the_rest, is_new, say_json
+from blogdata.report_command import made_after_a_run
 from errors import ConfigurationError
 from services.config import load
 
@@ -56,6 +57,8 @@ def run(
     chosen = tuple(name.strip() for name in select.split(",")) if select else ()
     settings = load()
     outcome = Pipeline(settings, quiet=as_json, accept=accept).run(window=window, select=chosen)
+    if not is_new(settings):
+        outcome.warnings += made_after_a_run(settings)
     if as_json:
         say_json(outcome.as_json())
     elif is_new(settings):
@@ -96,7 +99,7 @@ def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
         console.print(problem, style="red", markup=False)
     if outcome.ok:
         console.print(
-            "look at it:  blogdata ledger   ·   blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui"
+            "look at it:  report.html in BLOGDATA_HOME   ·   blogdata ledger   ·   blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui"
         )
     else:
         console.print(f"what was published stays; {for_the_rest()}", markup=False)

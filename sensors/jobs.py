@@ -59,5 +59,10 @@ lineage = dg.define_asset_job(
     selection=dg.AssetSelection.assets(ops.lineage),
     description="Export what was published as OpenLineage events",
 )
-JOBS = (live, freeze, retention, data_docs, profiles, lineage)
-__all__ = ["JOB", "JOBS", "data_docs", "freeze", "lineage", "live", "profiles", "refresh", "retention"]
+report = dg.define_asset_job(
+    "report",
+    selection=dg.AssetSelection.assets(ops.report),
+    description="Write the page about the blog and its data",
+)
+JOBS = (live, freeze, retention, data_docs, profiles, lineage, report)
+__all__ = ["JOB", "JOBS", "data_docs", "freeze", "lineage", "live", "profiles", "refresh", "report", "retention"]

@@ -136,6 +136,7 @@ def publish(
     measures: Mapping[str, Mapping[str, Any]] | None = None,
     accounts: Mapping[str, Mapping[str, Any]] | None = None,
     seconds: float = 1.0,
+    content: pa.Table | None = None,
 ) -> int:
     """Publish some partitions; returns the table's version.
 
@@ -150,6 +151,7 @@ def publish(
         measures: Partition to further measures.
         accounts: Partition to its account, as the commit says it.
         seconds: How long it seems to have taken.
+        content: The rows themselves; None: one a partition, with its key and the number.
     """
     own = measures or {}
     info = {
@@ -163,13 +165,16 @@ def publish(
         "breakdowns": breakdowns or {},
         "inputs": inputs or {},
         "landed": landed or {},
+        "column_lineage": {},
         "run": {"run_id": str(uuid.uuid4()), "code_version": "test"},
     }
     write_deltalake(
         lake.path(dataset),
         pa.table(
             {column or "key": pa.array(list(rows), pa.string()), "rows": pa.array(list(rows.values()), pa.int64())}
-        ),
+        )
+        if content is None
+        else content,
         mode="append",
         partition_by=[column] if column else None,
         commit_properties=CommitProperties(custom_metadata={"userMetadata": json.dumps(info)}),

@@ -11,10 +11,11 @@ from lake.commit import Entry
 from lake.lake import Lake
 from quality.contracts import EVERY
 from quality.contracts import columns as c
+from report.elements import words_of
 from report.rejected_rows import DayOfArrival, RejectedReason, RejectedRows, Sample, shape_of
 
 LINES, DEAD_LETTERS, LATE = "bronze.visits", "bronze.dead_letters", "silver.late_visits"
-SAMPLES = 2
+SAMPLES = 1
 """Samples of a reason."""
 _NEWEST = 24
 """Hours of arrival with dead letters from which samples are taken."""
@@ -49,13 +50,13 @@ def rejected(lake: Lake, events: EventLog, *, days: int) -> RejectedRows:
             Run(),
         )
         if hours
-        else Remedy("")
+        else Remedy()
     )
     return RejectedRows(
         reasons=sorted(_reasons(events), key=lambda one: (-one.rows, one.dataset, one.reason)),
         samples=list(_samples(lake, hours)),
         days=list(_days(events.publications(LINES), dead, events.publications(LATE)))[-days:],
-        remedy=str(remedy),
+        remedy=words_of(remedy),
     )
 
 

@@ -80,7 +80,10 @@ def _newest(lake: Lake) -> str | None:
 
 
 def _spans(views: PageViews) -> Iterator[tuple[str, tuple[str, int, int, int | None]]]:
-    """Choose the periods: label, first and last hour, and how many hours earlier it is compared with."""
+    """Choose the periods: label, first and last hour, and how many hours earlier it is compared with.
+
+    A period of whole days that is the whole history is left out: it is the last one, `all`.
+    """
     days = views.last // DAY - views.first // DAY + 1
     # The newest day counts as a whole one when its last hour has come.
     last = views.last if views.last % DAY == DAY - 1 else views.last // DAY * DAY - 1
@@ -88,7 +91,7 @@ def _spans(views: PageViews) -> Iterator[tuple[str, tuple[str, int, int, int | N
         yield SO_FAR, ("Newest day, so far", last + 1, views.last, WEEK)
     whole = (last + 1) // DAY - views.first // DAY
     for length, earlier in LENGTHS.items():
-        if length <= whole:
+        if length < whole or (length == whole and last != views.last):
             label = "Last day" if length == 1 else f"{length} days"
             yield str(length), (label, last - length * DAY + 1, last, earlier)
     label = f"All {days} days" if days > 1 else "All of it"

@@ -83,8 +83,8 @@ class PageViews:
         for name in _ENCODED:
             values = found[name]
             if name in DIMENSIONS:
-                text = pc.cast(values, pa.string())
-                values = pc.if_else(pc.greater(pc.fill_null(pc.binary_length(text), 0), pa.scalar(0, pa.int32())), text, UNKNOWN)
+                text = pc.cast(values, pa.large_string())
+                values = pc.if_else(pc.greater(pc.fill_null(pc.binary_length(text), 0), 0), text, UNKNOWN)
             encoded = _encoded(values)
             columns[name] = encoded.indices
             if name in DIMENSIONS:
@@ -203,4 +203,5 @@ def key_of_hour(hour: int) -> str:
 
 
 def _encoded(values: pa.ChunkedArray) -> pa.DictionaryArray:
-    return pc.cast(values, pa.string()).dictionary_encode().unify_dictionaries().combine_chunks()
+    # Combined first: to unify the dictionaries of thousands of chunks takes minutes.
+    return pc.cast(values, pa.large_string()).combine_chunks().dictionary_encode()

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from assets.report import arrivals, blog
-from evidence.events import EventLog
 from lake.lake import Lake
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.ingestion.whole_files import write_whole
 from quality.contracts import DECLARED, EVERY, GRAPH
 from report import page
-from report.data_part import DataPart, Source, data_part
+from report.data_part import DataPart, ReadOnce, Source, data_part
 from report.elements import Audience
 
 DAYS = 400
@@ -63,11 +62,12 @@ def compute(lake: Lake, zone: LandingZone, *, now: datetime, days: int = DAYS) -
     Raises:
         PlatformError: A table cannot be read.
     """
-    source = Source(lake=lake, zone=zone, graph=GRAPH, lake_contracts=EVERY, contracts=DECLARED, now=now)
+    events = ReadOnce(lake)
+    source = Source(lake=lake, events=events, zone=zone, graph=GRAPH, lake_contracts=EVERY, contracts=DECLARED, now=now)
     return Report(
         made_at=now,
         blog=blog.audience(lake, days=days),
-        data=data_part(source, arrivals.rejected(lake, EventLog(lake), days=days), days=days),
+        data=data_part(source, arrivals.rejected(lake, events, days=days), days=days),
     )
 
 

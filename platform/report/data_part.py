@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from evidence import ledger
 from evidence.events import EventLog
 from evidence.finding import Finding
 from evidence.published_commits import PublishedCommit, published_commits
+from lake.commit import Entry
 from lake.lake import Lake
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.observability import dataset_tracker
@@ -20,6 +21,7 @@ from publish.contract import Contract
 from report import contract_changes, lineage_picture, measure_trends, run_costs
 from report.contract_changes import ContractChange, Difference
 from report.dataset_state import DatasetState, state_of
+from report.elements import Words, words_of
 from report.lineage_picture import Picture
 from report.measure_trends import Trend
 from report.rejected_rows import RejectedRows
@@ -29,12 +31,36 @@ RUNS = 60
 """Newest runs that are listed."""
 
 
+class ReadOnce(EventLog):
+    """An event log that reads each dataset's publications once: the figures of a report are of one state."""
+
+    def __init__(self, lake: Lake) -> None:
+        super().__init__(lake)
+        self._known: dict[str, dict[str, Entry]] = {}
+
+    def publications(
+        self,
+        dataset: str,
+        partitions: Iterable[str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> dict[str, Entry]:
+        """Return the ledger line of each partition, as when it was first asked for."""
+        if partitions is not None or since is not None or until is not None:
+            return super().publications(dataset, partitions, since=since, until=until)
+        if dataset not in self._known:
+            self._known[dataset] = super().publications(dataset)
+        return self._known[dataset]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """Where the figures come from.
 
     Args:
         lake: The tables' root.
+        events: The event log.
         zone: The landing zone.
         graph: The lineage that runs compute.
         lake_contracts: Every dataset of the lake, by name, streams among them.
@@ -43,6 +69,7 @@ class Source:
     """
 
     lake: Lake
+    events: ReadOnce
     zone: LandingZone
     graph: Graph
     lake_contracts: Mapping[str, Contract]
@@ -52,7 +79,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A finding, with its remedy as this process renders it."""
+    """A finding as the page shows it."""
 
     severity: str
     source: str
@@ -60,7 +87,7 @@ class Standing:
     partition: str | None
     owner: str
     what: str
-    remedy: str
+    remedy: Sequence[Words]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +123,10 @@ def data_part(source: Source, rejected: RejectedRows, *, days: int) -> DataPart:
         rejected: Dead letters and late rows, of those who know their columns.
         days: How many days of history the series have.
     """
-    lake, contracts = source.lake, source.lake_contracts
-    events = EventLog(lake)
+    lake, events, contracts = source.lake, source.events, source.lake_contracts
     look = Snapshot(source.zone, events)
-    lines = {name: ledger.audit(lake, events, contract) for name, contract in contracts.items()}
+    # An audit reads again when another run publishes meanwhile, so it cannot read only once.
+    lines = {name: ledger.audit(lake, EventLog(lake), contract) for name, contract in contracts.items()}
     # After the audits, which add missing events to the log.
     commits = published_commits(lake)
     by_dataset: dict[str, list[PublishedCommit]] = {}
@@ -139,5 +166,5 @@ def _standing(finding: Finding) -> Standing:
         partition=finding.partition,
         owner=finding.owner,
         what=finding.what,
-        remedy=str(finding.remedy),
+        remedy=words_of(finding.remedy),
     )

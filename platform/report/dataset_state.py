@@ -14,6 +14,7 @@ from publish.contract import Contract
 
 _WHOLE_TABLE = timedelta(days=1)
 """How often a table without partitions is expected to be published."""
+_PROBLEMS = 5
 
 
 class Freshness(str, Enum):
@@ -43,7 +44,8 @@ class DatasetState:
         rows_out: Rows it published.
         rows_there: Rows in the table, by its log.
         reasons: Rows left out, by reason.
-        problems: What does not add up, by partition.
+        unbalanced: Number of partitions that do not add up.
+        problems: What does not add up, of the first of them.
     """
 
     dataset: str
@@ -59,6 +61,7 @@ class DatasetState:
     rows_out: int
     rows_there: int
     reasons: Mapping[str, int]
+    unbalanced: int
     problems: Sequence[str]
 
 
@@ -98,7 +101,8 @@ def state_of(
         rows_out=sum(line.entry.rows_out for line in lines),
         rows_there=sum(line.rows_there for line in lines),
         reasons={reason: rows for reason, rows in sorted(reasons.items()) if rows},
-        problems=[f"{line.entry.partition or 'whole table'}: {line.problem}" for line in lines if line.problem],
+        unbalanced=sum(not line.balanced for line in lines),
+        problems=[f"{line.entry.partition or 'whole table'}: {line.problem}" for line in lines if line.problem][:_PROBLEMS],
     )
 
 

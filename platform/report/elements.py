@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from errors.remedies import Remedy
+
 
 class Unit(str, Enum):
     """How a figure is written."""
@@ -178,3 +180,16 @@ class Audience:
     chosen: str
     periods: Sequence[Period]
     notes: Sequence[str] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """A piece of a text for a person; a command is one to be typed."""
+
+    text: str
+    is_command: bool
+
+
+def words_of(remedy: Remedy) -> list[Words]:
+    """Cut a remedy into texts and commands, as this process renders them."""
+    return [Words(text=str(Remedy(part)), is_command=not isinstance(part, str)) for part in remedy.parts]

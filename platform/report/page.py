@@ -123,7 +123,7 @@ def change(value: float | None, before: float | None) -> str:
     percent = (value / before - 1) * 100
     if abs(percent) < 0.05:
         return "±0%"
-    return f"{percent:+.0f}%" if abs(percent) >= 10 else f"{percent:+.1f}%"
+    return (f"{percent:+.0f}%" if abs(percent) >= 10 else f"{percent:+.1f}%").replace("-", "−")
 
 
 def moment(text: str | None) -> str:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from report.elements import Words
+
 LONGEST = 240
 """Characters of a sample; the rest is cut off."""
 _TOKEN = re.compile(r'"(?P<key>\w+)"(?P<colon>\s*:)|(?P<word>\b(?:true|false|null)\b)|(?P<other>.)', re.DOTALL)
@@ -74,13 +76,13 @@ class RejectedRows:
         reasons: Dead letters by reason, most rows first.
         samples: Some of the newest ones of each reason.
         days: What came in, by day of arrival.
-        remedy: How dead letters are found and corrected, as this process renders it.
+        remedy: How dead letters are found and corrected; empty without any.
     """
 
     reasons: Sequence[RejectedReason]
     samples: Sequence[Sample]
     days: Sequence[DayOfArrival]
-    remedy: str
+    remedy: Sequence[Words]
 
 
 def shape_of(line: bytes, *, keys: Collection[str]) -> str:

@@ -109,6 +109,7 @@ def test_schedules_have_their_times_in_utc() -> None:
         "data_docs_at_four": "0 4 * * *",
         "profiles_at_a_quarter_past_four": "15 4 * * *",
         "lineage_at_half_past_four": "30 4 * * *",
+        "report_each_hour": "10 * * * *",
         "freeze_on_the_first": "0 5 1 * *",
         "retention_at_five": "0 5 * * *",
     }

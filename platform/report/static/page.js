@@ -67,7 +67,7 @@
       {
         width: place.clientWidth,
         height,
-        padding: [8, 6, 0, 0],
+        padding: [8, 22, 0, 0],
         tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "UTC"),
         cursor: { y: false, points: { size: 7 } },
         scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.06)] } },
@@ -83,6 +83,28 @@
     charts.add({ place, plot });
   };
 
+  // The numbers of a chart, when somebody opens them.
+  const made = (name, text, number) => {
+    const element = document.createElement(name);
+    element.textContent = text;
+    if (number) element.className = "n";
+    return element;
+  };
+  const tabulate = (place, chart) => {
+    const fill = () => {
+      const table = document.createElement("table");
+      const head = table.createTHead().insertRow();
+      head.append(made("th", chart.keys[0].length > 10 ? "Hour" : "Day"), ...chart.lines.map((line) => made("th", line.label, true)));
+      const body = table.createTBody();
+      chart.keys.forEach((key, index) => {
+        body.insertRow().append(made("td", dated(key)), ...chart.lines.map((line) => made("td", written(line.values[index]), true)));
+      });
+      place.querySelector(".scroll").replaceChildren(table);
+    };
+    place.ontoggle = () => place.open && fill();
+    if (place.open) fill();
+  };
+
   // The period that is shown, the line of its chart, and whether by hour or by day.
   const shown = { period: figures.blog && figures.blog.chosen, line: "views", chart: "days" };
   const show = () => {
@@ -95,7 +117,7 @@
     const part = all(".period").find((one) => !one.hidden);
     for (const figure of all("[data-line]", part)) figure.classList.toggle("on", figure.dataset.line === line.name);
     for (const button of all("[data-chart]", part)) button.setAttribute("aria-pressed", String(button.dataset.chart === chart.name));
-    for (const table of all("[data-table]", part)) table.hidden = table.dataset.table !== chart.name;
+    tabulate(part.querySelector("[data-numbers]"), chart);
     part.querySelector("[data-title]").textContent = line.label;
     const lines = [{ label: line.label, values: line.values, colour: "--accent" }];
     if (line.before.length) lines.push({ label: "Before", values: line.before, colour: "--before", dashed: true });
@@ -140,7 +162,7 @@
   // Tables that sort.
   const value = (cell) => {
     const text = cell.dataset.v === undefined ? cell.textContent.trim() : cell.dataset.v;
-    const number = Number(text.replace(/[,%+±]/g, ""));
+    const number = Number(text.replace(/[,%+±]/g, "").replace("−", "-"));
     return text !== "" && !Number.isNaN(number) ? number : text;
   };
   const compared = (one, other) => {
