@@ -99,7 +99,8 @@ def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
         console.print(problem, style="red", markup=False)
     if outcome.ok:
         console.print(
-            "look at it:  report.html in BLOGDATA_HOME   ·   blogdata ledger   ·   blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui"
+            "look at it:  blogdata report   ·   blogdata ledger   ·   "
+            "blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui"
         )
     else:
         console.print(f"what was published stays; {for_the_rest()}", markup=False)

@@ -94,9 +94,7 @@ def _samples(lake: Lake, hours: Sequence[str]) -> Iterator[Sample]:
         )
 
 
-def _days(
-    lines: Mapping[str, Entry], dead: Mapping[str, Entry], late: Mapping[str, Entry]
-) -> Iterator[DayOfArrival]:
+def _days(lines: Mapping[str, Entry], dead: Mapping[str, Entry], late: Mapping[str, Entry]) -> Iterator[DayOfArrival]:
     by_day: dict[str, list[str]] = {}
     for key in sorted(lines):
         by_day.setdefault(key[:_DAY], []).append(key)

@@ -7,7 +7,7 @@ Every number is computed from the page views of its period alone, so that it equ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from assets.report.page_views import Counted, PageViews, key_of_hour
 from lake.lake import Lake
@@ -16,6 +16,7 @@ from report.elements import Audience, Chart, Figure, Grid, Line, Period, RankedR
 
 DAY = 24
 WEEK = 7 * DAY
+_DATE = len("2026-01-31")
 LONGEST_BY_HOUR = 28
 """Days up to which a period also has a series by hour."""
 LENGTHS = {1: WEEK, 7: 7 * DAY, 28: 28 * DAY, 90: 91 * DAY}
@@ -24,6 +25,7 @@ KNOWN = 28 * DAY
 """Hours of history before a period that is compared, without which nobody can be told to be new."""
 SHOWN = 25
 """Rows of a ranking that the page shows."""
+LONGEST_NAME = 200
 _AS_FAR_AS = "as far back as this page reads"
 ALL, SO_FAR = "all", "today"
 RANKINGS = (
@@ -35,9 +37,9 @@ RANKINGS = (
 COUNTS = {"views": "Page views", "visits": "Visits", "visitors": "Visitors", "new": "New visitors"}
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NOTES = (
-    "A page view is a row of silver.visits_enriched: a request for a page, without repetitions. From access logs, feeds, "
-    "images and other assets, crawlers, and requests that were not answered with the page are left out; the part about "
-    "the data counts them by reason.",
+    "A page view is a row of silver.visits_enriched: a request for a page, without repetitions. Of access logs, feeds, "
+    "images and other assets, crawlers, and requests that were not answered with the page are left out; the part "
+    "about the data counts them by reason.",
     "A visit is the browsing session that the event names. Of an access log it is the page views of one address and "
     "browser without a pause of 30 minutes.",
     "Days and hours are UTC. A visit or visitor on two days counts on both, and once in a period that has both days: "
@@ -59,7 +61,7 @@ def audience(lake: Lake, *, days: int) -> Audience | None:
     newest = _newest(lake)
     if newest is None:
         return None
-    since = key_of(start_of(newest[:10], Grain.DAY) - Grain.DAY.length * (days - 1), Grain.HOUR)
+    since = key_of(start_of(newest[:_DATE], Grain.DAY) - Grain.DAY.length * (days - 1), Grain.HOUR)
     views = PageViews.read(lake, since)
     if views is None:
         return None
@@ -70,7 +72,7 @@ def audience(lake: Lake, *, days: int) -> Audience | None:
         since=key_of_hour(views.first),
         until=key_of_hour(views.last),
         chosen=chosen,
-        periods=[_period(views, name, *span) for name, span in spans.items()],
+        periods=[_period(views, name, span) for name, span in spans.items()],
         notes=NOTES,
     )
 
@@ -79,39 +81,59 @@ def _newest(lake: Lake) -> str | None:
     return max(lake.row_counts("silver.visits_enriched", "event_hour"), default=None)
 
 
-def _spans(views: PageViews) -> Iterator[tuple[str, tuple[str, int, int, int | None]]]:
-    """Choose the periods: label, first and last hour, and how many hours earlier it is compared with.
+@dataclass(frozen=True, kw_only=True)
+class _Span:
+    """A period: its first and last hour, and those of the period it is compared with."""
+
+    label: str
+    first: int
+    last: int
+    compared: tuple[int, int] | None = None
+
+
+def _spans(views: PageViews) -> Iterator[tuple[str, _Span]]:
+    """Choose the periods.
 
     A period of whole days that is the whole history is left out: it is the last one, `all`.
     """
+    begins = views.first // DAY * DAY
     days = views.last // DAY - views.first // DAY + 1
     # The newest day counts as a whole one when its last hour has come.
     last = views.last if views.last % DAY == DAY - 1 else views.last // DAY * DAY - 1
+
+    def span(label: str, first: int, last: int, earlier: int) -> _Span:
+        compared = None if first - earlier < begins else (first - earlier, last - earlier)
+        return _Span(label=label, first=first, last=last, compared=compared)
+
     if last != views.last:
-        yield SO_FAR, ("Newest day, so far", last + 1, views.last, WEEK)
-    whole = (last + 1) // DAY - views.first // DAY
+        yield SO_FAR, span("Newest day, so far", last + 1, views.last, WEEK)
+    whole = (last + 1 - begins) // DAY
     for length, earlier in LENGTHS.items():
         if length < whole or (length == whole and last != views.last):
             label = "Last day" if length == 1 else f"{length} days"
-            yield str(length), (label, last - length * DAY + 1, last, earlier)
-    label = f"All {days} days" if days > 1 else "All of it"
-    yield ALL, (label, views.first, views.last, None)
+            yield str(length), span(label, last - length * DAY + 1, last, earlier)
+    yield ALL, _Span(label=f"All {days} days" if days > 1 else "All of it", first=views.first, last=views.last)
 
 
-def _period(views: PageViews, name: str, label: str, first: int, last: int, earlier: int | None) -> Period:
-    compared = None if earlier is None or first - earlier < views.first // DAY * DAY else (first - earlier, last - earlier)
-    now = views.counted(first, last)
-    before = None if compared is None else views.counted(*compared)
+def _period(views: PageViews, name: str, span: _Span) -> Period:
+    before = None if span.compared is None else views.counted(*span.compared)
+    known = span.compared is not None and span.compared[0] - views.first >= KNOWN
+    week = Grid(
+        label="Page views by hour of the week, on average",
+        rows=WEEKDAYS,
+        columns=[f"{hour:02}" for hour in range(DAY)],
+        values=views.by_weekday(span.first, span.last),
+    )
     return Period(
         name=name,
-        label=label,
-        first=key_of_hour(first),
-        last=key_of_hour(last),
-        compared=None if compared is None else (key_of_hour(compared[0]), key_of_hour(compared[1])),
-        figures=list(_figures(now, before, knows_who_is_new=compared is not None and compared[0] - views.first >= KNOWN)),
-        charts=list(_charts(views, first, last, compared)),
-        grids=[Grid(label="Page views by hour of the week, on average", rows=WEEKDAYS, columns=[f"{hour:02}" for hour in range(DAY)], values=views.by_weekday(first, last))],
-        rankings=[_ranking(views, of, title, word, first, last, compared) for of, title, word in RANKINGS],
+        label=span.label,
+        first=key_of_hour(span.first),
+        last=key_of_hour(span.last),
+        compared=None if span.compared is None else (key_of_hour(span.compared[0]), key_of_hour(span.compared[1])),
+        figures=list(_figures(views.counted(span.first, span.last), before, knows_who_is_new=known)),
+        charts=list(_charts(views, span)),
+        grids=[week],
+        rankings=[_ranking(views, span, of, title, word) for of, title, word in RANKINGS],
     )
 
 
@@ -131,7 +153,9 @@ def _figures(now: Counted, before: Counted | None, *, knows_who_is_new: bool) ->
     yield figure("visits", "Visits", "Distinct visits with a page view in the period.", better=1)
     yield figure("visitors", "Visitors", "Distinct visitors with a page view in the period.", better=1)
     new = figure("new", "New visitors", f"Visitors without a page view before the period, {_AS_FAR_AS}.", better=1)
-    returning = figure("returning", "Returning", f"Visitors who had a page view before the period, {_AS_FAR_AS}.", better=1)
+    returning = figure(
+        "returning", "Returning", f"Visitors who had a page view before the period, {_AS_FAR_AS}.", better=1
+    )
     # Where the history has just begun, nearly all visitors are new to it.
     yield from (one if knows_who_is_new else replace(one, before=None) for one in (new, returning))
     yield figure("views_per_visit", "Pages a visit", "Page views divided by visits.", unit=Unit.RATIO, better=1)
@@ -163,32 +187,30 @@ def _values(counted: Counted) -> Mapping[str, float | None]:
     }
 
 
-def _charts(views: PageViews, first: int, last: int, compared: tuple[int, int] | None) -> Iterator[Chart]:
-    begins = first // DAY * DAY
-    days = last // DAY - first // DAY + 1
+def _charts(views: PageViews, span: _Span) -> Iterator[Chart]:
+    days = span.last // DAY - span.first // DAY + 1
     if days > 1:
-        keys = [key_of_hour(hour)[:10] for hour in range(begins, last + 1, DAY)]
-        yield Chart(name="days", label="By day", keys=keys, lines=_lines(views, begins, last, compared, DAY))
+        begins = span.first // DAY * DAY
+        keys = [key_of_hour(hour)[:_DATE] for hour in range(begins, span.last + 1, DAY)]
+        yield Chart(name="days", label="By day", keys=keys, lines=_lines(views, replace(span, first=begins), DAY))
     if days <= LONGEST_BY_HOUR:
-        keys = [key_of_hour(hour) for hour in range(first, last + 1)]
-        yield Chart(name="hours", label="By hour", keys=keys, lines=_lines(views, first, last, compared, 1))
+        keys = [key_of_hour(hour) for hour in range(span.first, span.last + 1)]
+        yield Chart(name="hours", label="By hour", keys=keys, lines=_lines(views, span, 1))
 
 
-def _lines(
-    views: PageViews, first: int, last: int, compared: tuple[int, int] | None, length: int
-) -> Sequence[Line]:
-    now = views.series(first, last, length=length)
-    before = {} if compared is None else views.series(*compared, length=length)
+def _lines(views: PageViews, span: _Span, length: int) -> Sequence[Line]:
+    now = views.series(span.first, span.last, length=length)
+    before = {} if span.compared is None else views.series(*span.compared, length=length)
     return [
         Line(name=name, label=label, values=now[name], before=before.get(name, ())) for name, label in COUNTS.items()
     ]
 
 
-def _ranking(
-    views: PageViews, dimension: str, title: str, of: str, first: int, last: int, compared: tuple[int, int] | None
-) -> Ranking:
-    rows = views.by(dimension, first, last)
-    before = None if compared is None else {name: count for name, count, _, _ in views.by(dimension, *compared)}
+def _ranking(views: PageViews, span: _Span, dimension: str, title: str, of: str) -> Ranking:
+    rows = views.by(dimension, span.first, span.last)
+    before = None
+    if span.compared is not None:
+        before = {name: count for name, count, _, _ in views.by(dimension, *span.compared)}
     total = sum(row[1] for row in rows)
     return Ranking(
         name=dimension,
@@ -197,7 +219,7 @@ def _ranking(
         columns=["Views", "Visits", "Visitors"],
         rows=[
             RankedRow(
-                name=name,
+                name=_shown(name),
                 values=numbers,
                 share=numbers[0] / total,
                 before=None if before is None else before.get(name, 0),
@@ -207,3 +229,9 @@ def _ranking(
         others=max(0, len(rows) - SHOWN),
         monospaced=dimension == "page",
     )
+
+
+def _shown(name: str) -> str:
+    """Cut a name, and mark what does not print: the name is whatever a visitor or a browser has sent."""
+    cut = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in cut)

@@ -137,7 +137,8 @@ def data_part(source: Source, rejected: RejectedRows, *, days: int) -> DataPart:
     return DataPart(
         findings=[_standing(finding) for finding in found],
         datasets=[
-            state_of(contract, lines[name], by_dataset.get(name, ()), source.now) for name, contract in contracts.items()
+            state_of(contract, lines[name], by_dataset.get(name, ()), source.now)
+            for name, contract in contracts.items()
         ],
         rejected=rejected,
         trends=[

@@ -87,6 +87,7 @@ def state_of(
     reasons: Counter[str] = Counter()
     for line in lines:
         reasons.update(line.entry.reasons)
+    problems = [f"{line.entry.partition or 'whole table'}: {line.problem}" for line in lines if line.problem]
     return DatasetState(
         dataset=contract.dataset,
         description=contract.description,
@@ -101,8 +102,8 @@ def state_of(
         rows_out=sum(line.entry.rows_out for line in lines),
         rows_there=sum(line.rows_there for line in lines),
         reasons={reason: rows for reason, rows in sorted(reasons.items()) if rows},
-        unbalanced=sum(not line.balanced for line in lines),
-        problems=[f"{line.entry.partition or 'whole table'}: {line.problem}" for line in lines if line.problem][:_PROBLEMS],
+        unbalanced=len(problems),
+        problems=problems[:_PROBLEMS],
     )
 
 

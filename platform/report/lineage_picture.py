@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from patterns.observability.dataset_tracker import Lineage
 
-WIDTH, HEIGHT = 184, 40
-_BETWEEN_COLUMNS, _BETWEEN_ROWS, _TOP = 84, 14, 28
+WIDTH, HEIGHT = 140, 40
+_BETWEEN_COLUMNS, _BETWEEN_ROWS, _TOP = 48, 12, 28
 _SWEEPS = 8
 """Rounds that order the boxes of each column by their neighbours; more do not change the picture."""
 
@@ -19,6 +19,7 @@ class Box:
 
     Args:
         dataset: Name as `layer.table`.
+        name: The part of it after the layer.
         owner: Who is responsible for it; None for a source outside the platform.
         published: Whether it was ever published.
         x: Left edge, in pixels.
@@ -28,6 +29,7 @@ class Box:
     """
 
     dataset: str
+    name: str
     owner: str | None
     published: bool
     x: int
@@ -47,10 +49,22 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """The picture, its size in pixels, and the names of its columns with their left edges."""
+    """The picture.
+
+    Args:
+        width: Its width, in pixels.
+        height: Its height, in pixels.
+        box_width: Width of a box.
+        box_height: Height of a box.
+        layers: Names of the layers with their left edges.
+        boxes: The datasets.
+        curves: From each dataset to its readers.
+    """
 
     width: int
     height: int
+    box_width: int
+    box_height: int
     layers: Sequence[tuple[str, int]]
     boxes: Sequence[Box]
     curves: Sequence[Curve]
@@ -77,10 +91,13 @@ def picture(lineage: Lineage) -> Picture:
     return Picture(
         width=max(len(columns) * (WIDTH + _BETWEEN_COLUMNS) - _BETWEEN_COLUMNS, 0),
         height=_TOP + tallest * (HEIGHT + _BETWEEN_ROWS),
+        box_width=WIDTH,
+        box_height=HEIGHT,
         layers=sorted(layers.items(), key=lambda one: one[1]),
         boxes=[
             Box(
                 dataset=name,
+                name=name.partition(".")[2],
                 owner=lineage.nodes[name].owner,
                 published=lineage.nodes[name].published,
                 x=x,

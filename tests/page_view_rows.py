@@ -1,0 +1,129 @@
+"""Page views of a made-up blog, written without Spark, and what plain Python counts of them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+
+import published
+from lake.lake import Lake
+from resources.lake import LakeResource
+
+START = datetime(2026, 1, 5, tzinfo=timezone.utc)
+PAGES = tuple(f"/2026/post-{number}" for number in range(40))
+HOSTS = ("direct", "news.example", "search.example", "blog.example.org")
+BROWSERS = ("Firefox", "Chrome", "Safari", None)
+DEVICES = ("PC", "iPhone", "", "Pixel")
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """A page view."""
+
+    time: datetime
+    visit: str
+    visitor: str
+    page: str
+    host: str = "direct"
+    browser: str | None = "Firefox"
+    device: str | None = "PC"
+    private: bool = False
+
+    @cached_property
+    def hour(self) -> str:
+        """The partition it lies in."""
+        return f"{self.time:%Y-%m-%dT%H}"
+
+
+def random_views(hours: int, *, seed: int) -> list[View]:
+    """Draw page views of some hours since :data:`START`: quiet hours, visits across midnight, visitors who return."""
+    draw = random.Random(seed)
+    ends = (START, START + timedelta(hours=hours, seconds=-1))
+    found = [View(time=time, visit=f"visit-at-{time}", visitor="visitor-0", page="/") for time in ends]
+    for visit in range(hours // 3):
+        begins = START + timedelta(seconds=draw.randrange(hours * 3600))
+        visitor = f"visitor-{draw.randrange(60)}"
+        for step in range(draw.choice((1, 1, 2, 3, 8))):
+            time = begins + timedelta(seconds=step * draw.randrange(1, 900))
+            if time < START + timedelta(hours=hours):
+                found.append(
+                    View(
+                        time=time,
+                        visit=f"visit-{visit}",
+                        visitor=visitor,
+                        page=draw.choice(PAGES[: 1 + draw.randrange(len(PAGES))]),
+                        host=draw.choice(HOSTS),
+                        browser=draw.choice(BROWSERS),
+                        device=draw.choice(DEVICES),
+                        private=visitor.endswith("7"),
+                    )
+                )
+    return found
+
+
+def write(lake: LakeResource | Lake, views: Sequence[View]) -> None:
+    """Publish page views as silver.visits_enriched, and their days as gold datasets."""
+    tables = lake.lake if isinstance(lake, LakeResource) else lake
+    hours = Counter(view.hour for view in views)
+    content = pa.table(
+        {
+            "event_hour": pa.array([view.hour for view in views], pa.string()),
+            "event_time": pa.array([view.time for view in views], pa.timestamp("us", tz="UTC")),
+            "visit_id": pa.array([view.visit for view in views], pa.string()),
+            "user_id": pa.array([view.visitor for view in views], pa.string()),
+            "keep_private": pa.array([view.private for view in views], pa.bool_()),
+            "page": pa.array([view.page for view in views], pa.string()),
+            "referral_host": pa.array([view.host for view in views], pa.string()),
+            "browser": pa.array([view.browser for view in views], pa.string()),
+            "device_type": pa.array([view.device for view in views], pa.string()),
+        }
+    )
+    published.publish(tables, "silver.visits_enriched", "event_hour", hours, content=content)
+
+
+def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
+    """Count the page views of the hours from first to last, in plain Python.
+
+    Returns:
+        The figures of a period by name; `page` and the other dimensions as name to views, visits and visitors.
+    """
+    chosen = [view for view in views if first <= view.hour <= last]
+    earlier = {view.visitor for view in views if view.hour < first}
+    times: dict[str, list[datetime]] = {}
+    for view in chosen:
+        times.setdefault(view.visit, []).append(view.time)
+    lengths = [(max(each) - min(each)).total_seconds() for each in times.values() if len(each) > 1]
+    visitors = {view.visitor for view in chosen}
+    return {
+        "views": len(chosen),
+        "visits": len(times),
+        "visitors": len(visitors),
+        "new": len(visitors - earlier),
+        "returning": len(visitors & earlier),
+        "views_per_visit": len(chosen) / len(times) if times else None,
+        "bounce": sum(len(each) == 1 for each in times.values()) / len(times) if times else None,
+        "seconds": median(lengths) if lengths else None,
+        "private_views": sum(view.private for view in chosen),
+        "page": _by(chosen, "page"),
+        "referral_host": _by(chosen, "host"),
+        "browser": _by(chosen, "browser"),
+        "device_type": _by(chosen, "device"),
+    }
+
+
+def _by(views: Sequence[View], dimension: str) -> dict[str, list[int]]:
+    groups: dict[str, list[View]] = {}
+    for view in views:
+        groups.setdefault(getattr(view, dimension) or "unknown", []).append(view)
+    return {
+        name: [len(group), len({view.visit for view in group}), len({view.visitor for view in group})]
+        for name, group in groups.items()
+    }

@@ -1,0 +1,62 @@
+"""Numbers and times read as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from report import texts
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "–"),
+        (0.04, "0.0 s"),
+        (9.99, "10.0 s"),
+        (12.4, "12 s"),
+        (260, "4 m 20 s"),
+        (11_100, "3 h 5 m"),
+        (180_000, "2 d 2 h"),
+    ],
+)
+def test_durations_have_two_units(seconds: float | None, text: str) -> None:
+    assert texts.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "before", "text"),
+    [
+        (3, 2, "+50%"),
+        (97, 100, "−3.0%"),
+        (100, 100, "±0%"),
+        (5, 0, ""),
+        (5, None, ""),
+        (None, 5, ""),
+        (40_000, 1, "+3,999,900%"),
+    ],
+)
+def test_changes_are_in_percent(value: float | None, before: float | None, text: str) -> None:
+    assert texts.change(value, before) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1234567, "count", "1,234,567"),
+        (0.259, "share", "25.9%"),
+        (0.0001, "share", "<0.1%"),
+        (3.9, "ratio", "3.90"),
+        (None, "share", "–"),
+    ],
+)
+def test_figures_are_written_in_their_unit(value: float | None, unit: str, text: str) -> None:
+    assert texts.figure(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "moves"), [((1, 2, 3), 1), ((1, 2, None, 4, 5), 2), ((1,), 0), ((None, None), 0), ((5, 5), 1)]
+)
+def test_a_small_line_has_gaps(values: Sequence[float | None], moves: int) -> None:
+    assert texts.spark(values).count("M") == moves
