@@ -170,7 +170,11 @@ def _figures(now: Counted, before: Counted | None, *, knows_who_is_new: bool) ->
         unit=Unit.SECONDS,
         better=1,
     )
-    yield figure("private_views", "Kept private", "Page views of visitors who asked not to be shared.")
+    yield figure(
+        "private_views",
+        "Kept private",
+        "Page views of visitors who asked not to be shared, or of whom it is not known, as of all in an access log.",
+    )
 
 
 def _values(counted: Counted) -> Mapping[str, float | None]:

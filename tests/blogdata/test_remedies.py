@@ -20,6 +20,7 @@ from errors import DiskFull, PlatformError
 from errors import remedies as actions
 from errors.remedies import (
     Action,
+    Correct,
     Diagnose,
     Land,
     Query,
@@ -67,6 +68,7 @@ TYPED: list[tuple[Action, str]] = [
     (RunStream(name="visits", new_checkpoint=True), "blogdata stream visits --new-checkpoint"),
     (RunStream(once=True, accept="dead_letters"), "blogdata stream --once --accept dead_letters"),
     (Land(), "blogdata land --help"),
+    (Correct(file="corrections.jsonl"), "blogdata land replay corrections.jsonl"),
     (StartService(name="postgres"), "blogdata up postgres"),
     (ShowService(name="spark"), "blogdata status spark"),
     (Diagnose(), "blogdata doctor"),

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import oracle
+from assets.report import report
+from assets.report.report import Report
 from blogdata.main import app
 from lineage import worker
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.phases import Hold
 from oracle import OracleTruth
+from patterns.ingestion.readiness_marker import LandingZone
 
 LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
 LINES = 4525
@@ -260,3 +268,73 @@ def test_a_later_log_keeps_existing_visit_ids(deploy: Deploy, tmp_path: Path) ->
     assert after["/a"] == before["/b"]
     assert len(set(after.values())) == 3 == oracle.count(deployment.landing).log_visits
     assert deployment.problems() == []
+
+
+@pytest.fixture
+def reported(blog: Blog) -> Report:
+    """The report of the log."""
+    zone = LandingZone.of(blog.deployment.landing)
+    return report.compute(blog.deployment.lake, zone, now=datetime.now(timezone.utc))
+
+
+def in_all(found: Report, name: str) -> dict[str, int]:
+    """Give the page views by name of a ranking over the whole log."""
+    assert found.blog is not None
+    (ranking,) = [each for each in found.blog.periods[-1].rankings if each.name == name]
+    return {row.name: row.values[0] for row in ranking.rows}
+
+
+@pytest.mark.shared
+def test_the_report_has_the_figures_of_gold(blog: Blog, reported: Report) -> None:
+    assert reported.blog is not None
+    figures = {figure.name: figure.value for figure in reported.blog.periods[-1].figures}
+    assert (figures["views"], figures["visits"]) == (UNIQUE, VISITS)
+    (day,) = [period for period in reported.blog.periods if period.name == "1"]
+    for dataset, column in (("gold.page_stats", "page"), ("gold.referral_stats", "referral_host")):
+        rows = blog.deployment.rows(dataset, "event_date", column, "events", "visits", "users")
+        gold = {name: counts for date, name, *counts in rows if date == day.first[:10]}
+        (ranking,) = [each for each in day.rankings if each.name == column]
+        assert len(ranking.rows) + ranking.others == len(gold)
+        assert {row.name: list(row.values) for row in ranking.rows}.items() <= gold.items()
+    left_out = {state.dataset: state.reasons for state in reported.data.datasets}["silver.visits"]
+    assert left_out == {**{f"filtered.{name}": rows for name, rows in FILTERED.items()}, "duplicates": DUPLICATES}
+    assert not any(state.unbalanced for state in reported.data.datasets)
+    assert reported.data.findings == []
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(shutil.which("goaccess") is None, reason="needs goaccess")
+def test_the_report_counts_what_goaccess_counts(blog: Blog, reported: Report, tmp_path: Path) -> None:
+    rows = blog.deployment.rows("bronze.visits", "raw", "reasons", "filtered_by")
+    views = tmp_path / "views.log"
+    views.write_bytes(b"".join(raw + b"\n" for raw, reasons, filtered in rows if not reasons and filtered is None))
+    subprocess.run(
+        ["goaccess", views, "--log-format=COMBINED", "--no-query-string", "--no-global-config", "-o", "counted.json"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    counted = json.loads((tmp_path / "counted.json").read_text(encoding="utf-8"))
+    # GoAccess counts both lines of a repeated request.
+    assert counted["general"]["valid_requests"] == VIEWS == UNIQUE + DUPLICATES
+    pages: Counter[str] = Counter()
+    for panel in ("requests", "static_requests", "not_found"):
+        for row in counted.get(panel, {}).get("data", []):
+            pages[row["data"]] += row["hits"]["count"]
+    hosts = {row["data"]: row["hits"]["count"] for row in counted["referring_sites"]["data"]}
+    ours = in_all(reported, "page")
+    assert differing(ours, pages) == {"/images/logstash_OSCON.pdf": DUPLICATES}
+    assert list(ours)[:8] == [name for name, _ in sorted(pages.items(), key=lambda one: (-one[1], one[0]))][:8]
+    assert differing(in_all(reported, "referral_host"), hosts) == {"direct": -313, "www.google.fr": DUPLICATES}
+    # A visitor of GoAccess is one of a day.
+    assert reported.blog is not None
+    (days,) = [chart for chart in reported.blog.periods[-1].charts if chart.name == "days"]
+    (visitors,) = [line.values for line in days.lines if line.name == "visitors"]
+    theirs = {row["data"]: row["visitors"]["count"] for row in counted["visitors"]["data"]}
+    assert dict(zip((key.replace("-", "") for key in days.keys), visitors, strict=True)) == theirs
+    assert sum(theirs.values()) == counted["general"]["unique_visitors"]
+
+
+def differing(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, int]:
+    """Give by how much the others' numbers are larger, where they are not the same."""
+    return {name: theirs.get(name, 0) - count for name, count in ours.items() if theirs.get(name, 0) != count}

@@ -56,7 +56,14 @@ def test_figures_are_written_in_their_unit(value: float | None, unit: str, text:
 
 
 @pytest.mark.parametrize(
-    ("values", "moves"), [((1, 2, 3), 1), ((1, 2, None, 4, 5), 2), ((1,), 0), ((None, None), 0), ((5, 5), 1)]
+    ("values", "moves"),
+    [
+        ((1, 2, 3), 1),
+        ((1, 2, None, 4, 5), 2),
+        ((1,), 0),
+        ((None, None), 0),
+        ((5, 5), 1),
+    ],
 )
 def test_a_small_line_has_gaps(values: Sequence[float | None], moves: int) -> None:
     assert texts.spark(values).count("M") == moves
