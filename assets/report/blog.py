@@ -212,9 +212,7 @@ def _lines(views: PageViews, span: _Span, length: int) -> Sequence[Line]:
 
 def _ranking(views: PageViews, span: _Span, dimension: str, title: str, of: str) -> Ranking:
     rows = views.by(dimension, span.first, span.last)
-    before = None
-    if span.compared is not None:
-        before = {name: count for name, count, _, _ in views.by(dimension, *span.compared)}
+    before = None if span.compared is None else views.views_by(dimension, *span.compared)
     total = sum(row[1] for row in rows)
     return Ranking(
         name=dimension,
