@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets import landing_checks, live, ops, serving, sources
+from assets import detector_checks, landing_checks, live, ops, serving, sources
 from assets.bronze.access_logs import hourly_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
@@ -51,7 +51,7 @@ def build(settings: Settings) -> dg.Definitions:
             data_docs,
             profiles,
         ],
-        asset_checks=landing_checks.CHECKS,
+        asset_checks=[*landing_checks.CHECKS, *detector_checks.CHECKS],
         jobs=[jobs.refresh(sinks), *JOBS],
         schedules=schedules,
         sensors=sensors,

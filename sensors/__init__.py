@@ -5,6 +5,7 @@ import dagster as dg
 from sensors import jobs
 from sensors.alerts import tell_people
 from sensors.dead_runs import end_dead_runs
+from sensors.detectors import detector_readings
 from sensors.live import visits_landed
 from sensors.overdue import overdue_arrivals
 from sensors.refresh import whatever_is_stale
@@ -22,7 +23,8 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     """
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
-    own = [whatever_is_stale(sensing), replay_runs(sensing), overdue_arrivals(sensing)]
+    watching = [overdue_arrivals(sensing), detector_readings(sensing)]
+    own = [whatever_is_stale(sensing), replay_runs(sensing), *watching]
     return [*own, visits_landed, end_dead_runs, tell_people], schedules(timing)
 
 

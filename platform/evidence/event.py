@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ TAKEN_BACK = "taken back"
 """Event kind: publications of a partition up to a version no longer count, because its files are lost."""
 LOST = "lost"
 """Event kind: the commit of a version is lost, and the version now equals the one before it."""
+DETECTION = "detection"
+"""Event kind: the verdict of a detector on a dataset has changed; it holds until the next one of that detector."""
 RESTORATION = "restoration"
 """Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
 
@@ -84,6 +87,7 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
                 **({"appended": True} if entry.appended else {}),
                 **({"outdates": list(entry.makes_stale)} if entry.makes_stale else {}),
                 **({"contract": info["contract"]} if "contract" in info else {}),
+                "committed_at": datetime.fromtimestamp(committed_at / 1000, timezone.utc).isoformat(),
                 "run": info["run"],
             },
         )
@@ -110,4 +114,12 @@ def entry_of(row: dict[str, Any]) -> Entry:
         makes_stale=tuple(payload.get("outdates", ())),
         seconds=row["seconds"] or 0.0,
         restored=payload.get("restored"),
+        committed_at=_committed_at(row, payload),
     )
+
+
+def _committed_at(row: dict[str, Any], payload: dict[str, Any]) -> datetime:
+    # Events of earlier releases lack it; they were usually recorded within a second of their commit.
+    text = payload.get("committed_at")
+    moment: datetime = row["recorded_at"] if text is None else datetime.fromisoformat(text)
+    return moment

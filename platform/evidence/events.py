@@ -34,7 +34,7 @@ CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
 _TRIES = 100
-_READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
+_READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
 _APPENDED = '"appended": true'
 """Searched in the unparsed payload: for tables without appends only the newest line of a partition is parsed."""
 
@@ -50,6 +50,11 @@ class EventLog:
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
+
+    @property
+    def lake(self) -> Lake:
+        """The tables that the events are about."""
+        return self._lake
 
     def append(self, events: Sequence[Event]) -> None:
         """Append events in one commit.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 WHOLE_TABLE = ""
@@ -53,7 +54,7 @@ class Entry:
     `seconds` is the duration of the whole commit. For a table that is executed by period, the partition is the period,
     and `restored` is the version to which a restoration took the table back. An `appended` line counts only the rows
     that the commit added, not all rows of the partition. `makes_stale` lists the partitions of the dataset that became
-    stale by the commit.
+    stale by the commit. `committed_at` is None for a line that was read from the commit and not from the event log.
     """
 
     dataset: str
@@ -71,6 +72,7 @@ class Entry:
     restored: int | None = None
     appended: bool = False
     makes_stale: Sequence[str] = ()
+    committed_at: datetime | None = None
 
     def after(self, earlier: Entry) -> Entry:
         """Return this line with the counts of an earlier one added; the measures stay this line's own.

@@ -15,6 +15,7 @@ from orchestration.completeness import complete_results, complete_specs
 from orchestration.finality import finality_results, finality_specs
 from orchestration.measures import measure_results, measure_specs
 from orchestration.shares import share_results, share_specs
+from orchestration.skew import skew_results, skew_specs
 from orchestration.step import Step
 from publish.contract import Contract
 from publish.write_faults import AuditFailed
@@ -43,7 +44,8 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
     ]
     specs += audit_warning_specs(key, contract)
     specs += complete_specs(key, [contract])
-    return [*specs, *share_specs(key, contract), *measure_specs(key, contract), *finality_specs(key, contract)]
+    specs += [*share_specs(key, contract), *measure_specs(key, contract), *skew_specs(key, contract)]
+    return [*specs, *finality_specs(key, contract)]
 
 
 def passed_checks(
@@ -72,6 +74,7 @@ def passed_checks(
     results += complete_results(key, [contract], step.events)
     results += share_results(key, contract, step, commit)
     results += measure_results(key, contract, step, commit)
+    results += skew_results(key, contract, step, commit)
     return lines, [*results, *finality_results(key, contract, step, commit)]
 
 

@@ -93,11 +93,11 @@ def described(contract: Contract, version: str) -> dict[str, Any]:
         "group_name": contract.layer,
         "owners": [contract.owner],
         "kinds": {"spark", "deltalake", contract.layer},
-        "tags": {f"pattern/{slug(name)}": "" for name in contract.patterns},
+        "tags": {f"pattern/{slug(name)}": "" for name in contract.labels},
         "metadata": {
             "dagster/column_schema": column_schema(contract),
             "dagster/table_name": contract.dataset,
-            "patterns": list(contract.patterns),
+            "patterns": list(contract.labels),
         },
         "code_version": version,
     }

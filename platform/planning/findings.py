@@ -6,8 +6,6 @@ Alerts, metrics and the report show these findings, so they never disagree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 from errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
 from evidence import new_fields
@@ -15,9 +13,9 @@ from evidence.events import EventLog
 from evidence.finding import Finding, Severity
 from evidence.new_fields import NewField
 from patterns.quality.offline_observer import observations
+from planning import detectors
 from planning.arrivals import Arrivals
-from planning.graph import Graph
-from planning.look import Snapshot
+from planning.deployment import Deployment
 from planning.plan import Planner
 from planning.reach import landed_input
 from publish.audit import warnings
@@ -27,21 +25,6 @@ from publish.schema import Failed
 
 NEWEST = 24
 """How many of the newest partitions are looked at for what was published with a warning."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Deployment:
-    """What findings are drawn from.
-
-    Args:
-        graph: The lineage.
-        look: Snapshot of what has landed and what is published.
-        now: Current time, timezone-aware.
-    """
-
-    graph: Graph
-    look: Snapshot
-    now: datetime
 
 
 def standing(deployment: Deployment) -> list[Finding]:
@@ -200,4 +183,18 @@ SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (
     observed,
     unannounced,
     retiring,
+    detectors.findings,
 )
+
+__all__ = [
+    "SOURCES",
+    "Deployment",
+    "observed",
+    "overdue",
+    "published_with_warning",
+    "retiring",
+    "standing",
+    "still_unannounced",
+    "unannounced",
+    "waiting",
+]

@@ -18,6 +18,7 @@ from publish.column_types import Field, parse
 from publish.compatibility import Compatibility, Migration
 from publish.partitions import Grain
 from publish.schema import Audit, Column, Partitioning, Reference, RowRule
+from publish.watch import Watch
 from publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ class Contract:
         statistics: Columns with file statistics for data skipping; a choice, because each one costs on every write.
         patterns: Names of the patterns the dataset uses, as in the pattern index.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
+        watch: The detectors that are on.
         retention_days: How long rows are kept.
         compatibility: Which versions of its schema have to understand each other. The default protects who queries the
             table, which has rows of every version, with queries as old as they like.
@@ -211,9 +213,20 @@ class Contract:
     statistics: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None
+    watch: Watch = field(default_factory=Watch)
     retention_days: int = 730
     compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
     migrations: tuple[Migration, ...] = ()
+
+    @property
+    def promise(self) -> timedelta | None:
+        """How long after its end a partition is published at the latest; None: no promise."""
+        return None if self.freshness_hours is None else timedelta(hours=self.freshness_hours)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the patterns the dataset uses, those of its detectors among them."""
+        return (*self.patterns, *(name for name in self.watch.patterns if name not in self.patterns))
 
     @property
     def layer(self) -> str:
@@ -271,7 +284,7 @@ class Contract:
     def fingerprint(self) -> str:
         """A digest of everything promised about the rows; inputs and policies are not part of it."""
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
-        for policy in ("compatibility", "migrations"):
+        for policy in ("compatibility", "migrations", "profiled", "references", "watch"):
             del promised[policy]
         for column in promised["columns"]:
             # A column without a default has the digest it had before columns could have one.

@@ -1,9 +1,12 @@
 """Bronze: what arrived, as it arrived, by hour of arrival or day of load."""
 
+from datetime import timedelta
+
 from planning.reach import SAME, Landed
 from publish.contract import Contract, Read
 from publish.partitions import Grain
 from publish.schema import Column, Partitioning, RowRule
+from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from publish.writes import Copy
 from quality.contracts import columns as c
 from quality.contracts import landed
@@ -65,6 +68,7 @@ VISITS = Contract(
     statistics=("source_offset", "event_hour", "format"),
     patterns=("Readiness Marker", "Horizontal Partitioner", "Metadata Enhancer", "Schema Compatibility Enforcer"),
     freshness_hours=1,
+    watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),
 )
 
 DEAD_LETTERS = Contract(
@@ -100,6 +104,7 @@ DEAD_LETTERS = Contract(
     statistics=("source_offset",),
     patterns=("Dead-Letter",),
     freshness_hours=1,
+    watch=Watch(lag=Lag(), sla=Sla()),
 )
 
 USERS = Contract(
@@ -129,6 +134,7 @@ USERS = Contract(
     statistics=("id",),
     patterns=("Readiness Marker",),
     freshness_hours=24,
+    watch=Watch(flow=Flow(layer=Layer.STORAGE, every=timedelta(days=2)), skew=Skew(), lag=Lag(), sla=Sla()),
 )
 
 DEVICES = Contract(
@@ -159,4 +165,5 @@ DEVICES = Contract(
     statistics=("type", "version"),
     patterns=("Full Loader", "Readiness Marker", "Proxy"),
     freshness_hours=24,
+    watch=Watch(lag=Lag()),
 )

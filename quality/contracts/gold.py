@@ -9,6 +9,7 @@ from publish.contract import Clock, Contract, On, Read, Runs
 from publish.migrations import migrating
 from publish.partitions import Grain
 from publish.schema import Audit, Column, Partitioning, RowRule
+from publish.watch import Flow, Lag, Skew, Sla, Watch
 from publish.writes import ByPeriod
 from quality.contracts import columns as c
 
@@ -73,6 +74,7 @@ COUNTED_THROUGHOUT = Audit(
     expression="count(hours_present) IN (0, count(1))",
     description="The hours of a period are counted on all of its rows, or on none",
 )
+WATCHED = Watch(skew=Skew(), lag=Lag(), sla=Sla())
 PATTERNS = ("Distributed Aggregator", "Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish")
 
 VISITS_CUBE_DAILY = Contract(
@@ -94,6 +96,7 @@ VISITS_CUBE_DAILY = Contract(
     statistics=("device_type", "browser"),
     patterns=PATTERNS,
     freshness_hours=6,
+    watch=WATCHED,
 )
 
 VISITS_CUBE_WEEKLY = Contract(
@@ -115,6 +118,7 @@ VISITS_CUBE_WEEKLY = Contract(
     statistics=("device_type", "browser"),
     patterns=PATTERNS,
     freshness_hours=12,
+    watch=WATCHED,
 )
 
 VISITS_WEEKLY = Contract(
@@ -163,6 +167,7 @@ VISITS_WEEKLY = Contract(
         "Audit-Write-Audit-Publish",
     ),
     freshness_hours=12,
+    watch=WATCHED,
 )
 
 PAGE_STATS = Contract(
@@ -206,6 +211,7 @@ PAGE_STATS = Contract(
     statistics=("page",),
     patterns=PATTERNS,
     freshness_hours=6,
+    watch=replace(WATCHED, flow=Flow()),
 )
 
 REFERRAL_STATS = migrating(
@@ -237,5 +243,6 @@ REFERRAL_STATS = migrating(
         statistics=("referral_host",),
         patterns=(*PATTERNS, "Static Late Data Integrator", "Schema Migrator"),
         freshness_hours=6,
+        watch=WATCHED,
     )
 )

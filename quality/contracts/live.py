@@ -1,5 +1,7 @@
 """Live: what the stream of visits ingests within seconds of landing; appended batch by batch, never replaced."""
 
+from datetime import timedelta
+
 from patterns.error_management.dead_letter import Tolerance
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
@@ -7,6 +9,7 @@ from patterns.quality.online_observer import observed
 from planning.reach import SAME
 from publish.contract import Contract, Read
 from publish.schema import Column, RowRule
+from publish.watch import Flow, Lag, Layer, Watch
 from publish.writes import Append
 from quality.contracts import bronze, silver
 from quality.contracts import columns as c
@@ -39,6 +42,7 @@ BRONZE = Contract(
     breakdowns=bronze.VISITS.breakdowns,
     statistics=("source_offset", "event_hour", "batch"),
     patterns=("Checkpointer", "Dead-Letter", "Audit-Write-Audit-Publish"),
+    watch=Watch(flow=Flow(layer=Layer.STORAGE), lag=Lag(within=timedelta(minutes=5))),
 )
 SET_ASIDE = Contract(
     dataset="silver.visits_live_aside",

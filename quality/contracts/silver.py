@@ -7,6 +7,7 @@ from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, Outdated, Waterm
 from publish.contract import LEAST_ROWS, Contract, Read, Runs
 from publish.partitions import Grain
 from publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
+from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from publish.writes import AppearsWith, InOrder, Merge
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
@@ -94,6 +95,7 @@ VISITS = observed(
             "conflicts": "sum(conflicts)",
             "private": "count_if(keep_private)",
         },
+        breakdowns={"visitors": ("cast(pmod(hash(user_id), 16) as string)",)},
         statistics=("event_time", "user_id", "page"),
         patterns=(
             "Windowed Deduplicator",
@@ -111,6 +113,13 @@ VISITS = observed(
             "Metadata Enhancer",
         ),
         freshness_hours=2,
+        watch=Watch(
+            flow=Flow(layer=Layer.DATA, event_time="event_time"),
+            # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.
+            skew=Skew(tolerance=None, among="visitors"),
+            lag=Lag(),
+            sla=Sla(),
+        ),
     ),
     distinct=("user_id",),
 )
@@ -218,6 +227,7 @@ USERS = Contract(
     statistics=("user_id", "valid_from"),
     patterns=("Audit-Write-Audit-Publish", "Data Overwrite"),
     freshness_hours=24,
+    watch=Watch(lag=Lag()),
 )
 
 USERS_CURRENT = Contract(
@@ -265,6 +275,7 @@ USERS_CURRENT = Contract(
     statistics=("user_id",),
     patterns=("Stateful Merger", "Audit-Write-Audit-Publish"),
     freshness_hours=24,
+    watch=Watch(lag=Lag()),
 )
 
 DEVICES = Contract(
@@ -329,6 +340,7 @@ DEVICES = Contract(
     statistics=("device_type", "device_version"),
     patterns=("Audit-Write-Audit-Publish", "Merger"),
     freshness_hours=24,
+    watch=Watch(lag=Lag()),
 )
 
 VISITS_ENRICHED = Contract(
@@ -380,4 +392,5 @@ VISITS_ENRICHED = Contract(
     statistics=("event_time", "user_id", "page"),
     patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=2,
+    watch=Watch(lag=Lag(), sla=Sla()),
 )

@@ -120,6 +120,19 @@ class StreamedFiles:
         there = {str(file) for file in self._files(landing)}
         return sorted(there - seen)
 
+    def unread(self, checkpoint: Checkpoint, landing: Path) -> list[Path]:
+        """List the landed files that no committed batch contains, without Spark.
+
+        Args:
+            checkpoint: Checkpoint of the stream.
+            landing: The landing zone.
+
+        Raises:
+            CheckpointDamaged: A checkpoint file is not what Spark wrote.
+        """
+        read = checkpoint.every_file() - set(checkpoint.unfinished())
+        return sorted(file for file in self._files(landing) if str(file) not in read)
+
     def left_out(self, landing: Path) -> dict[str, list[str]]:
         """List the landed files and links whose lines are in no batch.
 

@@ -1,0 +1,84 @@
+"""What a dataset's detectors watch: declared on its contract, one spec for each detector that is on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+
+class Layer(str, Enum):
+    """Where the Flow Interruption Detector looks for new data."""
+
+    METADATA = "metadata"
+    """Publications with rows, in the event log."""
+    DATA = "data"
+    """Newest event times, by the file statistics of the table."""
+    STORAGE = "storage"
+    """Files in the landing zone or, for a dataset that reads none by partition, commits in the table's Delta log."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """New data comes regularly (Flow Interruption Detector).
+
+    Args:
+        every: Longest time without data; None: learned from the dataset's own pauses.
+        layer: Where new data is looked for.
+        event_time: Column of the event time, with file statistics; only for :attr:`Layer.DATA`.
+    """
+
+    every: timedelta | None = None
+    layer: Layer = Layer.METADATA
+    event_time: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skew:
+    """Partitions have about as many rows as comparable earlier ones (Skew Detector).
+
+    Args:
+        tolerance: Largest relative deviation from the expected rows, 0 to 1; twice as many rows count like half as
+            many. None: the volume is not compared.
+        among: Name of the breakdown whose counts should be about as even as before; None: no keys are compared.
+    """
+
+    tolerance: float | None = 0.5
+    among: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lag:
+    """The dataset has read what is there (Lag Detector).
+
+    Args:
+        within: Longest time that input waits to be read; None: the `freshness_hours` of the contract.
+    """
+
+    within: timedelta | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sla:
+    """Partitions are published within the `freshness_hours` of the contract, by usual jobs (SLA Misses Detector)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """The detectors of a dataset; None: this one is off."""
+
+    flow: Flow | None = None
+    skew: Skew | None = None
+    lag: Lag | None = None
+    sla: Sla | None = None
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Names of the patterns that watch the dataset."""
+        names = {
+            "Flow Interruption Detector": self.flow,
+            "Skew Detector": self.skew,
+            "Lag Detector": self.lag,
+            "SLA Misses Detector": self.sla,
+        }
+        return tuple(name for name, spec in names.items() if spec is not None)

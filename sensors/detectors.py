@@ -1,0 +1,68 @@
+"""Evaluates the detectors every few minutes: what stopped, lags or is late fails no run, so that no run reports it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import dagster as dg
+
+from assets.detector_checks import TIMED, deployment_of, evaluation_of
+from planning import detectors
+from resources.lake import LakeResource
+from sensors.run_requests import EVERYTHING
+
+
+def detector_readings(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
+    """Build the sensor.
+
+    Args:
+        status: Whether it is on from the start.
+    """
+    return dg.sensor(
+        name="detectors",
+        minimum_interval_seconds=120,
+        default_status=status,
+        description="Warns, in its log, by checks and in ops.events, of data that stops, is skewed, unread or late",
+        tags={
+            "pattern/flow-interruption-detector": "",
+            "pattern/skew-detector": "",
+            "pattern/lag-detector": "",
+            "pattern/sla-misses-detector": "",
+            **EVERYTHING,
+        },
+    )(_tick)
+
+
+def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Read all detectors; record, log and show the verdicts that have changed."""
+    found = detectors.readings(deployment_of(lake, _now()))
+    for reading in detectors.record(lake.events, found):
+        if reading.stands:
+            context.log.warning(f"{reading.dataset}, {reading.detector}: {reading.what}; {reading.remedy}")
+        else:
+            context.log.info(f"{reading.dataset}, {reading.detector}: over")
+    evaluations = [
+        evaluation
+        for evaluation in (evaluation_of(one) for one in found if one.detector in TIMED)
+        if not _is_shown(context.instance, evaluation)
+    ]
+    standing = [f"{one.dataset} {one.verdict}" for one in found if one.stands]
+    return dg.SensorResult(
+        asset_events=evaluations,
+        skip_reason=f"detected: {', '.join(standing)}" if standing else "nothing is detected",
+    )
+
+
+def _is_shown(instance: dg.DagsterInstance, evaluation: dg.AssetCheckEvaluation) -> bool:
+    """Return whether the UI shows this verdict: it hides evaluations older than the newest materialization."""
+    record = instance.get_latest_asset_check_evaluation_record(evaluation.asset_check_key)
+    if record is None or record.evaluation is None:
+        return False
+    if record.evaluation.metadata.get("verdict") != evaluation.metadata["verdict"]:
+        return False
+    newest = instance.get_latest_materialization_event(evaluation.asset_key)
+    return newest is None or newest.timestamp < record.create_timestamp
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
