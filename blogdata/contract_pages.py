@@ -56,8 +56,8 @@ def _dataset(contract: Contract) -> Iterable[str]:
     yield f"- Schema: {contract.compatibility.value} compatible"
     for migration in contract.migrations:
         yield f"- Migration: {migration}, not before {migration.ends}"
-    if contract.patterns:
-        yield f"- Patterns: {', '.join(contract.patterns)}"
+    if contract.labels:
+        yield f"- Patterns: {', '.join(contract.labels)}"
     yield ""
     yield "| column | type | null | |"
     yield "|---|---|---|---|"

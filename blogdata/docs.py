@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from blogdata import command_pages, contract_pages, lineage_picture, pattern_index, pattern_pages
+from blogdata import command_pages, contract_pages, detector_page, lineage_picture, pattern_index, pattern_pages
 from blogdata.main import COMMANDS
 from blogdata.output import console
 from blogdata.pattern_figures import Measured
@@ -42,6 +42,7 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
     return {
         **{root / page: text for page, text in pattern_pages.render(patterns, Measured.read(root)).items()},
         root / "docs" / "reference" / "contracts.md": contract_pages.render(EVERY.values()),
+        root / detector_page.PAGE: detector_page.page(),
         root / "docs" / "reference" / "command-line.md": command_pages.render(COMMANDS),
         root / "docs" / "explanation" / "lineage.md": lineage_picture.page(definitions),
         readme: _with_part(readme, "patterns", pattern_pages.listed(patterns)),

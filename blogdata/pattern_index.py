@@ -37,6 +37,8 @@ MECHANICS = ("platform/patterns", "platform/orchestration")
 CODE = ("platform", "assets", "blogdata", "quality", "resources", "sensors", "definitions.py")
 BUILDING_BLOCK = "orchestration.dataset"
 """This module builds every dataset, so every dataset uses the patterns it calls."""
+WATCHING = "assets.detector_checks"
+"""This module builds the checks of the detectors that a contract declares."""
 LINEAGE = frozenset({("quality.contracts", "GRAPH")})
 """Code that uses it handles every dataset that a run computes."""
 STREAMS = ("quality.contracts", "STREAMED")
@@ -120,7 +122,7 @@ def unfounded(root: Path) -> list[str]:
 
     The code of a dataset is its asset (or the asset of its main dataset), its contract, and the building block that
     makes an asset of them. A pattern that decides when a dataset runs may be called by a sensor or a schedule instead,
-    if that carries the label and handles the dataset.
+    if that carries the label and handles the dataset. A detector may be called by the checks that its spec adds.
 
     Args:
         root: The project's root.
@@ -142,18 +144,20 @@ def unfounded(root: Path) -> list[str]:
     ]
     assets = _declaring(code, "assets.")
     contracts = _declaring(code, "quality.contracts.")
+    watching = _called(code, [name for name in code.definitions if name[0] == WATCHING])
     for dataset, contract in EVERY.items():
         by = [name for name, declared in assets.items() if {dataset, contract.main or dataset} & declared]
         if dataset in STREAMED:
             by += [name for name, found in code.definitions.items() if STREAMS in found.uses]
         own = [*by, *(name for name, declared in contracts.items() if dataset in declared)]
         called = _called(code, [*own, *_blocks(code)], without=assets.keys() - set(by))
-        for pattern in contract.patterns:
+        for pattern in contract.labels:
             starters = [name for name, labels in tagged.items() if slug(pattern) in labels]
             started = dataset in CONTRACTS and any(
                 LINEAGE & code.definitions[name].uses for name in code.runs(starters)
             )
-            if modules.get(slug(pattern)) not in called and not started:
+            watched = pattern in contract.watch.patterns and modules.get(slug(pattern)) in watching
+            if modules.get(slug(pattern)) not in called and not started and not watched:
                 problems.append(f"{dataset} names {pattern}, and its code does not call that module")
     return problems
 
@@ -206,7 +210,7 @@ def _is_public(code: Code, module: str, name: str) -> bool:
 def _users(definitions: dg.Definitions) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     datasets: dict[str, list[str]] = {}
     for name, contract in EVERY.items():
-        for pattern in contract.patterns:
+        for pattern in contract.labels:
             datasets.setdefault(slug(pattern), []).append(name)
     graph = definitions.resolve_asset_graph()
     for key in sorted(graph.get_all_asset_keys()):
