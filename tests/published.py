@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def bronze(
     *,
     landed: Mapping[str, str] | None = None,
     dead: Mapping[str, int] | None = None,
+    at: datetime | None = None,
 ) -> int:
     """Publish hours of bronze.visits: hour of arrival to its rows by event hour, and to its dead letters beside them.
 
@@ -63,11 +65,17 @@ def bronze(
         breakdowns={"event_hours": breakdown},
         landed=landed,
         measures={arrival: {"max_event_time": None, "dead": letters.get(arrival, 0)} for arrival in arrivals},
+        at=at,
     )
 
 
 def silver(
-    lake: Lake, hours: Mapping[str, int], *, read: int, makes_stale: Mapping[str, Sequence[str]] | None = None
+    lake: Lake,
+    hours: Mapping[str, int],
+    *,
+    read: int,
+    makes_stale: Mapping[str, Sequence[str]] | None = None,
+    at: datetime | None = None,
 ) -> int:
     """Publish hours of silver.visits, and what appears with them, that saw one version of bronze.
 
@@ -76,6 +84,7 @@ def silver(
         hours: Hour to its rows.
         read: The version of bronze.
         makes_stale: Hour to others that it makes stale.
+        at: When; None: now.
 
     Returns:
         The table's version.
@@ -83,9 +92,10 @@ def silver(
     accounts = {
         hour: Account(rows_in=hours[hour], makes_stale=others).as_json() for hour, others in (makes_stale or {}).items()
     }
-    version = publish(lake, "silver.visits", "event_hour", hours, inputs={"bronze.visits": read}, accounts=accounts)
+    inputs = {"bronze.visits": read}
+    version = publish(lake, "silver.visits", "event_hour", hours, inputs=inputs, accounts=accounts, at=at)
     nothing = dict.fromkeys(hours, 0)
-    publish(lake, "silver.visit_conflicts", "event_hour", nothing, inputs={"silver.visits": version})
+    publish(lake, "silver.visit_conflicts", "event_hour", nothing, inputs={"silver.visits": version}, at=at)
     return version
 
 
@@ -107,13 +117,15 @@ def whole(lake: Lake, dataset: str, *, inputs: Mapping[str, int]) -> int:
     return publish(lake, dataset, None, {WHOLE_TABLE: 1}, inputs=inputs)
 
 
-def enriched(lake: Lake, hours: Sequence[str], *, read: int, of: str = "silver.users") -> int:
+def enriched(
+    lake: Lake, hours: Sequence[str], *, read: int, of: str = "silver.users", at: datetime | None = None
+) -> int:
     """Publish hours of silver.visits_enriched that saw one version of the users, or of another input.
 
     Returns:
         The table's version.
     """
-    return publish(lake, "silver.visits_enriched", "event_hour", dict.fromkeys(hours, 1), inputs={of: read})
+    return publish(lake, "silver.visits_enriched", "event_hour", dict.fromkeys(hours, 1), inputs={of: read}, at=at)
 
 
 def another_version(lake: Lake, dataset: str) -> int:
@@ -137,6 +149,7 @@ def publish(
     accounts: Mapping[str, Mapping[str, Any]] | None = None,
     seconds: float = 1.0,
     content: pa.Table | None = None,
+    at: datetime | None = None,
 ) -> int:
     """Publish some partitions; returns the table's version.
 
@@ -152,11 +165,12 @@ def publish(
         accounts: Partition to its account, as the commit says it.
         seconds: How long it seems to have taken.
         content: The rows themselves; None: one a partition, with its key and the number.
+        at: When it seems to have been committed; None: now.
     """
     own = measures or {}
     info = {
         "commit_id": str(uuid.uuid4()),
-        "started_at": time.time() - seconds,
+        "started_at": (time.time() if at is None else at.timestamp()) - seconds,
         "partition_column": column,
         "measures": {key: {"rows": count, "accounted": count, **own.get(key, {})} for key, count in rows.items()},
         "accounts": accounts or {},
@@ -181,4 +195,14 @@ def publish(
     )
     version = lake.version(dataset)
     assert version is not None
+    if at is not None:
+        _dated(Path(lake.path(dataset)) / "_delta_log" / f"{version:020d}.json", at)
     return version
+
+
+def _dated(commit: Path, at: datetime) -> None:
+    actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+    for action in actions:
+        if "commitInfo" in action:
+            action["commitInfo"]["timestamp"] = int(at.timestamp() * 1000)
+    commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions), encoding="utf-8")

@@ -49,6 +49,10 @@ WORKING = (
     "Offline Observer",
     "Dataset Tracker",
     "Fine-Grained Tracker",
+    "Flow Interruption Detector",
+    "Skew Detector",
+    "Lag Detector",
+    "SLA Misses Detector",
 )
 
 CARD = '''"""Full Loader: whole.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -16,6 +17,12 @@ from lineage.conftest import Deploy
 from lineage.deployment import DAILY, WEEKLY, Deployment
 from lineage.runs import evaluations
 from oracle import OracleTruth
+from patterns.observability.reading import DETECTORS, FLOW
+from planning import deployment as planned
+from planning import detectors
+from planning.findings import standing
+from planning.look import Snapshot
+from quality.contracts import GRAPH
 from simulator.faults import LINE_FAULTS, FaultRates
 from simulator.spec import SimulationSpec
 from simulator.truth import Truth
@@ -274,3 +281,22 @@ def test_rerunning_the_day_gives_the_same_rows(world: World) -> None:
     assert all(after[name] > version for name, version in versions.items())
     assert world.deployment.contents() == before
     assert world.deployment.problems() == []
+
+
+def test_detectors_read_what_was_published(world: World) -> None:
+    deployment = world.deployment
+    published = deployment.published("silver.visits")
+    assert all(sum(one.breakdowns["visitors"].values()) == one.rows_out for one in published.values())
+    newest = max(deployment.rows("silver.visits", "event_time")).astimezone(timezone.utc)
+    soon = newest + timedelta(hours=1)
+    readings = {(one.detector, one.dataset): one for one in detectors.readings(seen(deployment, soon))}
+    # By the file statistics that Spark wrote; milliseconds are cut off there.
+    assert abs(readings[FLOW, "silver.visits"].value - 3600) < 0.01
+    assert {key: one.what for key, one in readings.items() if one.stands} == {}
+    # The simulated days are long over: the producers have stopped, and nothing else is wrong.
+    later = standing(seen(deployment, datetime.now(timezone.utc)))
+    assert {one.identity for one in later if one.source in DETECTORS} == {"flow/bronze.visits", "flow/bronze.users"}
+
+
+def seen(deployment: Deployment, now: datetime) -> planned.Deployment:
+    return planned.Deployment(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)

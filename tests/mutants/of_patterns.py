@@ -7,6 +7,7 @@ from mutants.mutant import in_code, in_engine, in_error_management
 COMPANIONS = "platform/lake/companions.py"
 SINK = "platform/patterns/idempotency/transactional_sink.py"
 TOGETHER = "tests/idempotency/test_transactional_writer.py"
+OBSERVED = "platform/patterns/observability"
 SERVED = "tests/idempotency/test_transactional_sink.py"
 
 PATTERNS = (
@@ -212,5 +213,34 @@ PATTERNS = (
         "    if newer:",
         "    if False:",
         f"{SERVED}::test_an_older_version_never_replaces_a_newer_one",
+    ),
+    # Observability.
+    in_code(
+        "the same rows published again are new data",
+        f"{OBSERVED}/flow_interruption_detector.py",
+        "changed = entry.appended or entry.rows_in != rows.get(entry.partition)",
+        "changed = True",
+        "tests/observability/test_flow_interruption_detector.py",
+    ),
+    in_code(
+        "growth is not taken into account",
+        f"{OBSERVED}/skew_detector.py",
+        "return [self._rows[key] * self._growth(start.date(), ago) for ago, key in keys if key in self._rows]",
+        "return [float(self._rows[key]) for ago, key in keys if key in self._rows]",
+        "tests/observability/test_skew_detector.py",
+    ),
+    in_code(
+        "a slow partition is averaged away",
+        f"{OBSERVED}/lag_detector.py",
+        "longest=waits[-1] if waits else 0.0",
+        "longest=sum(waits) / len(waits) if waits else 0.0",
+        "tests/observability/test_lag_detector.py",
+    ),
+    in_code(
+        "a job is blamed for its late input",
+        f"{OBSERVED}/sla_misses_detector.py",
+        "processing = timedelta() if one.input_at is None else until - max(one.input_at, one.ended)",
+        "processing = until - one.ended",
+        "tests/observability/test_sla_misses_detector.py",
     ),
 )

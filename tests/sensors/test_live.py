@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from assets.detector_checks import deployment_of
 from assets.transforms.live_visits import STREAM
 from evidence.claims import Claims
 from orchestration import owners
 from patterns.error_management.checkpointer import Checkpoint, open_checkpoint
+from patterns.observability.lag_detector import BEHIND
+from patterns.observability.reading import UNKNOWN, Reading
+from planning import detectors
+from quality.contracts import EVERY
 from resources.lake import LakeResource
 from sensors.live import visits_landed
 
@@ -206,3 +212,24 @@ def test_live_sensor_rests_while_the_stream_runs(lake: LakeResource, asked: Aske
     assert asked() == []
     claims.release([STREAM.name], owner)
     assert len(asked()) == 1
+
+
+def test_a_stream_that_is_not_run_lags(lake: LakeResource) -> None:
+    """Lag Detector: files that no committed batch has, since the oldest of them landed."""
+    now = datetime.now(timezone.utc)
+    contract = EVERY["bronze.visits_live"]
+    first, second, third = (land(lake, f"{name}.json") for name in "abc")
+
+    def lag(moment: datetime) -> Reading:
+        return detectors.lag(deployment_of(lake, moment), contract)
+
+    # Without a checkpoint nobody runs the stream.
+    assert lag(now + timedelta(hours=1)).verdict == UNKNOWN
+    checkpoint = checkpoint_of(lake)
+    take(checkpoint, first, second, planned=2, committed=1)
+    assert not lag(now + timedelta(minutes=4)).stands
+    reading = lag(now + timedelta(minutes=6))
+    assert (reading.verdict, reading.figures["behind"]) == (BEHIND, 2)
+    assert "2 files of visits are not read (date=2026-01-05/hour=10)" in reading.what
+    take(checkpoint, first, second, third, planned=3, committed=3)
+    assert lag(now + timedelta(hours=1)).value == 0

@@ -1,0 +1,34 @@
+"""Flow Interruption Detector, Skew Detector, Lag Detector, SLA Misses Detector: what the page of trials has to state.
+
+The page is generated from the trials, which `tests/docs/test_pages.py` runs; here its figures are held to the bounds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "detectors.md"
+
+
+def rows(heading: str) -> list[list[str]]:
+    """Read the table under a heading, without its first two lines."""
+    _, _, after = PAGE.read_text(encoding="utf-8").partition(f"## {heading}\n")
+    part = after.partition("\n## ")[0]
+    lines = [line for line in part.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_quiet_quarters_raise_nothing() -> None:
+    listed = rows("Quiet quarters")
+    assert [detector for detector, _, _ in listed] == ["flow", "skew", "lag", "sla"]
+    assert all(int(readings.replace(",", "")) > 3000 and alarms == "0" for _, readings, alarms in listed)
+
+
+def test_faults_with_a_bound_are_all_found() -> None:
+    bounded = [row for row in rows("Seeded faults") if row[5] != "none"]
+    assert {row[0] for row in bounded} == {"flow", "skew", "lag", "sla"}
+    assert {(row[3], row[4]) for row in bounded} == {("100%", "100%")}
+
+
+def test_no_alarm_is_false() -> None:
+    assert {row[4] for row in rows("Seeded faults")} == {"100%"}

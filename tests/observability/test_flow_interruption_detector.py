@@ -1,0 +1,148 @@
+"""Flow Interruption Detector: silence that is unusual is found, on each layer; what only looks like data is no data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lake.commit import Entry
+from lake.lake import Lake
+from patterns.ingestion.readiness_marker import LandedFile, LandedPartition
+from patterns.observability import flow_interruption_detector as detector
+from patterns.observability.reading import UNKNOWN, Reading
+from publish.partitions import Grain
+from publish.watch import Flow
+
+START = datetime(2026, 1, 5, tzinfo=timezone.utc)
+HOUR = timedelta(hours=1)
+IRREGULAR = Flow()
+
+
+def hourly(count: int, *, without: Sequence[int] = ()) -> list[datetime]:
+    return [START + HOUR * number for number in range(count) if number not in without]
+
+
+def read(came: Sequence[datetime], now: datetime, spec: Flow = IRREGULAR) -> Reading:
+    return detector.detect("silver.views", spec, came, least=2 * HOUR, now=now)
+
+
+def entry(key: str, rows: int, at: datetime, *, appended: bool = False) -> Entry:
+    return Entry(
+        dataset="silver.views",
+        partition=key,
+        version=0,
+        rows_in=rows,
+        rows_out=rows,
+        reasons={},
+        committed_at=at,
+        appended=appended,
+    )
+
+
+def landed(key: str, written: datetime, *, files: int = 1) -> LandedPartition:
+    there = [LandedFile(name=f"{n}.json", size=1, mtime_ns=int(written.timestamp() * 1e9)) for n in range(files)]
+    return LandedPartition(
+        key=key, folder=Path(key), lacks=None, files=tuple(there), links=(), fingerprint="", marked_at_ns=None
+    )
+
+
+def test_silence_beyond_the_usual_pause_is_found() -> None:
+    came = hourly(100)
+    assert not read(came, came[-1] + 2 * HOUR).stands
+    reading = read(came, came[-1] + 2 * HOUR + timedelta(minutes=1))
+    assert (reading.verdict, reading.bound) == (detector.INTERRUPTED, 7200.0)
+    assert "since 2026-01-09 03:00 UTC" in reading.what
+
+
+def test_continuous_data_is_judged_by_declaration() -> None:
+    every = Flow(every=timedelta(minutes=5))
+    came = [START, START + timedelta(minutes=1)]
+    assert not read(came, came[-1] + timedelta(minutes=5), every).stands
+    assert read(came, came[-1] + timedelta(minutes=6), every).stands
+
+
+def test_nightly_pauses_are_learned() -> None:
+    came = [moment for moment in hourly(24 * 14) if 6 <= moment.hour < 22]
+    assert not read(came, came[-1] + 9 * HOUR).stands
+    assert read(came, came[-1] + 19 * HOUR).stands
+
+
+def test_an_outage_does_not_become_usual() -> None:
+    came = hourly(24 * 21, without=range(100, 160))
+    assert read(came, came[-1] + 3 * HOUR).stands
+
+
+def test_an_unknown_pause_is_not_judged() -> None:
+    came = hourly(detector.LEAST_PAUSES)
+    assert read(came, came[-1] + 1000 * HOUR).verdict == UNKNOWN
+    assert read([], START).verdict == UNKNOWN
+
+
+def test_the_same_rows_again_are_no_data() -> None:
+    history = [entry("a", 5, START), entry("a", 5, START + HOUR), entry("b", 0, START + 2 * HOUR)]
+    assert detector.published(history) == [START]
+    assert detector.published([*history, entry("a", 6, START + 3 * HOUR)]) == [START, START + 3 * HOUR]
+
+
+def test_equal_batches_of_a_stream_are_data() -> None:
+    history = [entry("a", 5, START + HOUR * number, appended=True) for number in range(3)]
+    assert len(detector.published(history)) == 3
+
+
+def test_event_times_of_wrong_clocks_are_ignored() -> None:
+    assert detector.event_times([START + HOUR, None, START, START + 9 * HOUR], START + 2 * HOUR) == [
+        START,
+        START + HOUR,
+    ]
+
+
+def test_an_empty_flag_is_no_data() -> None:
+    now = START + 100 * HOUR
+    found = detector.landed([landed("2026-01-05T00", now), landed("2026-01-05T01", now, files=0)], Grain.HOUR, now)
+    assert found == [START + HOUR]
+
+
+def test_hours_copied_at_once_count_by_name() -> None:
+    copied = datetime(2026, 9, 1, tzinfo=timezone.utc)
+    keys = [f"{START + HOUR * number:%Y-%m-%dT%H}" for number in range(48)]
+    came = detector.landed([landed(key, copied) for key in keys], Grain.HOUR, copied)
+    assert came == [START + HOUR * (number + 1) for number in range(48)]
+    assert read(came, copied).stands
+
+
+def test_a_daily_copy_of_hours_is_usual() -> None:
+    keys = [START + HOUR * number for number in range(24 * 30)]
+    # The day's hours come at three in the following night.
+    partitions = [
+        landed(f"{key:%Y-%m-%dT%H}", key.replace(hour=0) + 27 * HOUR + timedelta(seconds=key.hour)) for key in keys
+    ]
+    now = START + 24 * 30 * HOUR + 26 * HOUR
+    assert not read(detector.landed(partitions, Grain.HOUR, now), now).stands
+    assert read(detector.landed(partitions, Grain.HOUR, now + 48 * HOUR), now + 48 * HOUR).stands
+
+
+@pytest.mark.parametrize("housekeeping", ["compaction", "vacuum", "properties", "no rows"])
+def test_housekeeping_in_a_log_is_no_data(tmp_path: Path, housekeeping: str) -> None:
+    lake, path = Lake(root=str(tmp_path)), str(tmp_path / "silver" / "views")
+    for number in range(3):
+        write_deltalake(path, pa.table({"n": [number]}), mode="append")
+    commits = [commit for _, commit in lake.commits(DeltaTable(path))]
+    assert len(detector.committed(commits)) == 3
+    match housekeeping:
+        case "compaction":
+            DeltaTable(path).optimize.compact()
+        case "vacuum":
+            DeltaTable(path).optimize.compact()
+            DeltaTable(path).vacuum(0, enforce_retention_duration=False, dry_run=False)
+        case "properties":
+            DeltaTable(path).alter.set_table_properties({"delta.appendOnly": "false"})
+        case "no rows":
+            write_deltalake(path, pa.table({"n": pa.array([], pa.int64())}), mode="append")
+    after = [commit for _, commit in lake.commits(DeltaTable(path))]
+    assert len(after) > len(commits)
+    assert detector.committed(after) == detector.committed(commits)

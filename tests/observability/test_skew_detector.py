@@ -1,0 +1,114 @@
+"""Skew Detector: half-empty partitions and hot keys are found; seasons, growth and small numbers are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+
+from patterns.observability.reading import UNKNOWN, Reading
+from patterns.observability.skew_detector import FEWER, MORE, UNEVEN, detect, unevenness, volumes
+from publish.partitions import Grain
+from publish.watch import Skew
+
+START = datetime(2026, 1, 5, tzinfo=timezone.utc)
+
+
+def hours(weeks: int, rows: float = 5000, growth: float = 0.0) -> dict[str, int]:
+    """Volumes with a rhythm: nights have a tenth, weekends have six tenths."""
+    found = {}
+    for number in range(weeks * 168):
+        moment = START + timedelta(hours=number)
+        times = (0.1 if moment.hour < 6 else 1.0) * (0.6 if moment.weekday() >= 5 else 1.0)
+        found[f"{moment:%Y-%m-%dT%H}"] = round(rows * times * (1 + growth) ** (number / 168) * (1 + number % 7 / 50))
+    return found
+
+
+def judged(rows: Mapping[str, int], *partitions: str, grain: Grain = Grain.HOUR) -> dict[str, str]:
+    found = volumes(rows, partitions or rows, grain=grain, tolerance=0.5)
+    return {one.partition: one.verdict for one in found if one.verdict}
+
+
+def test_rhythm_and_growth_are_no_skew() -> None:
+    assert judged(hours(8)) == {}
+    assert judged(hours(8, growth=0.3)) == {}
+    assert judged(hours(8, growth=-0.25)) == {}
+
+
+def test_a_third_of_the_rows_is_skew() -> None:
+    rows = hours(6)
+    rows["2026-02-12T10"] //= 3
+    rows["2026-02-13T10"] *= 3
+    assert judged(rows) == {"2026-02-12T10": FEWER, "2026-02-13T10": MORE}
+
+
+def test_a_bad_partition_does_not_become_usual() -> None:
+    rows = hours(8)
+    rows["2026-02-12T10"] = 10
+    # A week later, and an hour later, good partitions are not compared with it.
+    assert judged(rows, "2026-02-19T10", "2026-02-12T11", "2026-02-13T10") == {}
+
+
+def test_an_outage_of_days_does_not_become_usual() -> None:
+    rows = hours(8)
+    for hour in range(72):
+        rows[f"{datetime(2026, 2, 10) + timedelta(hours=hour):%Y-%m-%dT%H}"] = 0  # noqa: DTZ001 - only keys are made
+    found = judged(rows)
+    assert set(found.values()) == {FEWER}
+    assert {key[:10] for key in found} == {"2026-02-10", "2026-02-11", "2026-02-12"}
+
+
+def test_few_rows_are_never_skewed() -> None:
+    rows = hours(6, rows=90)
+    rows["2026-02-12T10"] = 0
+    assert judged(rows) == {}
+
+
+def test_without_history_nothing_is_judged() -> None:
+    rows = hours(1)
+    assert volumes(rows, rows, grain=Grain.HOUR, tolerance=0.5) == []
+    assert detect("bronze.views", Skew(), []).verdict == UNKNOWN
+
+
+def test_the_first_weekend_is_no_skew() -> None:
+    assert judged({key: count for key, count in hours(3).items() if key >= "2026-01-06"}) == {}
+
+
+def test_days_and_weeks_are_compared_too() -> None:
+    daily = {f"{START + timedelta(days=day):%Y-%m-%d}": 4000 if day % 7 < 5 else 2500 for day in range(56)}
+    assert judged(daily, grain=Grain.DAY) == {}
+    daily["2026-02-20"] = 1000
+    assert judged(daily, grain=Grain.DAY) == {"2026-02-20": FEWER}
+    weekly = {f"{START + timedelta(weeks=week):%Y-%m-%d}": 30000 + 500 * week for week in range(10)}
+    assert judged(weekly, grain=Grain.WEEK) == {}
+    weekly["2026-03-02"] = 5000
+    assert judged(weekly, grain=Grain.WEEK) == {"2026-03-02": FEWER}
+
+
+def test_a_hot_key_is_found() -> None:
+    counts = {f"2026-01-05T{hour:02d}": [100 + (hour * key) % 9 for key in range(16)] for hour in range(24)}
+    assert all(not one.verdict for one in unevenness(counts, counts))
+    counts["2026-01-05T23"][3] += 1600
+    (found,) = unevenness(counts, ["2026-01-05T23"])
+    assert (found.verdict, round(found.found, 1)) == (UNEVEN, 1.9)
+
+
+def test_keys_without_rows_count_as_uneven() -> None:
+    counts = {f"2026-01-05T{hour:02d}": [100] * 16 for hour in range(24)}
+    counts["2026-01-05T23"] = [1600]
+    assert [one.verdict for one in unevenness(counts, ["2026-01-05T23"])] == [UNEVEN]
+
+
+def test_few_rows_are_never_uneven() -> None:
+    counts = {f"2026-01-05T{hour:02d}": [8] * 16 for hour in range(24)}
+    counts["2026-01-05T23"] = [99, 0]
+    assert unevenness(counts, ["2026-01-05T23"]) == []
+
+
+def test_a_reading_names_the_worst_partition() -> None:
+    rows = hours(6)
+    rows["2026-02-12T10"] //= 3
+    rows["2026-02-12T11"] //= 10
+    reading: Reading = detect("bronze.views", Skew(), volumes(rows, rows, grain=Grain.HOUR, tolerance=0.5))
+    assert reading.verdict == FEWER
+    assert reading.what.startswith("2026-02-12T11 has ")
+    assert list(reading.partitions) == ["2026-02-12T10", "2026-02-12T11"]

@@ -1,0 +1,110 @@
+"""SLA Misses Detector: a slow job is told from a late input, before and after the publication."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from patterns.observability.reading import QUIET, UNKNOWN, Reading
+from patterns.observability.sla_misses_detector import (
+    INPUT_LATE,
+    JOB_LATE,
+    LEAST_JOBS,
+    RUNNING_LONG,
+    SLOW_JOB,
+    Delivery,
+    Job,
+    Running,
+    detect,
+)
+
+END = datetime(2026, 1, 5, 1, tzinfo=timezone.utc)
+PROMISE = timedelta(hours=2)
+MINUTE = timedelta(minutes=1)
+
+
+def delivery(input_at: int | None, published_at: int | None) -> Delivery:
+    """Build the delivery of an hour, by minutes since its end."""
+    return Delivery(
+        partition="2026-01-05T00",
+        ended=END,
+        input_at=None if input_at is None else END + input_at * MINUTE,
+        published_at=None if published_at is None else END + published_at * MINUTE,
+        waits_for="bronze.visits",
+    )
+
+
+def jobs(seconds: float, count: int = LEAST_JOBS, rows: int = 1000) -> list[Job]:
+    return [Job(name=f"2026-01-04T{number:02d}", rows=rows, seconds=seconds) for number in range(count)]
+
+
+def read(one: Delivery, minutes: int, history: list[Job] | None = None) -> Reading:
+    return detect("silver.visits", [one], promise=PROMISE, now=END + minutes * MINUTE, jobs=history or [])
+
+
+@pytest.mark.parametrize(
+    ("input_at", "published_at", "now", "verdict"),
+    [
+        (5, 10, 130, QUIET),
+        (5, None, 119, QUIET),
+        (5, None, 121, JOB_LATE),
+        (5, 200, 210, JOB_LATE),
+        (None, None, 119, QUIET),
+        (None, None, 121, INPUT_LATE),
+        (150, None, 155, INPUT_LATE),
+        (150, 160, 170, INPUT_LATE),
+        # Late input, and then a job that alone took longer than the promise.
+        (150, 300, 301, JOB_LATE),
+        # The input came early, as of a whole day that is delivered at once.
+        (-30, 100, 130, QUIET),
+    ],
+)
+def test_a_late_input_is_told_from_a_late_job(
+    input_at: int | None, published_at: int | None, now: int, verdict: str
+) -> None:
+    assert read(delivery(input_at, published_at), now).verdict == verdict
+
+
+def test_input_too_late_for_a_usual_job_is_late() -> None:
+    half_an_hour = jobs(1800)
+    assert read(delivery(100, 128), 130, half_an_hour).verdict == INPUT_LATE
+    assert read(delivery(80, 128), 130, half_an_hour).verdict == JOB_LATE
+
+
+def test_the_late_input_is_named() -> None:
+    assert "bronze.visits has not come" in read(delivery(None, None), 180).what
+    assert "its input was there 2.92 h before" in read(delivery(5, None), 180).what
+
+
+def test_a_job_three_times_as_long_is_slow() -> None:
+    slow = Job(name="2026-01-05T00", rows=1100, seconds=200.0)
+    reading = detect("silver.visits", [], promise=PROMISE, now=END, jobs=[*jobs(30), slow])
+    assert (reading.verdict, reading.value) == (SLOW_JOB, 200.0)
+    # With ten times the rows it is no comparable job, and a minute more is no reason.
+    more = Job(name="2026-01-05T00", rows=10_000, seconds=200.0)
+    assert not detect("silver.visits", [], promise=PROMISE, now=END, jobs=[*jobs(30), more]).stands
+    little = Job(name="2026-01-05T00", rows=1000, seconds=60.0)
+    assert not detect("silver.visits", [], promise=PROMISE, now=END, jobs=[*jobs(5), little]).stands
+
+
+def test_a_job_that_does_not_end_is_found() -> None:
+    history = jobs(60)
+
+    def verdict(minutes: int) -> str:
+        running = [Running(partition="2026-01-05T00", since=END)]
+        now = END + minutes * MINUTE
+        return detect("silver.visits", [], promise=PROMISE, now=now, jobs=history, running=running).verdict
+
+    assert (verdict(3), verdict(4)) == (QUIET, RUNNING_LONG)
+
+
+def test_the_worst_kind_of_miss_is_reported() -> None:
+    late = [delivery(None, None), delivery(5, None)]
+    reading = detect("silver.visits", late, promise=PROMISE, now=END + 300 * MINUTE)
+    assert reading.verdict == JOB_LATE
+    assert (reading.figures["job_late"], reading.figures["input_late"]) == (1, 1)
+
+
+def test_nothing_due_is_not_judged() -> None:
+    assert detect("silver.visits", [], promise=PROMISE, now=END).verdict == UNKNOWN

@@ -1,0 +1,281 @@
+"""The detectors in the lineage: landing stops, a reader is not run, a job is slow, hours are half empty.
+
+Flow Interruption Detector, Skew Detector, Lag Detector and SLA Misses Detector, each by its check, its event and its
+finding, on real Delta commits and without Spark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets import detector_checks
+from assets.detector_checks import deployment_of
+from evidence.claims import Claims
+from evidence.event import DETECTION
+from evidence.finding import Finding, Severity
+from orchestration.names import asset_key
+from patterns.observability.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN
+from planning import detectors
+from planning.findings import standing
+from planning.look import landed
+from publish.partitions import Grain, key_of, start_of
+from published import bronze, enriched, land, publish, silver
+from quality.contracts import EVERY
+from resources.lake import LakeResource
+from sensors import detectors as sensor
+
+NOW = datetime.now(timezone.utc).replace(minute=30, second=0, microsecond=0)
+HOUR = timedelta(hours=1)
+Ticked = Callable[..., Any]
+
+
+def key(hours_ago: int) -> str:
+    """The hour that ended so many hours ago, or half an hour more."""
+    return key_of(NOW - HOUR * (hours_ago + 1), Grain.HOUR)
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], None]:
+    """Sets the time of the sensor."""
+    return lambda moment: monkeypatch.setattr("sensors.detectors._now", lambda: moment)
+
+
+@pytest.fixture
+def ticked(tick: Any, instance: dg.DagsterInstance, at: Callable[[datetime], None]) -> Ticked:
+    """One tick at a time, whose evaluations are stored as the daemon stores them."""
+    built = sensor.detector_readings()
+
+    def evaluate(moment: datetime = NOW) -> Any:
+        at(moment)
+        data = tick(built)
+        for event in data.asset_events:
+            instance.report_runless_asset_event(event)
+        return data
+
+    return evaluate
+
+
+def ended(hour: str) -> datetime:
+    """The end of an hour."""
+    return start_of(hour, Grain.HOUR) + HOUR
+
+
+def land_hours(lake: LakeResource, hours_ago: Iterable[int]) -> list[str]:
+    """Land some hours, each five minutes after its end."""
+    keys = [key(ago) for ago in hours_ago]
+    for name in keys:
+        folder = land(lake, "visits", name, {"a.json": "{}\n"})
+        at = (ended(name) + HOUR / 12).timestamp()
+        for file in ("a.json", "_SUCCESS"):
+            os.utime(folder / file, (at, at))
+    return keys
+
+
+def bronze_hours(
+    lake: LakeResource, keys: Sequence[str], *, at: datetime, rows: Mapping[str, int] | None = None
+) -> int:
+    """Publish hours of bronze, and what is published with them, as they have landed."""
+    there = {one.key: one.fingerprint for one in landed(lake.landing_zone, "visits", Grain.HOUR)}
+    counts = {name: {name: (rows or {}).get(name, 1000)} for name in keys}
+    version = bronze(lake.lake, counts, landed=there, at=at)
+    for dataset in ("bronze.dead_letters", "silver.late_visits"):
+        publish(lake.lake, dataset, "arrival_hour", dict.fromkeys(keys, 0), inputs={"bronze.visits": version}, at=at)
+    return version
+
+
+def publish_hours(lake: LakeResource, keys: Sequence[str], *, at: datetime, **more: Any) -> None:
+    """Publish hours of bronze and of all that reads them."""
+    read = bronze_hours(lake, keys, at=at, **more)
+    version = silver(lake.lake, dict.fromkeys(keys, 1000), read=read, at=at + HOUR / 60)
+    enriched(lake.lake, keys, read=version, of="silver.visits", at=at + HOUR / 30)
+
+
+def run_hourly(lake: LakeResource, hours_ago: Iterable[int]) -> list[str]:
+    """Land and publish some hours, each ten minutes after its end."""
+    keys = land_hours(lake, hours_ago)
+    for name in keys:
+        publish_hours(lake, [name], at=ended(name) + HOUR / 6)
+    return keys
+
+
+def verdict(lake: LakeResource, detector: str, dataset: str, now: datetime = NOW) -> str:
+    return detectors.READERS[detector](deployment_of(lake, now), EVERY[dataset]).verdict
+
+
+def found(lake: LakeResource, now: datetime = NOW) -> dict[str, Finding]:
+    return {one.identity: one for one in standing(deployment_of(lake, now))}
+
+
+def recorded(lake: LakeResource, detector: str, dataset: str) -> list[str]:
+    """The verdicts that are recorded, oldest first."""
+    events = lake.events.notes(DETECTION, dataset=dataset)
+    return [event.payload["verdict"] for event in events if event.payload and event.payload["detector"] == detector]
+
+
+def shown(instance: dg.DagsterInstance, detector: str, dataset: str) -> dg.AssetCheckEvaluation:
+    record = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(asset_key(dataset), detector))
+    assert record is not None
+    assert record.evaluation is not None
+    return record.evaluation
+
+
+def test_an_empty_deployment_is_quiet(lake: LakeResource, ticked: Ticked) -> None:
+    assert ticked().skip_message == "nothing is detected"
+    assert lake.events.notes(DETECTION) == []
+    assert standing(deployment_of(lake, NOW)) == []
+    read = detectors.readings(deployment_of(lake, NOW))
+    assert {one.verdict for one in read} <= {UNKNOWN, QUIET}
+
+
+def test_a_flow_that_stops_is_seen_everywhere(lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance) -> None:
+    keys = land_hours(lake, range(40, -1, -1))
+    publish_hours(lake, keys, at=NOW)
+    ticked()
+    assert shown(instance, FLOW, "bronze.visits").passed
+    later = NOW + 5 * HOUR
+    assert "bronze.visits interrupted" in ticked(later).skip_message
+    evaluation = shown(instance, FLOW, "bronze.visits")
+    assert (evaluation.passed, evaluation.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "no data came since" in (evaluation.description or "")
+    finding = found(lake, later)["flow/bronze.visits"]
+    assert (finding.severity, finding.owner) == (Severity.CRITICAL, "team:platform")
+    assert finding.figures["value"] > finding.figures["bound"]
+    # While it stands it is not recorded again; when data come it ends.
+    ticked(later + timedelta(minutes=2))
+    assert recorded(lake, FLOW, "bronze.visits") == ["interrupted"]
+    land_hours(lake, [-5])
+    ticked(later + timedelta(minutes=4))
+    assert recorded(lake, FLOW, "bronze.visits") == ["interrupted", QUIET]
+    assert shown(instance, FLOW, "bronze.visits").passed
+
+
+def test_a_reader_that_is_not_run_lags(lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance) -> None:
+    run_hourly(lake, range(5, 2, -1))
+    waiting = land_hours(lake, range(2, -1, -1))
+    ticked()
+    # The first of them has waited for two hours and 25 minutes; one hour is promised.
+    finding = found(lake)["lag/bronze.visits"]
+    assert f"3 landed partitions of visits are not read (3 partitions: {waiting[0]}" in finding.what
+    assert (finding.figures["behind"], round(finding.figures["value"])) == (3, 145 * 60)
+    assert not shown(instance, LAG, "bronze.visits").passed
+    assert recorded(lake, LAG, "bronze.visits") == ["behind"]
+    # Bronze reads on, an hour a commit, and silver does not.
+    versions = [bronze_hours(lake, [name], at=NOW + HOUR / 60 * place) for place, name in enumerate(waiting)]
+    assert verdict(lake, LAG, "bronze.visits") == QUIET
+    assert verdict(lake, LAG, "silver.visits", NOW + 1.9 * HOUR) == QUIET
+    finding = found(lake, NOW + 2.1 * HOUR)["lag/silver.visits"]
+    assert (finding.figures["behind"], round(finding.figures["value"])) == (3, 126 * 60)
+    silver(lake.lake, dict.fromkeys(waiting, 1000), read=versions[-1])
+    assert verdict(lake, LAG, "silver.visits", NOW + 2.1 * HOUR) == QUIET
+
+
+def test_a_day_in_progress_is_no_lag(lake: LakeResource) -> None:
+    run_hourly(lake, range(3, 0, -1))
+    assert verdict(lake, LAG, "gold.page_stats", NOW + 48 * HOUR) == QUIET
+
+
+def test_late_hours_are_told_by_cause(lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance) -> None:
+    publish_hours(lake, land_hours(lake, range(26, 1, -1)), at=ended(key(26)))
+    assert verdict(lake, SLA, "bronze.visits", NOW - 0.6 * HOUR) == QUIET
+    late = land_hours(lake, [1, 0])
+    now = NOW + 1.6 * HOUR
+    ticked(now)
+    # Both hours have landed, and bronze has not published them; what reads it waits for it.
+    assert verdict(lake, SLA, "bronze.visits", now) == "job late"
+    assert verdict(lake, SLA, "silver.visits", now) == "input late"
+    assert recorded(lake, SLA, "bronze.visits") == ["job late"]
+    assert not shown(instance, SLA, "bronze.visits").passed
+    findings = found(lake, now)
+    assert "sla/silver.visits" not in findings
+    assert findings["sla/bronze.visits"].what.startswith(f"{late[0]} is not published ")
+    assert "the same below it: " in findings["sla/bronze.visits"].what
+    assert "silver.visits" in findings["sla/bronze.visits"].what
+
+
+def test_an_hour_that_does_not_land_is_the_producers(lake: LakeResource) -> None:
+    bronze_hours(lake, land_hours(lake, range(26, 0, -1)), at=ended(key(26)))
+    assert verdict(lake, SLA, "bronze.visits", NOW + 0.4 * HOUR) == QUIET
+    now = NOW + 0.6 * HOUR
+    assert verdict(lake, SLA, "bronze.visits", now) == "input late"
+    assert f"{key(0)} is not published" in found(lake, now)["sla/bronze.visits"].what
+    assert "landing.visits has not come" in found(lake, now)["sla/bronze.visits"].what
+
+
+def test_history_loaded_now_misses_no_promise(lake: LakeResource) -> None:
+    publish_hours(lake, land_hours(lake, range(30, 1, -1)), at=NOW)
+    assert verdict(lake, SLA, "bronze.visits") in (QUIET, UNKNOWN)
+
+
+def test_a_job_made_slow_is_seen(lake: LakeResource, ticked: Ticked) -> None:
+    dataset = "silver.visits_enriched"
+    for ago in range(12, 1, -1):
+        publish(lake.lake, dataset, "event_hour", {key(ago): 500}, seconds=20, at=ended(key(ago)) + HOUR / 6)
+    assert verdict(lake, SLA, dataset) == QUIET
+    publish(lake.lake, dataset, "event_hour", {key(1): 500}, seconds=400, at=ended(key(1)) + HOUR / 6)
+    ticked()
+    assert recorded(lake, SLA, dataset) == ["slow job"]
+    assert f"{key(1)} took 6.67 min for 500 rows" in found(lake)[f"sla/{dataset}"].what
+
+
+def test_a_claim_without_publication_runs_long(lake: LakeResource) -> None:
+    dataset, now = "silver.visits_enriched", datetime.now(timezone.utc)
+    for ago in range(12, 1, -1):
+        publish(lake.lake, dataset, "event_hour", {key(ago): 500}, seconds=20, at=ended(key(ago)) + HOUR / 6)
+    Claims(lake.lake, dataset, alive=lambda _: True).take([key(1), key(5)], "somebody")
+    assert verdict(lake, SLA, dataset, now + timedelta(seconds=60)) != "running long"
+    read = detectors.sla(deployment_of(lake, now + HOUR / 10), EVERY[dataset])
+    assert (read.verdict, len(read.partitions)) == ("running long", 2)
+    publish(lake.lake, dataset, "event_hour", {key(1): 500, key(5): 500}, seconds=20)
+    # The claims of a dead process stay, and what is published is not under way.
+    assert verdict(lake, SLA, dataset, now + HOUR / 10) != "running long"
+
+
+def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> None:
+    days = [key_of(NOW - timedelta(days=ago), Grain.DAY) for ago in range(30)]
+    publish(lake.lake, "bronze.users", "load_date", {**dict.fromkeys(days, 1000), days[0]: 100})
+    ticked()
+    assert recorded(lake, SKEW, "bronze.users") == ["fewer rows"]
+    finding = found(lake)["skew/bronze.users"]
+    assert (finding.severity, finding.what) == (Severity.WARNING, f"{days[0]} has 100 rows, 1,000 were expected")
+    # Its missing files come, and it runs again.
+    publish(lake.lake, "bronze.users", "load_date", {days[0]: 990})
+    ticked()
+    assert recorded(lake, SKEW, "bronze.users") == ["fewer rows", QUIET]
+
+
+def test_old_data_are_one_interrupted_flow(lake: LakeResource) -> None:
+    keys = [f"2025-03-{day:02d}T{hour:02d}" for day in range(3, 6) for hour in range(24)]
+    for name in keys:
+        land(lake, "visits", name, {"a.json": "{}\n"})
+    publish_hours(lake, keys, at=NOW)
+    assert list(found(lake, datetime.now(timezone.utc))) == ["flow/bronze.visits"]
+
+
+def test_a_person_executes_the_checks(lake: LakeResource, instance: dg.DagsterInstance) -> None:
+    keys = [f"2025-03-03T{hour:02d}" for hour in range(24)]
+    for name in keys:
+        land(lake, "visits", name, {"a.json": "{}\n"})
+    every = dg.AssetSelection.all_asset_checks()
+    run = dg.materialize(detector_checks.CHECKS, selection=every, instance=instance, resources={"lake": lake})
+    assert run.success
+    assert not shown(instance, FLOW, "bronze.visits").passed
+    assert shown(instance, SLA, "gold.page_stats").passed
+    assert recorded(lake, FLOW, "bronze.visits") == ["interrupted"]
+
+
+def test_every_declared_detector_has_its_check(defs: dg.Definitions) -> None:
+    checks = {(key.asset_key, key.name) for key in defs.resolve_asset_graph().asset_check_keys}
+    for name, contract in EVERY.items():
+        for detector in (FLOW, SKEW, LAG, SLA):
+            declared = getattr(contract.watch, detector) is not None
+            assert ((asset_key(name), detector) in checks) == declared, (name, detector)
+
+
+def test_detector_sensor_is_off_by_default() -> None:
+    assert sensor.detector_readings().default_status == dg.DefaultSensorStatus.STOPPED
