@@ -13,12 +13,7 @@ from functools import cache
 from random import Random
 
 from errors.remedies import Remedy
-from patterns.observability import (
-    flow_interruption_detector,
-    lag_detector,
-    skew_detector,
-    sla_misses_detector,
-)
+from patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
 from patterns.observability.lag_detector import Position
 from patterns.observability.reading import FLOW, LAG, SKEW, SLA, Reading
 from patterns.observability.sla_misses_detector import Delivery, Job
@@ -265,10 +260,8 @@ def _volume(random: Random, factor: Callable[[Random], float]) -> Trial:
     """The rows of one to six hours are multiplied; an hour is judged when it is published."""
     figures, place = _place(random, BUSY, ENOUGH)
     rows = {hour.key: hour.rows for hour in figures}
-    times, faulty = (
-        factor(random),
-        [hour.key for hour in figures[place : place + random.randint(1, 6)]],
-    )
+    times = factor(random)
+    faulty = [hour.key for hour in figures[place : place + random.randint(1, 6)]]
     altered = {key: round(count * times) if key in faulty else count for key, count in rows.items()}
     # The week before, and the same hours in the weeks after: a fault must not become the norm.
     others = [hour.key for hour in figures[place - 24 : place]]
@@ -283,16 +276,9 @@ def _volume(random: Random, factor: Callable[[Random], float]) -> Trial:
     return Trial(found_after=hour.published_at - figures[place].start - HOUR, false_alarms=wrong)
 
 
-def _drop(random: Random) -> Trial:
-    return _volume(random, lambda chance: chance.uniform(0.0, 0.25))
-
-
-def _half(random: Random) -> Trial:
-    return _volume(random, lambda chance: chance.uniform(0.25, 0.6))
-
-
-def _flood(random: Random) -> Trial:
-    return _volume(random, lambda chance: chance.uniform(3.0, 10.0))
+def _times(low: float, high: float) -> Callable[[Random], Trial]:
+    """Return the trial of a volume that is multiplied by a number in a range."""
+    return lambda random: _volume(random, lambda chance: chance.uniform(low, high))
 
 
 def _hot_key(random: Random) -> Trial:
@@ -399,9 +385,9 @@ _PUBLICATION = "the last hour's publication"
 _PROMISED = "the promise"
 TRIALS: Mapping[Kind, Callable[[Random], Trial]] = {
     Kind(detector=FLOW, fault="nothing lands any more", within=_LEARNED_BOUND): _silence,
-    Kind(detector=SKEW, fault="0 to 25 % of the rows, for 1 to 6 hours", within=_PUBLICATION): _drop,
-    Kind(detector=SKEW, fault="25 to 60 % of the rows, for 1 to 6 hours", within="none"): _half,
-    Kind(detector=SKEW, fault="3 to 10 times the rows, for 1 to 6 hours", within=_PUBLICATION): _flood,
+    Kind(detector=SKEW, fault="0 to 25 % of the rows, for 1 to 6 hours", within=_PUBLICATION): _times(0.0, 0.25),
+    Kind(detector=SKEW, fault="25 to 60 % of the rows, for 1 to 6 hours", within="none"): _times(0.25, 0.6),
+    Kind(detector=SKEW, fault="3 to 10 times the rows, for 1 to 6 hours", within=_PUBLICATION): _times(3.0, 10.0),
     Kind(detector=SKEW, fault="one key with 33 to 67 % of the rows", within=_PUBLICATION): _hot_key,
     Kind(detector=LAG, fault="the reader is not run", within=_PROMISED): _stall,
     Kind(detector=LAG, fault="the reader skips one partition", within=_PROMISED): _one_stuck,
