@@ -12,11 +12,12 @@ from rich.table import Table
 
 from blogdata.output import console, errors, say_json
 from errors import refuse_unknown
+from evidence.column_reads import Reader
 from evidence.events import EventLog
 from lake.lake import Lake
 from patterns.data_value import lake_views
-from patterns.quality import column_readers, schema_compatibility_enforcer, schema_migrator, schema_releases
-from patterns.quality.column_readers import Reader
+from patterns.observability import column_readers
+from patterns.quality import schema_compatibility_enforcer, schema_migrator, schema_releases
 from planning.findings import still_unannounced
 from quality.contracts import DECLARED, EVERY, LANDED
 from quality.contracts.releases import RELEASED

@@ -13,6 +13,21 @@ COLUMN_READ = "column read"
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reader:
+    """Somebody who reads a column.
+
+    Args:
+        name: A dataset with its column, a delivery, or a person.
+        owner: Who can change that, as `team:name`; for a query the person who asked.
+        how: How that is known.
+    """
+
+    name: str
+    owner: str
+    how: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ColumnRead:
     """A query that named a column.
 

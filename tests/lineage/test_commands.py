@@ -28,7 +28,7 @@ from lineage.deployment import DAILY, WEEKLY, Deployment, event
 from lineage.runs import newest_tags, under_way
 from orchestration import dead_runs
 from parquet import codecs
-from patterns.quality import column_readers
+from patterns.observability import column_readers
 from quality.contracts import DECLARED, GRAPH
 from resources.lake import LakeResource
 from services import dagster_home

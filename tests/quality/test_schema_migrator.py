@@ -16,15 +16,15 @@ from pyspark.errors import PySparkException
 
 from errors import ConfigurationError
 from evidence import column_reads
-from evidence.column_reads import ColumnRead
+from evidence.column_reads import ColumnRead, Reader
 from evidence.events import EventLog
 from evidence.served import Served, record_deliveries
 from lake.commit import Account
 from lake.lake import Lake
 from patterns.data_value import lake_views
 from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.observability.column_readers import ASKED_WITHIN, readers
 from patterns.quality import schema_migrator
-from patterns.quality.column_readers import ASKED_WITHIN, Reader, readers
 from patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
 from patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, refuse_return, remove, status
 from planning.findings import Deployment, retiring

@@ -9,7 +9,7 @@ derives the other; a rule of the contract (`migrating`) holds them equal, so rea
 the contract drops the old column. The table still has it, and it is still written, until :func:`remove` takes it
 away: one commit of metadata that touches no file, refused before the grace period is over and while anybody still reads
 the column. Readers are known from column lineage, deliveries to databases and recorded queries
-(:mod:`.column_readers`). Earlier versions still have the column.
+(:mod:`patterns.observability.column_readers`). Earlier versions still have the column.
 
 The trap: the last step is forgotten, and every row is written twice for ever; the phase of each migration is listed
 until it is over. And the values of a removed column stay in the files until their partitions are written again: a
@@ -37,10 +37,10 @@ from deltalake.exceptions import CommitFailedError
 
 from errors import ConfigurationError, PlatformError
 from errors.remedies import Remedy, RemoveColumn, Run
+from evidence.column_reads import Reader
 from evidence.event import Event
 from evidence.events import EventLog
 from lake.lake import Lake
-from patterns.quality.column_readers import Reader
 from patterns.storage import metadata_enhancer
 from patterns.storage.tables import CONTRACT
 from publish.compatibility import Migration

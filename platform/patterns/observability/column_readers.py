@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from evidence.column_reads import recorded
+from evidence.column_reads import Reader, recorded
 from evidence.events import EventLog
 from evidence.served import deliveries
 from lake.lake import Lake
@@ -16,21 +15,6 @@ from publish.writes import Serve
 
 ASKED_WITHIN = timedelta(days=30)
 """How long a recorded query counts as a reader."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reader:
-    """Somebody who reads a column.
-
-    Args:
-        name: A dataset with its column, a delivery, or a person.
-        owner: Who can change that, as `team:name`; for a query the person who asked.
-        how: How that is known.
-    """
-
-    name: str
-    owner: str
-    how: str
 
 
 def readers(
