@@ -9,15 +9,15 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from assets.transforms.live_visits import STREAM
 from orchestration.names import asset_key
 from orchestration.step import LakeAccess
 from patterns.observability.reading import FLOW, LAG, SLA, UNKNOWN, Reading
 from planning import detectors
-from planning.deployment import Deployment, StreamedInput
+from planning.deployment import Deployment
 from planning.look import Snapshot
 from publish.contract import Contract
-from quality.contracts import EVERY, GRAPH, STREAMED
+from quality.contracts import EVERY, GRAPH
+from quality.contracts.streams import streamed_inputs
 
 TIMED: Mapping[str, str] = {
     FLOW: "New data has come about as often as before (warning)",
@@ -34,13 +34,8 @@ def deployment_of(access: LakeAccess, now: datetime) -> Deployment:
         access: The lake and the landing zone.
         now: Current time, timezone-aware.
     """
-    streamed = StreamedInput(
-        name=STREAM.name,
-        source=STREAM.source,
-        checkpoints=access.checkpoints_path,
-        contracts={name: STREAMED[name] for name in STREAM.datasets},
-    )
-    return Deployment(graph=GRAPH, look=Snapshot(access.landing_zone, access.events), now=now, streams=(streamed,))
+    streams = streamed_inputs(access.checkpoints_path)
+    return Deployment(graph=GRAPH, look=Snapshot(access.landing_zone, access.events), now=now, streams=streams)
 
 
 def evaluation_of(reading: Reading) -> dg.AssetCheckEvaluation:

@@ -105,7 +105,11 @@ def report(context: dg.AssetExecutionContext, config: ReportConfig) -> dg.Materi
     file = Path(config.file) if config.file else access.checkpoints_path.parent / report_figures.FILE
     try:
         found = report_figures.compute(
-            access.lake, access.landing_zone, now=datetime.now(timezone.utc), days=config.days
+            access.lake,
+            access.landing_zone,
+            access.checkpoints_path,
+            now=datetime.now(timezone.utc),
+            days=config.days,
         )
     except PlatformError as error:
         raise failure(context, error) from error

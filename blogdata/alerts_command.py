@@ -38,8 +38,12 @@ def alerts(
     from orchestration.alerting import alert_of, observed
     from planning import findings
     from quality.contracts import GRAPH
+    from quality.contracts.streams import streamed_inputs
 
-    standing = [alert_of(finding) for finding in findings.standing(observed(settings, GRAPH))]
+    standing = [
+        alert_of(finding)
+        for finding in findings.standing(observed(settings, GRAPH, streamed_inputs(settings.checkpoints)))
+    ]
     routes, record = alert_channels.routes(settings), alert_channels.record(settings)
     sent, failures = record.messages(_SHOWN), record.failures()
     told = {alert.identity: [route.name for route in routes if route.takes(alert)] for alert in standing}
@@ -99,8 +103,9 @@ def tell_after_run(settings: Settings) -> bool:
     from alerts.sending import AlertsNotSent
     from orchestration.alerting import tell
     from quality.contracts import GRAPH
+    from quality.contracts.streams import streamed_inputs
 
-    done = tell(settings, GRAPH)
+    done = tell(settings, GRAPH, streamed_inputs(settings.checkpoints))
     failed = (*done.failures, *done.paused)
     if failed:
         say_error(AlertsNotSent(failed))

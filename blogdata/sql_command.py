@@ -259,7 +259,7 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
 
 
 def _checkpoints() -> Path:
-    return load().home / "checkpoints"
+    return load().checkpoints
 
 
 def moment_of(text: str, option: str) -> datetime:

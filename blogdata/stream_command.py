@@ -69,7 +69,7 @@ def stream(
         signal.signal(number, lambda *_: stop.set())
     if not once and not as_json:
         console.print(f"taking in {STREAM.source.table} from {settings.landing}; Ctrl-C ends it", markup=False)
-    kept = settings.home / "checkpoints"
+    kept = settings.checkpoints
     before = checkpoints(kept, STREAM.name)
     failures, renew = 0, new_checkpoint
     while True:

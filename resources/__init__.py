@@ -30,7 +30,7 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
             root=str(settings.lake),
             landing=str(settings.landing),
             ready=settings.ready,
-            checkpoints=str(settings.home / "checkpoints"),
+            checkpoints=str(settings.checkpoints),
             writes=settings.spark.writes,
         ),
     }

@@ -13,6 +13,7 @@ from lake.lake import Lake
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.ingestion.whole_files import write_whole
 from quality.contracts import DECLARED, EVERY, GRAPH
+from quality.contracts.streams import streamed_inputs
 from report import page
 from report.data_part import DataPart, ReadOnce, Source, data_part
 from report.elements import Audience
@@ -50,12 +51,13 @@ class Report:
         return page.render(self.as_json(), title="The blog and its data")
 
 
-def compute(lake: Lake, zone: LandingZone, *, now: datetime, days: int = DAYS) -> Report:
+def compute(lake: Lake, zone: LandingZone, checkpoints: Path, *, now: datetime, days: int = DAYS) -> Report:
     """Compute the report, without Spark.
 
     Args:
         lake: The tables' root.
         zone: The landing zone.
+        checkpoints: Folder of the streams' checkpoints.
         now: Current time, timezone-aware.
         days: How many of the newest days the history has.
 
@@ -63,7 +65,16 @@ def compute(lake: Lake, zone: LandingZone, *, now: datetime, days: int = DAYS) -
         PlatformError: A table cannot be read.
     """
     events = ReadOnce(lake)
-    source = Source(lake=lake, events=events, zone=zone, graph=GRAPH, lake_contracts=EVERY, contracts=DECLARED, now=now)
+    source = Source(
+        lake=lake,
+        events=events,
+        zone=zone,
+        graph=GRAPH,
+        lake_contracts=EVERY,
+        contracts=DECLARED,
+        now=now,
+        streams=streamed_inputs(checkpoints),
+    )
     return Report(
         made_at=now,
         blog=blog.audience(lake, days=days),

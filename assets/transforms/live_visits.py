@@ -25,13 +25,13 @@ from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.error_management.checkpointer import next_turn
 from patterns.error_management.late_data_detector import Strategy, StreamProgress
-from patterns.error_management.streamed_files import SCHEMA, StreamedFiles, by_hour, left_out_notes, without
+from patterns.error_management.streamed_files import SCHEMA, by_hour, left_out_notes, without
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import is_replay
 from publish.changes import READ, AppendBatch
 from publish.partitions import Grain, key_of
-from quality.contracts import STREAMED
-from quality.contracts.live import BRONZE, LATE, SET_ASIDE, TOLERANCE, VISITS
+from quality.contracts import STREAMED, streams
+from quality.contracts.live import BRONZE, LATE, SET_ASIDE, TOLERANCE, VISITS, WRITTEN
 from quality.contracts.silver import WATERMARK
 
 IDENTITY = ("visit_id", "event_time", "page")
@@ -286,9 +286,8 @@ def _literal(time: datetime | None) -> Column:
 
 
 STREAM = Stream(
-    name="visits",
-    # Access logs come in bulk, and a line's visit depends on lines around it: the batch pipeline processes them.
-    source=StreamedFiles(table="visits", suffixes=(".json", ".json.gz")),
+    name=WRITTEN.stream,
+    source=streams.VISITS,
     schema=SCHEMA,
     key=IDENTITY,
     watermark=f"{STRATEGY.value} of sources less {WATERMARK.allowed}",

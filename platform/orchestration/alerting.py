@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from alerts import sending
 from alerts.alert import Alert
 from alerts.sending import Round
@@ -10,7 +12,7 @@ from evidence.finding import Finding
 from lake.lake import Lake
 from patterns.ingestion.readiness_marker import LandingZone
 from planning import findings, look
-from planning.findings import Deployment
+from planning.deployment import Deployment, StreamedInput
 from planning.graph import Graph
 from planning.look import Snapshot
 from services import alert_channels
@@ -31,23 +33,26 @@ def alert_of(finding: Finding) -> Alert:
     )
 
 
-def observed(settings: Settings, graph: Graph) -> Deployment:
+def observed(settings: Settings, graph: Graph, streams: Sequence[StreamedInput]) -> Deployment:
     """Take a snapshot of a deployment, from which findings are drawn.
 
     Args:
         settings: Settings of the deployment.
         graph: The lineage.
+        streams: The streams that run beside it.
     """
     zone = LandingZone(folder=settings.landing, convention=settings.ready)
-    return Deployment(graph=graph, look=Snapshot(zone, EventLog(Lake(root=str(settings.lake)))), now=look.now())
+    seen = Snapshot(zone, EventLog(Lake(root=str(settings.lake))))
+    return Deployment(graph=graph, look=seen, now=look.now(), streams=streams)
 
 
-def tell(settings: Settings, graph: Graph, *, lock_seconds: float = 120.0) -> Round:
+def tell(settings: Settings, graph: Graph, streams: Sequence[StreamedInput], *, lock_seconds: float = 120.0) -> Round:
     """Send what is due of everything that stands now.
 
     Args:
         settings: Settings of the deployment; without channels nothing is examined.
         graph: The lineage.
+        streams: The streams that run beside it.
         lock_seconds: How long to wait for another process that is sending.
 
     Returns:
@@ -61,7 +66,7 @@ def tell(settings: Settings, graph: Graph, *, lock_seconds: float = 120.0) -> Ro
         return Round(sent=0, failures=(), paused=())
     with locked(alert_channels.lock(settings), seconds=lock_seconds):
         # Examined under the lock: an older view than that of the last sender would end what has just begun.
-        standing = findings.standing(observed(settings, graph))
+        standing = findings.standing(observed(settings, graph, streams))
         return sending.send(
             [alert_of(finding) for finding in standing],
             routes=alert_channels.routes(settings),

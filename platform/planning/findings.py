@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from errors import PlatformError
 from errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
 from evidence import new_fields
-from evidence.events import EventLog
+from evidence.events import EVENTS, EventLog
 from evidence.finding import Finding, Severity
 from evidence.new_fields import NewField
 from patterns.quality.offline_observer import observations
@@ -28,8 +29,27 @@ NEWEST = 24
 
 
 def standing(deployment: Deployment) -> list[Finding]:
-    """List what stands now, by dataset and partition, the critical ones first."""
-    found = [finding for source in SOURCES for finding in source(deployment)]
+    """List what stands now, by dataset and partition, the critical ones first.
+
+    A source that cannot look is a finding itself, and hides nothing that the others find.
+    """
+    found: list[Finding] = []
+    for source in SOURCES:
+        try:
+            found.extend(source(deployment))
+        except PlatformError as error:
+            found.append(
+                Finding(
+                    source="findings",
+                    dataset=EVENTS,
+                    # Whoever owns what comes in.
+                    owner=next(iter(deployment.contracts.values())).owner,
+                    severity=Severity.CRITICAL,
+                    what=f"{source.__name__} could not be looked at: {error.what}, in {error.where}",
+                    remedy=error.remedy,
+                    partition=source.__name__,
+                )
+            )
     return sorted(found, key=lambda one: (one.severity is not Severity.CRITICAL, one.identity))
 
 

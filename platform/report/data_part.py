@@ -14,7 +14,8 @@ from lake.commit import Entry
 from lake.lake import Lake
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.observability import dataset_tracker
-from planning.findings import Deployment, standing
+from planning.deployment import Deployment, StreamedInput
+from planning.findings import standing
 from planning.graph import Graph
 from planning.look import Snapshot
 from publish.contract import Contract
@@ -66,6 +67,7 @@ class Source:
         lake_contracts: Every dataset of the lake, by name, streams among them.
         contracts: Every dataset, those served to a database among them.
         now: Current time, timezone-aware.
+        streams: The streams that run beside the lineage.
     """
 
     lake: Lake
@@ -75,6 +77,7 @@ class Source:
     lake_contracts: Mapping[str, Contract]
     contracts: Mapping[str, Contract]
     now: datetime
+    streams: Sequence[StreamedInput]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +135,7 @@ def data_part(source: Source, rejected: RejectedRows, *, days: int) -> DataPart:
     by_dataset: dict[str, list[PublishedCommit]] = {}
     for commit in commits:
         by_dataset.setdefault(commit.dataset, []).append(commit)
-    found = standing(Deployment(graph=source.graph, look=look, now=source.now))
+    found = standing(Deployment(graph=source.graph, look=look, now=source.now, streams=source.streams))
     companions = frozenset(name for name, contract in contracts.items() if contract.appears_with)
     return DataPart(
         findings=[_standing(finding) for finding in found],

@@ -145,6 +145,11 @@ class Settings:
     first_day: str | None = None
     run_automatically: bool = False
 
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the streams' checkpoints."""
+        return self.home / "checkpoints"
+
     def service_folder(self, name: str) -> Path:
         """Return the folder of a service's state and logs; it is created if absent.
 

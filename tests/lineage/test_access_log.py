@@ -274,7 +274,9 @@ def test_a_later_log_keeps_existing_visit_ids(deploy: Deploy, tmp_path: Path) ->
 def reported(blog: Blog) -> Report:
     """The report of the log."""
     zone = LandingZone.of(blog.deployment.landing)
-    return report.compute(blog.deployment.lake, zone, now=datetime.now(timezone.utc))
+    return report.compute(
+        blog.deployment.lake, zone, blog.deployment.settings.checkpoints, now=datetime.now(timezone.utc)
+    )
 
 
 def in_all(found: Report, name: str) -> dict[str, int]:

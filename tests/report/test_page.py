@@ -63,7 +63,7 @@ class Parsed(HTMLParser):
 
 
 def made(lake: LakeResource, now: datetime = NOW) -> Report:
-    return report.compute(lake.lake, lake.landing_zone, now=now)
+    return report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=now)
 
 
 @pytest.fixture(scope="module")

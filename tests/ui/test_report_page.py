@@ -27,7 +27,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("reported")
     lake = published.deployment(home)
     write(lake, [View(time=START, visit="v", visitor="u", page=ALERT, host=ALERT), *random_views(40 * 24, seed=2)])
-    found = report.compute(lake.lake, lake.landing_zone, now=datetime.now(timezone.utc))
+    found = report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=datetime.now(timezone.utc))
     report.write(found, home / report.FILE)
     return home / report.FILE
 
