@@ -39,7 +39,8 @@ def ledger(contracts: Iterable[Contract]) -> str:
 def _dataset(contract: Contract) -> Iterable[str]:
     yield f"### {contract.dataset}"
     yield ""
-    yield f"{contract.description}. Owner `{contract.owner}`."
+    used_by = f", used by {', '.join(f'`{team}`' for team in contract.consumers)}" if contract.consumers else ""
+    yield f"{contract.description}. Owner `{contract.owner}`{used_by}."
     yield ""
     partitioning = contract.partitioning
     whole = f"none; executed once a {contract.executed.value}, in order" if contract.executed else "written whole"

@@ -47,11 +47,11 @@ def lineage(
         console.print(NOTHING_PUBLISHED, markup=False)
         return
     table = Table(box=None, pad_edge=False)
-    for title in ("dataset", "owner", "made of", "made of it", "tell before a change"):
+    for title in ("dataset", "owner", "used by", "made of", "made of it", "tell before a change"):
         table.add_column(title)
     for name in shown:
         node = _as_json(graph, name)
-        listed = [", ".join(node[key]) or "-" for key in ("upstream", "downstream", "affected_owners")]
+        listed = [", ".join(node[key]) or "-" for key in ("consumers", "upstream", "downstream", "affected_teams")]
         table.add_row(name, node["owner"] or "-", *listed)
     console.print(table)
 
@@ -61,9 +61,10 @@ def _as_json(graph: Lineage, name: str) -> dict[str, Any]:
     return {
         "dataset": name,
         "owner": node.owner,
+        "consumers": list(node.consumers),
         "published": node.published,
         "reads": [{"dataset": edge.source, "version": edge.version} for edge in graph.edges if edge.target == name],
         "upstream": sorted(graph.upstream(name)),
         "downstream": sorted(graph.downstream(name)),
-        "affected_owners": sorted(graph.affected_owners(name)),
+        "affected_teams": sorted(graph.affected_teams(name)),
     }

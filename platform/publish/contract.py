@@ -183,6 +183,7 @@ class Contract:
         patterns: Names of the patterns the dataset uses, as in the pattern index.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
         watch: The detectors that are on.
+        consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
         retention_days: How long rows are kept.
         compatibility: Which versions of its schema have to understand each other. The default protects who queries the
             table, which has rows of every version, with queries as old as they like.
@@ -214,6 +215,7 @@ class Contract:
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None
     watch: Watch = field(default_factory=Watch)
+    consumers: tuple[str, ...] = ()
     retention_days: int = 730
     compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
     migrations: tuple[Migration, ...] = ()
@@ -284,7 +286,7 @@ class Contract:
     def fingerprint(self) -> str:
         """A digest of everything promised about the rows; inputs and policies are not part of it."""
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
-        for policy in ("compatibility", "migrations", "profiled", "references", "watch"):
+        for policy in ("compatibility", "consumers", "migrations", "profiled", "references", "watch"):
             del promised[policy]
         for column in promised["columns"]:
             # A column without a default has the digest it had before columns could have one.

@@ -174,6 +174,7 @@ PAGE_STATS = Contract(
     dataset="gold.page_stats",
     description="Page views, visits and visitors of a page on a day",
     owner="team:analytics",
+    consumers=("team:editors",),
     reads=HOURS,
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
@@ -219,6 +220,7 @@ REFERRAL_STATS = migrating(
         dataset="gold.referral_stats",
         description="Page views, visits and visitors by the host they came from, per day; final after two weeks",
         owner="team:analytics",
+        consumers=("team:marketing",),
         reads=HOURS,
         runs=Runs(on=On.FIRST_ALL_THERE, at=Clock.NIGHTLY, lookback=14),
         columns=(

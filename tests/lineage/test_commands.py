@@ -92,7 +92,7 @@ def test_lineage_command_shows_what_publications_read(said: Said) -> None:
     assert [read["dataset"] for read in found["reads"]] == ["bronze.visits"]
     assert {"bronze.visits", "landing.visits"} <= set(found["upstream"])
     assert "silver.visits_enriched" in found["downstream"]
-    assert "team:analytics" in found["affected_owners"]
+    assert "team:analytics" in found["affected_teams"]
 
 
 def test_lineage_of_an_unknown_dataset_is_refused(said: Said) -> None:

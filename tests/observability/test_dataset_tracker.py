@@ -37,6 +37,7 @@ STATS = Contract(
     dataset="gold.stats",
     description="Views of a day",
     owner="team:marketing",
+    consumers=("team:editors",),
     columns=(
         Column(name="day", type="STRING", nullable=False, description="Day"),
         Column(name="views", type="BIGINT", description="Views"),
@@ -107,9 +108,9 @@ def test_lineage_finds_all_upstream_and_downstream_datasets(lineage: Lineage) ->
     assert lineage.upstream("gold.alone") == lineage.downstream("gold.stats") == frozenset()
 
 
-def test_affected_owners_are_those_of_downstream_datasets(lineage: Lineage) -> None:
-    assert lineage.affected_owners("bronze.views") == {"team:analytics", "team:marketing"}
-    assert lineage.affected_owners("gold.stats") == frozenset()
+def test_owners_and_consumers_downstream_are_affected(lineage: Lineage) -> None:
+    assert lineage.affected_teams("bronze.views") == {"team:analytics", "team:marketing", "team:editors"}
+    assert lineage.affected_teams("gold.stats") == {"team:editors"}
 
 
 def test_a_cycle_ends_the_search() -> None:
@@ -167,7 +168,10 @@ def test_exported_columns_name_their_source_columns(exported: Path) -> None:
     }
     assert [field["name"] for field in output["facets"]["schema"]["fields"]] == ["day", "views"]
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == 1
-    assert output["facets"]["ownership"]["owners"] == [{"name": "team:marketing", "type": "OWNER"}]
+    assert output["facets"]["ownership"]["owners"] == [
+        {"name": "team:marketing", "type": "OWNER"},
+        {"name": "team:editors", "type": "CONSUMER"},
+    ]
 
 
 def test_inputs_carry_their_version_and_files_none(exported: Path, home: Path) -> None:

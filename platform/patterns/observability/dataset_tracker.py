@@ -50,11 +50,15 @@ class LineageEdge:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A dataset and its owner; the owner is None for a source outside the platform."""
+    """A dataset, its owner, and the teams that use it outside of the lineage.
+
+    The owner is None for a source outside the platform.
+    """
 
     dataset: str
     owner: str | None
     published: bool
+    consumers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +76,12 @@ class Lineage:
         """Return all datasets that are computed from a dataset, directly or indirectly."""
         return self._reached(dataset, {edge.source: set() for edge in self.edges}, up=False)
 
-    def affected_owners(self, dataset: str) -> frozenset[str]:
-        """Return the owners of all downstream datasets: the people to notify before a dataset changes."""
-        owners = {self.nodes[name].owner for name in self.downstream(dataset)}
-        return frozenset(owner for owner in owners if owner is not None)
+    def affected_teams(self, dataset: str) -> frozenset[str]:
+        """Return whom to notify before a dataset changes: owners of what is made of it, and all consumers."""
+        below = self.downstream(dataset)
+        owners = {self.nodes[name].owner for name in below}
+        consumers = {team for name in {dataset, *below} for team in self.nodes[name].consumers}
+        return frozenset(team for team in owners | consumers if team is not None)
 
     def _reached(self, dataset: str, steps: dict[str, set[str]], *, up: bool) -> frozenset[str]:
         for edge in self.edges:
@@ -140,6 +146,7 @@ def track(
                 dataset=name,
                 owner=contracts[name].owner if name in contracts else None,
                 published=name in published,
+                consumers=contracts[name].consumers if name in contracts else (),
             )
             for name in sorted(names)
         },

@@ -114,10 +114,11 @@ def _described(contract: Contract | None) -> dict[str, Any]:
     if contract is None:
         return {}
     columns = [{"name": c.name, "type": c.type, "description": c.description} for c in contract.columns]
-    owner = {"name": contract.owner, "type": "OWNER"}
+    teams = [{"name": contract.owner, "type": "OWNER"}]
+    teams += [{"name": team, "type": "CONSUMER"} for team in contract.consumers]
     return {
         **({"schema": _facet("1-0-0", "SchemaDatasetFacet", fields=columns)} if columns else {}),
-        "ownership": _facet("1-0-0", "OwnershipDatasetFacet", owners=[owner]),
+        "ownership": _facet("1-0-0", "OwnershipDatasetFacet", owners=teams),
         "documentation": _facet("1-0-0", "DocumentationDatasetFacet", description=contract.description),
     }
 
