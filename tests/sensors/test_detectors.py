@@ -249,12 +249,13 @@ def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> No
     assert recorded(lake, SKEW, "bronze.users") == ["fewer rows", QUIET]
 
 
-def test_old_data_are_one_interrupted_flow(lake: LakeResource) -> None:
+def test_old_data_are_one_ended_flow(lake: LakeResource) -> None:
     keys = [f"2025-03-{day:02d}T{hour:02d}" for day in range(3, 6) for hour in range(24)]
     for name in keys:
         land(lake, "visits", name, {"a.json": "{}\n"})
     publish_hours(lake, keys, at=NOW)
-    assert list(found(lake, datetime.now(timezone.utc))) == ["flow/bronze.visits"]
+    standing = found(lake, datetime.now(timezone.utc))
+    assert [(name, one.severity) for name, one in standing.items()] == [("flow/bronze.visits", Severity.WARNING)]
 
 
 def test_a_person_executes_the_checks(lake: LakeResource, instance: dg.DagsterInstance) -> None:
@@ -266,7 +267,7 @@ def test_a_person_executes_the_checks(lake: LakeResource, instance: dg.DagsterIn
     assert run.success
     assert not shown(instance, FLOW, "bronze.visits").passed
     assert shown(instance, SLA, "gold.page_stats").passed
-    assert recorded(lake, FLOW, "bronze.visits") == ["interrupted"]
+    assert recorded(lake, FLOW, "bronze.visits") == ["ended"]
 
 
 def test_every_declared_detector_has_its_check(defs: dg.Definitions) -> None:

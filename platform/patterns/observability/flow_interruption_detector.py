@@ -36,6 +36,9 @@ from publish.partitions import Grain
 from publish.watch import Flow
 
 INTERRUPTED = "interrupted"
+ENDED = "ended"
+ENDS_AFTER = timedelta(days=30)
+"""Silence after which a flow counts as ended, if that is also twice its bound: nobody has to act on it at night."""
 MARGIN = 2
 """Silence, as a multiple of the usual pause, above which a flow is interrupted."""
 REMEMBERED = timedelta(weeks=5)
@@ -132,15 +135,16 @@ def detect(dataset: str, spec: Flow, came: Sequence[datetime], *, least: timedel
     reading = Reading(detector=FLOW, dataset=dataset, value=silence, bound=most)
     if silence <= most:
         return reading
+    ended = silence > max(ENDS_AFTER.total_seconds(), 2 * most)
     where = {"metadata": "no new rows were published", "data": "no newer event came", "storage": "no data came"}
     return Reading(
         detector=FLOW,
         dataset=dataset,
         value=silence,
         bound=most,
-        verdict=INTERRUPTED,
+        verdict=ENDED if ended else INTERRUPTED,
         what=f"{where[spec.layer.value]} since {came[-1]:%Y-%m-%d %H:%M} UTC, for {span(silence)}; "
-        f"at most {span(most)} are usual",
+        + ("it has ended, it seems" if ended else f"at most {span(most)} are usual"),
         remedy=Remedy("ask the producer if it has stopped; for a dataset below, see what it reads: ", Land()),
     )
 

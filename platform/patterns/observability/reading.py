@@ -64,7 +64,7 @@ def first(names: Sequence[str]) -> str:
 
 def span(seconds: float) -> str:
     """Write a duration in the largest unit of which it has at least two."""
-    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
+    for unit, length in (("years", 31_557_600), ("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.3g} {unit}"
     return f"{seconds:.3g} s"
