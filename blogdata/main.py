@@ -58,6 +58,17 @@ def _refused() -> Any:
 
 @command_of(
     COMMANDS,
+    "profile",
+    "Profile what is new in the observed datasets: shares of nulls, distributions, references; and warn of drift.",
+)
+def _profile() -> Any:
+    from blogdata.profile_command import profile
+
+    return profile
+
+
+@command_of(
+    COMMANDS,
     "validate",
     "Validate published rows against their contracts, by Great Expectations; exit code 1 when a promise is broken.",
 )

@@ -14,14 +14,16 @@ from lake.commit import Entry
 from lake.lake import Lake
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.observability import dataset_tracker
+from patterns.quality.offline_observer import observations
 from planning.deployment import Deployment, StreamedInput
 from planning.findings import standing
 from planning.graph import Graph
 from planning.look import Snapshot
 from publish.contract import Contract
-from report import contract_changes, lineage_picture, measure_trends, run_costs
+from report import contract_changes, distributions, lineage_picture, measure_trends, run_costs
 from report.contract_changes import ContractChange, Difference
 from report.dataset_state import DatasetState, state_of
+from report.distributions import Distribution
 from report.elements import Words, words_of
 from report.lineage_picture import Picture
 from report.measure_trends import Trend
@@ -102,6 +104,7 @@ class DataPart:
         datasets: Every dataset of the lake, in the order of the lineage.
         rejected: Dead letters and late rows.
         trends: Measures by day.
+        distributions: Profiled columns in the newest period, each beside the usual.
         runs: The newest runs, the newest first.
         changes: Changes of contracts, the newest first.
         differences: Tables that differ from their contracts.
@@ -112,6 +115,7 @@ class DataPart:
     datasets: Sequence[DatasetState]
     rejected: RejectedRows
     trends: Sequence[Trend]
+    distributions: Sequence[Distribution]
     runs: Sequence[RunCost]
     changes: Sequence[ContractChange]
     differences: Sequence[Difference]
@@ -148,6 +152,12 @@ def data_part(source: Source, rejected: RejectedRows, *, days: int) -> DataPart:
             trend
             for name, contract in contracts.items()
             for trend in measure_trends.trends(contract, look.published(name), days=days)
+        ],
+        distributions=[
+            found
+            for contract in contracts.values()
+            if contract.profiled
+            for found in distributions.distributions(contract, observations(events, contract.dataset))
         ],
         runs=run_costs.runs_of(commits, companions)[:RUNS],
         changes=contract_changes.changes(commits),

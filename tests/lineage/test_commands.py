@@ -398,3 +398,14 @@ def test_a_person_validates_any_dataset(said: Said, deployment: Deployment, tmp_
     assert (tmp_path / "docs" / "index.html").is_file()
     code, _, err = said("validate", "gold.nothing")
     assert (code, "no dataset is called gold.nothing" in err) == (2, True)
+
+
+def test_what_is_new_is_profiled_by_a_command(said: Said) -> None:
+    code, out, _ = said("profile", "--json")
+    (enriched,) = [one for one in json.loads(out) if one["dataset"] == "silver.visits_enriched"]
+    assert (code, [one["profile"]["rows"] for one in enriched["periods"]]) == (0, [2])
+    code, out, _ = said("profile")
+    assert (code, "silver.visits_enriched" in out, "refer to nothing" in out) == (0, True, False)
+    code, out, _ = said("report", "--json")
+    shown = {one["column"]: one for one in json.loads(out)["data"]["distributions"]}
+    assert [part["found"] for part in shown["page"]["parts"]] == [0.5, 0.5]

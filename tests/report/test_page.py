@@ -18,8 +18,11 @@ import published
 from assets.report import report
 from assets.report.report import Report
 from evidence import ledger
+from evidence.event import Event
 from evidence.events import EventLog
 from page_view_rows import START, View, random_views, write
+from patterns.quality.drift import ColumnProfile, Profile
+from patterns.quality.offline_observer import Observation, event_of
 from quality.contracts import EVERY
 from report.texts import number
 from resources.lake import LakeResource
@@ -74,7 +77,19 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeResource:
     ]
     write(found, [*odd, *random_views(40 * 24, seed=5)])
     published.bronze(found.lake, {"2026-01-05T00": {"2026-01-05T00": 3}})
+    found.events.append([profiled(day, {**dict.fromkeys(HOSTILE, 1), "/": 90 + day}) for day in range(1, 6)])
     return found
+
+
+def profiled(day: int, pages: dict[str, int]) -> Event:
+    """Give what an Offline Observer has seen on a day."""
+    profile = Profile(
+        period=f"2026-01-{day:02d}",
+        version=day,
+        rows=sum(pages.values()),
+        columns={"page": ColumnProfile(null_share=0, distinct=len(pages), counts=pages)},
+    )
+    return event_of("silver.visits_enriched", Observation(profile=profile, drifts=(), orphans={}), "run-1")
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +202,12 @@ def test_ninety_days_take_seconds_and_few_bytes(tmp_path: Path) -> None:
     page = made(lake).html()
     assert time.process_time() - started < 5
     assert len(page.encode()) < 3_000_000
+
+
+def test_a_profile_is_shown_beside_the_usual(page: str) -> None:
+    _, _, after = page.partition('id="distributions"')
+    card = after.partition('id="runs"')[0]
+    assert "silver.visits_enriched 2026-01-05" in card
+    texts = " ".join(text for found in Parsed(card).texts.values() for text in found)
+    assert number(95 / (95 + len(HOSTILE)) * 100)[:2] in texts
+    assert "<img" not in card

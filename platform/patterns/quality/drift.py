@@ -161,7 +161,7 @@ def comparable(new: Profile, earlier: Iterable[Profile], grain: Grain | None) ->
 
 def _stability(new: Profile, past: Sequence[Profile], name: str) -> float | None:
     """Return the population stability index between a period and others taken together; None if one has no rows."""
-    usual = _pooled(past, name)
+    usual = pooled(past, name)
     here = dict(new.columns[name].counts) if name in new.columns else {}
     if not usual or not here:
         return None
@@ -175,7 +175,8 @@ def _stability(new: Profile, past: Sequence[Profile], name: str) -> float | None
     return index
 
 
-def _pooled(past: Sequence[Profile], name: str) -> dict[str, int]:
+def pooled(past: Sequence[Profile], name: str) -> dict[str, int]:
+    """Add up the counts of a category's values over periods; empty if none has any."""
     pooled: dict[str, int] = {}
     for one in past:
         for value, rows in (one.columns[name].counts if name in one.columns else {}).items():
@@ -211,6 +212,6 @@ def _by_sampling(new: Profile, past: Sequence[Profile], name: str, *, number: bo
     if number:
         # The quantiles are 1/20 apart.
         return float(kstwobign.ppf(UNLIKELY)) * math.sqrt(apart) + 1 / (len(QUANTILES) - 1)
-    values = len(_pooled([new, *past], name))
+    values = len(pooled([new, *past], name))
     # The index is about a chi-squared statistic times the sum of the inverse sample sizes.
     return float(chi2.ppf(UNLIKELY, max(values - 1, 1))) * apart
