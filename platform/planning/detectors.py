@@ -32,7 +32,7 @@ from publish.watch import Layer
 
 _COMMITS = 500
 """How many of the newest commits of a Delta log are examined for new rows."""
-_INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED}, SLA: {INPUT_LATE}}
+_INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED, flow_interruption_detector.ENDED}, SLA: {INPUT_LATE}}
 """Verdicts of a detector that follow from the same detector's verdict on a dataset above."""
 _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
 
