@@ -42,7 +42,7 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
     return {
         **{root / page: text for page, text in pattern_pages.render(patterns, Measured.read(root)).items()},
         root / "docs" / "reference" / "contracts.md": contract_pages.render(EVERY.values()),
-        root / detector_page.PAGE: detector_page.page(),
+        root / detector_page.PAGE: detector_page.page(root),
         root / "docs" / "reference" / "command-line.md": command_pages.render(COMMANDS),
         root / "docs" / "explanation" / "lineage.md": lineage_picture.page(definitions),
         readme: _with_part(readme, "patterns", pattern_pages.listed(patterns)),
