@@ -19,11 +19,12 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     """Build all sensors and schedules.
 
     Args:
-        automatic: Whether everything but the stream is on from the start; otherwise a person switches it on.
+        automatic: Whether everything but the stream is on from the start; otherwise a person switches on what starts runs.
     """
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
-    watching = [overdue_arrivals(sensing), detector_readings(sensing)]
+    # The detectors only look: without them their checks would stay empty.
+    watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
     own = [whatever_is_stale(sensing), replay_runs(sensing), *watching]
     return [*own, visits_landed, end_dead_runs, tell_people], schedules(timing)
 
