@@ -19,7 +19,7 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     """Build all sensors and schedules.
 
     Args:
-        automatic: Whether everything but the stream is on from the start; otherwise a person switches on what starts runs.
+        automatic: Whether what starts runs, the stream excepted, is on from the start.
     """
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
