@@ -125,6 +125,13 @@ def _alerts() -> Any:
     return alerts
 
 
+@command_of(COMMANDS, "events", "List the events from outside: what waits, what started which run, what was refused.")
+def _events() -> Any:
+    from blogdata.events_command import events
+
+    return events
+
+
 @command_of(COMMANDS, "metrics", "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.")
 def _metrics() -> Any:
     from blogdata.metrics_command import metrics

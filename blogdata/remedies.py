@@ -15,8 +15,10 @@ from errors.remedies import (
     RemoveColumn,
     Repair,
     Replay,
+    RetryEvent,
     Run,
     RunStream,
+    ShowEvents,
     ShowLedger,
     ShowMigrations,
     ShowService,
@@ -91,6 +93,10 @@ def _words(action: Action) -> list[str]:
             return ["doctor"]
         case TryAlerts():
             return ["alerts", "--test"]
+        case ShowEvents():
+            return ["events"]
+        case RetryEvent():
+            return ["events", "--retry", action.name]
 
 
 def _given(value: str | None) -> list[str]:

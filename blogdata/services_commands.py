@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -11,10 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from errors import ConfigurationError
-from services import config, doctor, postgres, spark_connect
+from services import config, doctor, event_service, postgres, spark_connect
 from services.config import Settings
 
-app = typer.Typer(help="The real components: spark, postgres, ...", no_args_is_help=True)
+app = typer.Typer(help="The real components: spark, postgres, events", no_args_is_help=True)
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Which; all when none is named.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -134,7 +135,27 @@ def _postgres_status(settings: Settings) -> dict[str, Any]:
     return {"service": "postgres", **asdict(seen), "detail": f"{seen.detail}{place}{process}"}
 
 
+def events_up(settings: Settings) -> dict[str, Any]:
+    """Start the receiver of events, or find it running; return the row to report."""
+    event_service.up(settings, [sys.executable, "-m", "blogdata", "events", "--serve"])
+    return _events_status(settings)
+
+
+def _events_down(settings: Settings) -> dict[str, Any]:
+    stopped = event_service.stop(settings)
+    detail = "was running; events that wait stay" if stopped else "was not running"
+    return {"service": "events", "state": "stopped", "detail": detail}
+
+
+def _events_status(settings: Settings) -> dict[str, Any]:
+    seen = event_service.status(settings)
+    place = f" at {seen.url}" if seen.url else ""
+    process = f", process {seen.pid}" if seen.pid else ""
+    return {"service": "events", **asdict(seen), "detail": f"{seen.detail}{place}{process}"}
+
+
 _SERVICES = {
     "spark": _Service(up=_spark_up, down=_spark_down, status=_spark_status),
     "postgres": _Service(up=_postgres_up, down=_postgres_down, status=_postgres_status),
+    "events": _Service(up=events_up, down=_events_down, status=_events_status),
 }

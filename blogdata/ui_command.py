@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from blogdata import services_commands
 from blogdata.output import console
 from errors import ConfigurationError
 from services import dagster_home, spark_connect, spark_probe
@@ -36,6 +37,8 @@ def ui(
     if settings.spark.mode == "local":
         server = spark_connect.running_server(settings)
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}", markup=False)
+    if settings.events.received:
+        console.print(f"events: {services_commands.events_up(settings)['detail']}", markup=False)
     with _alone(home, f"{host}:{port}"):
         _settle(settings)
         raise typer.Exit(_serve(settings, home, host, port, automatic=automatic or settings.run_automatically))
@@ -58,7 +61,9 @@ def _serve(settings: Settings, home: Path, host: str, port: int, *, automatic: b
     except KeyboardInterrupt:
         served.send_signal(signal.SIGINT)
         code = served.wait()
-        console.print("stopped; a step under way ends by itself, and Spark stays warm until: blogdata down")
+        console.print(
+            "stopped; a step under way ends by itself; Spark and the receiver of events stay until: blogdata down"
+        )
         return 0 if code in (0, 130, -2) else 1
 
 

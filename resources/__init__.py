@@ -8,6 +8,7 @@ from typing import Any
 from dagster import ConfigurableResource
 
 from resources.alerting import AlertingResource
+from resources.events import EventsResource
 from resources.lake import LakeResource
 from resources.postgres import PostgresResource
 from resources.secrets import SecretsResource
@@ -24,6 +25,7 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
     return {
         "spark": SparkResource(home=str(settings.home)),
         "alerting": AlertingResource(home=str(settings.home)),
+        "events": EventsResource(home=str(settings.home)),
         "secrets": SecretsResource(home=str(settings.home)),
         "postgres": PostgresResource(home=str(settings.home)),
         "lake": LakeResource(

@@ -1,4 +1,4 @@
-"""What starts runs: the sensors for stale partitions, replays and the stream, and the schedules."""
+"""What starts runs: the sensors for stale partitions, replays, events and the stream, and the schedules."""
 
 import dagster as dg
 
@@ -6,6 +6,7 @@ from sensors import jobs
 from sensors.alerts import tell_people
 from sensors.dead_runs import end_dead_runs
 from sensors.detectors import detector_readings
+from sensors.external_events import external_events
 from sensors.live import visits_landed
 from sensors.overdue import overdue_arrivals
 from sensors.refresh import whatever_is_stale
@@ -26,7 +27,7 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     # The detectors only look: without them their checks would stay empty.
     watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
     own = [whatever_is_stale(sensing), replay_runs(sensing), *watching]
-    return [*own, visits_landed, end_dead_runs, tell_people], schedules(timing)
+    return [*own, visits_landed, external_events, end_dead_runs, tell_people], schedules(timing)
 
 
 __all__ = ["JOBS", "instigators"]

@@ -175,6 +175,25 @@ class TryAlerts(_Worded):
     words = "send a test message on every channel"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShowEvents(_Worded):
+    """List the events that came from outside: those that wait, started a run, failed or were refused."""
+
+    words = "list the events"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryEvent(_Worded):
+    """Have an event start a run again.
+
+    Args:
+        name: Its name in the list of events.
+    """
+
+    words = "retry the event"
+    name: str
+
+
 Action: TypeAlias = (
     Run
     | Replay
@@ -191,6 +210,8 @@ Action: TypeAlias = (
     | ShowService
     | Diagnose
     | TryAlerts
+    | ShowEvents
+    | RetryEvent
 )
 """Everything that an error may ask a person to do with the platform."""
 

@@ -18,7 +18,7 @@ from lake.commit import Commit
 from lake.store_faults import store_faults
 from orchestration.checks import failed_checks, passed_checks
 from orchestration.lineage import as_table, column_lineage
-from orchestration.names import ACCEPT, asset_key
+from orchestration.names import ACCEPT, EVENT, asset_key
 from orchestration.step import LakeAccess, Step
 from planning.graph import Graph, Task
 from publish.contract import Contract
@@ -249,11 +249,18 @@ def run_context(context: Context, version: str, attempt: int | None = None) -> R
         job=context.job_name,
         code_version=version,
         trigger=_trigger(context.run.tags),
+        event=_event(context.run.tags),
         attempt=context.retry_number + 1 if attempt is None else attempt,
     )
 
 
+def _event(tags: Mapping[str, str]) -> dict[str, str]:
+    return {tag.removeprefix(EVENT): value for tag, value in sorted(tags.items()) if tag.startswith(EVENT)}
+
+
 def _trigger(tags: Mapping[str, str]) -> str:
+    if event := _event(tags):
+        return f"event:{event['source']}/{event['id']}"
     for tag, name in (
         ("dagster/sensor_name", "sensor"),
         ("dagster/schedule_name", "schedule"),

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 ACCEPT = "blogdata/accept"
 """Tag of a run: comma-separated guards that a person has lifted for it."""
 
+EVENT = "blogdata/event_"
+"""Prefix of the tags of a run that an event from outside started; each tag has one field of the event's context."""
+
 
 def asset_key(dataset: str) -> dg.AssetKey:
     """Return the asset key of a dataset: `silver.visits` becomes `silver/visits`."""

@@ -133,6 +133,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
             "code_version": run.code_version,
             "trigger": run.trigger,
             "attempt": run.attempt,
+            **({"event": dict(run.event)} if run.event else {}),
         },
     }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,8 +17,9 @@ class RunContext:
         run_id: Identifier of the run; the same for all attempts of a step within the run.
         job: Name of the job.
         code_version: Digest of the code that computes the dataset.
-        trigger: What started the run: `manual`, or the name of a sensor, schedule or backfill.
+        trigger: What started the run: `manual`, or the name of a sensor, schedule, backfill or event from outside.
         attempt: 1 for the first try of the step, counted up by retries.
+        event: Context of the event that started the run, by field; empty if none did.
     """
 
     run_id: str
@@ -26,6 +27,7 @@ class RunContext:
     code_version: str
     trigger: str = "manual"
     attempt: int = 1
+    event: Mapping[str, str] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=8)

@@ -16,8 +16,9 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from errors import ConfigurationError
-from services import alert_settings, setting_values
+from services import alert_settings, event_settings, setting_values
 from services.alert_settings import AlertSettings
+from services.event_settings import EventSettings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -46,6 +47,8 @@ _ENVIRONMENT = {
     "BLOGDATA_WRITES": ("spark", "writes"),
     "SPARK_REMOTE": ("spark", "remote"),
     "BLOGDATA_DAGSTER_STORAGE": ("dagster", "storage"),
+    "BLOGDATA_EVENTS_HOST": ("events", "host"),
+    "BLOGDATA_EVENTS_PORT": ("events", "port"),
     "BLOGDATA_POSTGRES": ("postgres", "url"),
     "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
 }
@@ -59,6 +62,7 @@ _FILE_KEYS = {
     "dagster": {"storage"},
     "postgres": {"url", "port"},
     "alerting": alert_settings.ALERTING_KEYS,
+    "events": event_settings.KEYS,
 }
 
 
@@ -125,6 +129,7 @@ class Settings:
             the home folder.
         run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
         alerts: Who is told of what a person should know, and how often.
+        events: Who may start runs from outside, and where their events are received.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
 
@@ -142,6 +147,7 @@ class Settings:
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     dagster_storage: str | None = None
     alerts: AlertSettings = field(default_factory=AlertSettings)
+    events: EventSettings = field(default_factory=EventSettings)
     first_day: str | None = None
     run_automatically: bool = False
 
@@ -210,6 +216,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         postgres=_postgres(values.get("postgres", {})),
         dagster_storage=_storage(values.get("dagster", {})),
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
+        events=event_settings.parse(values.get("events", {}), file=file),
         first_day=setting_values.day(values.get("history", {})),
         run_automatically=setting_values.switch(values.get("automation", {})),
     )

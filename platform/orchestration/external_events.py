@@ -1,0 +1,130 @@
+"""The external trigger of a deployment: its senders and tokens from the settings, its inbox, and its HTTP answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, timedelta, timezone
+from importlib.metadata import version
+from types import MappingProxyType
+
+from errors import ConfigurationError, PlatformError
+from patterns.ingestion.event_inbox import Inbox, InboxUnusable
+from patterns.ingestion.external_trigger import FILE, HTTP, Delivery, Sender, Trigger
+from patterns.ingestion.trigger_event import EventRefused, Forged, IdReused, NotPermitted, TooLarge
+from services import secrets
+from services.config import Settings
+from services.event_receiver import Post, Reply
+
+_STATUS: Mapping[type[EventRefused], int] = MappingProxyType(
+    {Forged: 401, NotPermitted: 403, IdReused: 409, TooLarge: 413}
+)
+"""HTTP status of the refusals; 400 for the others."""
+_RETRY_SECONDS = "30"
+
+
+def inbox(settings: Settings) -> Inbox:
+    """Return the inbox of a deployment."""
+    return Inbox(path=settings.home / "events.sqlite")
+
+
+def trigger(settings: Settings, datasets: Collection[str]) -> Trigger:
+    """Build the entrance for events.
+
+    Args:
+        settings: Settings of the deployment.
+        datasets: The declared datasets.
+
+    Raises:
+        ConfigurationError: A sender may request a dataset that is not declared.
+    """
+    for sender in settings.events.senders:
+        if undeclared := sorted({*sender.datasets} - {*datasets}):
+            raise ConfigurationError(
+                what=f"the sender {sender.name} may request {', '.join(undeclared)}, which is not declared",
+                where="blogdata.toml, [[events.senders]]",
+                next_step=f"choose from: {', '.join(datasets)}",
+            )
+    return Trigger(
+        senders={
+            sender.name: Sender(
+                name=sender.name, datasets=sender.datasets, channels=frozenset([FILE] if sender.files else [])
+            )
+            for sender in settings.events.senders
+        },
+        tokens=lambda: tokens(settings),
+        datasets=datasets,
+        inbox=inbox(settings),
+        oldest=timedelta(seconds=settings.events.max_age),
+        version=version("blogdata"),
+    )
+
+
+def tokens(settings: Settings) -> dict[str, str]:
+    """Read the tokens of all senders, by the name of the sender.
+
+    Raises:
+        ConfigurationError: A token is missing, readable by others, too short, or that of two senders.
+    """
+    found: dict[str, str] = {}
+    for sender in settings.events.senders:
+        if sender.secret is None:
+            continue
+        token, file = secrets.given(settings, sender.secret), settings.home / "secrets" / sender.secret
+        if len(token) < secrets.SHORTEST or not token.isascii():
+            raise ConfigurationError(
+                what=f"the token has fewer than {secrets.SHORTEST} characters, or others than those of ASCII",
+                where=str(file),
+                next_step=f"write a random one there: (umask 077; openssl rand -hex 32 > {file})",
+            )
+        if token in found.values():
+            raise ConfigurationError(
+                what=f"{sender.name} has the token of another sender",
+                where=str(file),
+                next_step="give each sender a token of its own",
+            )
+        found[sender.name] = token
+    return found
+
+
+def answer(entrance: Trigger) -> Callable[[Post], Reply]:
+    """Build what answers the receiver's requests: the event is on the disk before its sender is answered."""
+
+    def reply(post: Post) -> Reply:
+        delivery = Delivery(
+            body=post.body,
+            size=post.size,
+            channel=HTTP,
+            origin=post.origin,
+            at=datetime.now(timezone.utc),
+            token=post.token,
+        )
+        try:
+            entry, known = entrance.take(delivery)
+        except EventRefused as error:
+            status = _STATUS.get(type(error), 400)
+            headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+            return Reply(
+                status=status,
+                content={"error": error.what, "next": error.next_step},
+                line=f"{error.kind}: {error.what}",
+                headers=headers,
+            )
+        except (InboxUnusable, ConfigurationError) as error:
+            return _unavailable(error)
+        return Reply(
+            status=200 if known else 202,
+            content={"event": entry.event.key, "state": entry.state, "known": known},
+            line=f"{'known' if known else 'accepted'}: {entry.event.key}",
+        )
+
+    return reply
+
+
+def _unavailable(error: PlatformError) -> Reply:
+    # The sender learns nothing about this machine; its event is not refused: it is to be sent again.
+    return Reply(
+        status=503,
+        content={"error": "the event cannot be kept now", "next": "send it again later"},
+        line=f"unavailable: {error.what} ({error.where})",
+        headers={"Retry-After": _RETRY_SECONDS},
+    )

@@ -1,0 +1,96 @@
+"""Notification files: events of an External Trigger that arrive as files in the landing zone.
+
+A sender that can write to the landing zone and makes no calls puts each event into a file of its own. Files are read
+and left in place; one that changes is read again. A file that is read before it is whole is refused once, and accepted
+when it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from patterns.ingestion.external_trigger import FILE, Delivery, Trigger
+from patterns.ingestion.landed_links import require_within
+from patterns.ingestion.trigger_event import MOST_BYTES, EventRefused, malformed
+
+FOLDER = "_events"
+"""Folder in the landing zone. No landed table has a name that begins with an underscore, so nothing else reads it."""
+SUFFIX = ".json"
+_MOST_AT_ONCE = 500
+
+
+def take_files(trigger: Trigger, landing: Path) -> list[EventRefused]:
+    """Take the new notification files of a landing zone, at most 500 at once; the rest follows at the next call.
+
+    Args:
+        trigger: The entrance for events.
+        landing: The landing zone.
+
+    Returns:
+        The refusals.
+
+    Raises:
+        LinkRefused: The folder is a link that leads out of the landing zone.
+        InboxUnusable: The events could not be kept; transient.
+    """
+    folder = landing / FOLDER
+    if not folder.is_dir():
+        return []
+    require_within([folder], landing)
+    before, found = trigger.inbox.files(), dict(_found(folder))
+    new = [name for name in sorted(found) if before.get(name) != found[name].mark][:_MOST_AT_ONCE]
+    refused = []
+    for name in new:
+        try:
+            trigger.take(_delivery(name, found[name]))
+        except EventRefused as error:
+            refused.append(error)
+    gone = before.keys() - found.keys()
+    if new or gone:
+        trigger.inbox.note_files({name: found[name].mark for name in new}, gone)
+    return refused
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    size: int
+    written: float
+    mark: str
+
+
+def _found(folder: Path) -> Iterator[tuple[str, _File]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name[0] in "_." or not entry.name.endswith(SUFFIX):
+                continue
+            # A link may lead out of the landing zone, and an event needs none.
+            about = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(about.st_mode):
+                mark = f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
+                # A file name need not be valid UTF-8.
+                shown = os.fsencode(entry.name).decode(errors="backslashreplace")
+                yield shown, _File(Path(entry.path), about.st_size, about.st_mtime, mark)
+
+
+def _delivery(name: str, file: _File) -> Delivery:
+    body = b""
+    if file.size <= MOST_BYTES:
+        try:
+            with file.path.open("rb") as opened:
+                body = opened.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise malformed(f"the file cannot be read: {error.strerror}", f"{FOLDER}/{name}") from error
+    return Delivery(
+        body=body,
+        size=max(file.size, len(body)),
+        channel=FILE,
+        origin=f"{FOLDER}/{name}",
+        # It waits while the daemon is down: its age counts from when it was written.
+        at=datetime.fromtimestamp(file.written, timezone.utc),
+    )
