@@ -17,7 +17,7 @@ from orchestration import external_events
 from patterns.ingestion.event_inbox import Entry, Refusal
 from patterns.ingestion.external_trigger import context
 from patterns.ingestion.trigger_event import Malformed
-from services import event_receiver, event_service
+from services import event_receiver, event_service, event_tokens
 from services.config import Settings, load
 
 _SHOWN = 50
@@ -52,7 +52,7 @@ def _serve(settings: Settings) -> None:
     from quality.contracts import CONTRACTS
 
     # A token that cannot be used ends this now, and not the first event.
-    external_events.tokens(settings)
+    event_tokens.read(settings)
     entrance = external_events.trigger(settings, CONTRACTS)
     log = event_service.log_file(settings)
     console.print(f"events are received at {settings.events.host}:{settings.events.port}; log: {log}", markup=False)

@@ -34,7 +34,7 @@ _LOOKED_UP_AT_ONCE = 500
     description="Starts a run for each event that a sender of [[events.senders]] has sent by HTTP or as a file",
     tags={"pattern/external-trigger": ""},
 )
-def external_events(tick: dg.SensorEvaluationContext, events: EventsResource) -> dg.SensorResult:
+def start_runs(tick: dg.SensorEvaluationContext, events: EventsResource) -> dg.SensorResult:
     """Take notification files, note the runs that exist by now, and request those that are due."""
     settings = events.settings()
     entrance = trigger(settings, CONTRACTS)

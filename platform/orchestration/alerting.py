@@ -10,6 +10,7 @@ from alerts.sending import Round
 from evidence.events import EventLog
 from evidence.finding import Finding
 from lake.lake import Lake
+from orchestration import external_events
 from patterns.ingestion.readiness_marker import LandingZone
 from planning import findings, look
 from planning.deployment import Deployment, StreamedInput
@@ -43,7 +44,7 @@ def observed(settings: Settings, graph: Graph, streams: Sequence[StreamedInput])
     """
     zone = LandingZone(folder=settings.landing, convention=settings.ready)
     seen = Snapshot(zone, EventLog(Lake(root=str(settings.lake))))
-    return Deployment(graph=graph, look=seen, now=look.now(), streams=streams)
+    return Deployment(graph=graph, look=seen, now=look.now(), streams=streams, inbox=external_events.inbox(settings))
 
 
 def tell(settings: Settings, graph: Graph, streams: Sequence[StreamedInput], *, lock_seconds: float = 120.0) -> Round:

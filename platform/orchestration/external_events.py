@@ -11,7 +11,7 @@ from errors import ConfigurationError, PlatformError
 from patterns.ingestion.event_inbox import Inbox, InboxUnusable
 from patterns.ingestion.external_trigger import FILE, HTTP, Delivery, Sender, Trigger
 from patterns.ingestion.trigger_event import EventRefused, Forged, IdReused, NotPermitted, TooLarge
-from services import secrets
+from services import event_tokens
 from services.config import Settings
 from services.event_receiver import Post, Reply
 
@@ -51,39 +51,12 @@ def trigger(settings: Settings, datasets: Collection[str]) -> Trigger:
             )
             for sender in settings.events.senders
         },
-        tokens=lambda: tokens(settings),
+        tokens=lambda: event_tokens.read(settings),
         datasets=datasets,
         inbox=inbox(settings),
         oldest=timedelta(seconds=settings.events.max_age),
         version=version("blogdata"),
     )
-
-
-def tokens(settings: Settings) -> dict[str, str]:
-    """Read the tokens of all senders, by the name of the sender.
-
-    Raises:
-        ConfigurationError: A token is missing, readable by others, too short, or that of two senders.
-    """
-    found: dict[str, str] = {}
-    for sender in settings.events.senders:
-        if sender.secret is None:
-            continue
-        token, file = secrets.given(settings, sender.secret), settings.home / "secrets" / sender.secret
-        if len(token) < secrets.SHORTEST or not token.isascii():
-            raise ConfigurationError(
-                what=f"the token has fewer than {secrets.SHORTEST} characters, or others than those of ASCII",
-                where=str(file),
-                next_step=f"write a random one there: (umask 077; openssl rand -hex 32 > {file})",
-            )
-        if token in found.values():
-            raise ConfigurationError(
-                what=f"{sender.name} has the token of another sender",
-                where=str(file),
-                next_step="give each sender a token of its own",
-            )
-        found[sender.name] = token
-    return found
 
 
 def answer(entrance: Trigger) -> Callable[[Post], Reply]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from patterns.error_management.streamed_files import StreamedFiles
+from patterns.ingestion.event_inbox import Inbox
 from planning.graph import Graph
 from planning.look import Snapshot
 from publish.contract import Contract
@@ -39,12 +40,14 @@ class Deployment:
         look: Snapshot of what has landed and what is published.
         now: Current time, timezone-aware.
         streams: The streams that run beside the lineage.
+        inbox: Events from outside; None if it is not looked at.
     """
 
     graph: Graph
     look: Snapshot
     now: datetime
     streams: Sequence[StreamedInput] = ()
+    inbox: Inbox | None = None
 
     @property
     def contracts(self) -> Mapping[str, Contract]:

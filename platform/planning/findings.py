@@ -6,9 +6,10 @@ Alerts, metrics and the report show these findings, so they never disagree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta, timezone
 
 from errors import PlatformError
-from errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
+from errors.remedies import Remedy, RetryEvent, Run, ShowLedger, ShowMigrations
 from evidence import new_fields
 from evidence.events import EVENTS, EventLog
 from evidence.finding import Finding, Severity
@@ -26,6 +27,8 @@ from publish.schema import Failed
 
 NEWEST = 24
 """How many of the newest partitions are looked at for what was published with a warning."""
+LONGEST_WAIT = timedelta(hours=1)
+"""How long an event may wait for its run."""
 
 
 def standing(deployment: Deployment) -> list[Finding]:
@@ -185,6 +188,30 @@ def retiring(deployment: Deployment) -> Iterator[Finding]:
                 )
 
 
+def unstarted(deployment: Deployment) -> Iterator[Finding]:
+    """Find the events from outside for which no run could be started, or that have waited for theirs for an hour."""
+    for entry in () if deployment.inbox is None else deployment.inbox.newest(0):
+        received = datetime.fromtimestamp(entry.received, timezone.utc)
+        if entry.state == "waiting" and deployment.now - received < LONGEST_WAIT:
+            continue
+        declared = [name for name in entry.event.datasets if name in deployment.contracts]
+        dataset = declared[0] if declared else next(iter(deployment.contracts))
+        failed = entry.state == "failed"
+        yield Finding(
+            source="events",
+            dataset=dataset,
+            owner=deployment.contracts[dataset].owner,
+            severity=Severity.CRITICAL if failed else Severity.WARNING,
+            what=f"no run could be started for the event {entry.event.key}: {entry.reason}"
+            if failed
+            else f"the event {entry.event.key} waits for its run since {received:%Y-%m-%dT%H:%M:%SZ}",
+            remedy=Remedy("mend the cause, and start it: ", RetryEvent(name=entry.event.key))
+            if failed
+            else Remedy("see that Dagster's daemon runs, and that its sensor external_events is on"),
+            partition=entry.event.key,
+        )
+
+
 def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
     """List the fields that a producer sends and that the contract of their dataset does not announce by now.
 
@@ -203,6 +230,7 @@ SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (
     observed,
     unannounced,
     retiring,
+    unstarted,
     detectors.findings,
 )
 
@@ -216,5 +244,6 @@ __all__ = [
     "standing",
     "still_unannounced",
     "unannounced",
+    "unstarted",
     "waiting",
 ]

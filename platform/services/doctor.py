@@ -18,6 +18,8 @@ from services import (
     alert_channels,
     dagster_home,
     engine,
+    event_service,
+    event_tokens,
     jars,
     java,
     postgres,
@@ -82,6 +84,7 @@ def examine(settings: Settings) -> list[Finding]:
         ("postgres", _postgres),
         ("storage", _storage),
         ("alerts", _alerts),
+        ("events", _events),
     ]
     findings: list[Finding] = []
     for name, look in looks:
@@ -252,6 +255,16 @@ def _alerts(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 name=name, ok=False, detail=detail, remedy=Remedy(error.remedy, "; then try it: ", TryAlerts())
             )
+
+
+def _events(settings: Settings) -> Iterator[Finding]:
+    if not settings.events.received:
+        return
+    event_tokens.read(settings)
+    seen = event_service.status(settings)
+    detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
+    step = Remedy("Run ", StartService(name="events"), "; without it senders get no answer")
+    yield Finding(name="events", ok=seen.state == "running", detail=detail, remedy=step)
 
 
 def _unusable(channel: Channel, secrets: Iterable[str]) -> ChannelFailed | None:

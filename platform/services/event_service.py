@@ -22,6 +22,8 @@ from services.processes import ProcessIdentity
 
 _START_SECONDS = 30.0
 _PROBE_SECONDS = 5.0
+_ERROR = "error: "
+"""With this the command line begins the line of an error."""
 
 
 class ReceiverFailed(PlatformError):
@@ -66,13 +68,16 @@ def up(settings: Settings, command: Sequence[str]) -> ReceiverStatus:
         command: The command that calls :func:`serve` for a deployment whose environment it gets.
 
     Returns:
-        Its state: `running`, or `off` if no sender makes calls.
+        Its state: `running`, or `off` if no sender makes calls; then one that still runs is stopped.
 
     Raises:
         ConfigurationError: The port is taken.
         ReceiverFailed: It could not be started.
     """
     if not settings.events.received:
+        if _read(settings) is not None:
+            # It still knows the senders that the settings no longer have.
+            stop(settings)
         return status(settings)
     with locked(_folder(settings) / "lock", seconds=_START_SECONDS + 60):
         state = _read(settings)
@@ -141,9 +146,10 @@ def _start(settings: Settings, command: Sequence[str]) -> None:
         time.sleep(0.1)
     processes.stop(identity)
     _state_file(settings).unlink(missing_ok=True)
-    lines = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    lines = said.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it said nothing"]
+    reason = next((line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)), lines[-1])
     raise ReceiverFailed(
-        what=f"The receiver of events could not be started: {(lines or ['it said nothing'])[0][:300]}",
+        what=f"The receiver of events could not be started: {reason[:300]}",
         where=str(said),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )

@@ -28,8 +28,10 @@ from errors.remedies import (
     RemoveColumn,
     Repair,
     Replay,
+    RetryEvent,
     Run,
     RunStream,
+    ShowEvents,
     ShowLedger,
     ShowMigrations,
     ShowService,
@@ -73,6 +75,8 @@ TYPED: list[tuple[Action, str]] = [
     (ShowService(name="spark"), "blogdata status spark"),
     (Diagnose(), "blogdata doctor"),
     (TryAlerts(), "blogdata alerts --test"),
+    (ShowEvents(), "blogdata events"),
+    (RetryEvent(name="shop/release-42"), "blogdata events --retry shop/release-42"),
 ]
 
 

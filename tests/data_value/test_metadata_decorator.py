@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,10 @@ PAGES = Contract(
     partitioning=Partitioning(column="day", grain=Grain.DAY),
 )
 FIRST = RunContext(run_id="run-1", job="hourly", code_version="c1", trigger="sensor:landed")
-SECOND = RunContext(run_id="run-2", job="repair", code_version="c2", trigger="backfill:b7", attempt=3)
+EVENT = {"id": "release-42", "source": "shop", "payload": "s3://shop/releases/42"}
+SECOND = RunContext(
+    run_id="run-2", job="repair", code_version="c2", trigger="event:shop/release-42", attempt=3, event=EVENT
+)
 
 
 def publish(spark: Any, lake: Lake, run: RunContext, *days: str) -> None:
@@ -60,6 +64,14 @@ def test_a_row_joins_to_its_writing_run(spark: Any, lake: Lake) -> None:
     }
 
 
+def test_a_row_joins_to_its_runs_event(spark: Any, lake: Lake) -> None:
+    rows = context_table(spark, lake).where("current").orderBy("partition").collect()
+    assert [(row["trigger"], row["event"]) for row in rows] == [
+        ("sensor:landed", None),
+        ("event:shop/release-42", json.dumps(EVENT, separators=(",", ":"))),
+    ]
+
+
 def test_the_context_table_keeps_what_was_replaced(spark: Any, lake: Lake) -> None:
     context = context_table(spark, lake)
     assert context.columns == [
@@ -70,6 +82,7 @@ def test_the_context_table_keeps_what_was_replaced(spark: Any, lake: Lake) -> No
         "code_version",
         "job",
         "trigger",
+        "event",
         "attempt",
         "published_at",
         "current",

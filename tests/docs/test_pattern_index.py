@@ -20,6 +20,7 @@ WORKING = (
     "Full Loader",
     "Passthrough Replicator",
     "Readiness Marker",
+    "External Trigger",
     "Dead-Letter",
     "Checkpointer",
     "Static Late Data Integrator",

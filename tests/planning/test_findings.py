@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from evidence.finding import Finding, Severity
 from lake.store_faults import LogDamaged
+from patterns.ingestion.event_inbox import Entry, Inbox
+from patterns.ingestion.trigger_event import parse
 from planning import findings
 from planning.deployment import Deployment
 from planning.look import Snapshot, now
@@ -30,3 +34,21 @@ def test_a_source_that_fails_silences_no_other(tmp_path: Path, monkeypatch: pyte
     assert [one.source for one in found] == ["findings", "overdue"]
     assert found[0].severity is Severity.CRITICAL
     assert "damaged could not be looked at: a file of the log is cut off" in found[0].what
+
+
+def test_an_event_without_a_run_is_found(tmp_path: Path) -> None:
+    home, inbox = deployment(tmp_path), Inbox(path=tmp_path / "events.sqlite")
+    for number, hours in enumerate((0, 2, 2)):
+        fields = {"id": str(number), "source": "shop", "time": "2026-01-05T10:00:00Z", "datasets": ["bronze.devices"]}
+        received = (now() - timedelta(hours=hours)).timestamp()
+        event = parse(json.dumps(fields).encode())
+        entry = Entry(event=event, channel="http", origin="192.0.2.1", version="1.0", received=received)
+        if inbox.put(entry) and number == 2:
+            inbox.failed(entry, "after 8 requests there is no run")
+    look = Snapshot(home.landing_zone, home.events)
+    found = list(findings.unstarted(Deployment(graph=GRAPH, look=look, now=now(), inbox=inbox)))
+    assert [(one.identity, one.severity) for one in found] == [
+        ("events/bronze.devices/shop/1", Severity.WARNING),
+        ("events/bronze.devices/shop/2", Severity.CRITICAL),
+    ]
+    assert found[1].what.endswith("after 8 requests there is no run")

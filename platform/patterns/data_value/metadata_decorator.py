@@ -45,6 +45,7 @@ CONTEXT = {
     **{name: name for name in ("dataset", "partition", "table_version", "run_id", "code_version")},
     "job": "get_json_object(payload, '$.run.job')",
     "trigger": "get_json_object(payload, '$.run.trigger')",
+    "event": "get_json_object(payload, '$.run.event')",
     "attempt": "CAST(get_json_object(payload, '$.run.attempt') AS INT)",
     "published_at": "recorded_at",
     "current": "table_version = max(table_version) OVER (PARTITION BY dataset, partition)",
@@ -62,8 +63,8 @@ def context_table(spark: SparkSession, lake: Lake, version: int | None = None) -
 
     Returns:
         dataset STRING, partition STRING, table_version BIGINT, run_id STRING, code_version STRING,
-        job STRING, trigger STRING, attempt INT, published_at TIMESTAMP, current BOOLEAN (true for the newest
-        publication of a partition).
+        job STRING, trigger STRING, event STRING (JSON, the context of the event that started the run, or null),
+        attempt INT, published_at TIMESTAMP, current BOOLEAN (true for the newest publication of a partition).
 
     Raises:
         DatasetMissing: No event log exists, because nothing was ever published.
