@@ -22,7 +22,7 @@ from sensors import run_requests
 from sensors.request_throttle import MOST_AT_ONCE
 
 RUN_KEY = ".dagster/blogdata_event"
-"""Tag of a run, hidden from the list of runs: key of the event and its delivery."""
+"""Tag of a run, hidden from the list of runs: key of the event and the number of its run."""
 _LOOKED_UP_AT_ONCE = 500
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from errors import ConfigurationError, PlatformError
 from patterns.ingestion.event_inbox import Inbox, InboxUnusable
-from patterns.ingestion.external_trigger import FILE, HTTP, Delivery, Sender, Trigger
+from patterns.ingestion.external_trigger import FILE, HTTP, Notification, Sender, Trigger
 from patterns.ingestion.trigger_event import EventRefused, Forged, IdReused, NotPermitted, TooLarge
 from services import event_tokens
 from services.config import Settings
@@ -63,7 +63,7 @@ def answer(entrance: Trigger) -> Callable[[Post], Reply]:
     """Build what answers the receiver's requests: the event is on the disk before its sender is answered."""
 
     def reply(post: Post) -> Reply:
-        delivery = Delivery(
+        notification = Notification(
             body=post.body,
             size=post.size,
             channel=HTTP,
@@ -72,7 +72,7 @@ def answer(entrance: Trigger) -> Callable[[Post], Reply]:
             token=post.token,
         )
         try:
-            entry, known = entrance.take(delivery)
+            entry, known = entrance.take(notification)
         except EventRefused as error:
             status = _STATUS.get(type(error), 400)
             headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}

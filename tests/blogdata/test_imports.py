@@ -73,8 +73,8 @@ def test_an_empty_home_gets_first_steps_without_spark(tmp_path: Path, arguments:
     assert not found & HEAVY
 
 
-@pytest.mark.parametrize("arguments", [("alerts",), ("alerts", "--test"), ("metrics",)])
-def test_alerts_and_metrics_import_no_heavy_package(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("alerts",), ("alerts", "--test"), ("events",), ("metrics",)])
+def test_alerts_events_and_metrics_import_no_heavy_package(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     said, found = imported(RUN, tmp_path, *arguments)
     assert said
     assert not found & HEAVY

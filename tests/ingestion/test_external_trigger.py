@@ -20,7 +20,7 @@ from patterns.ingestion.event_inbox import Entry, Inbox, InboxUnusable
 from patterns.ingestion.external_trigger import (
     FILE,
     HTTP,
-    Delivery,
+    Notification,
     Sender,
     Trigger,
     authenticated,
@@ -75,11 +75,11 @@ def event(**changes: Any) -> dict[str, Any]:
 
 def call(trigger: Trigger, body: object, *, token: str | None = TOKENS["shop"], at: datetime = NOW) -> Entry:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return trigger.take(delivery(raw, token=token, at=at))[0]
+    return trigger.take(notification(raw, token=token, at=at))[0]
 
 
-def delivery(raw: bytes, *, channel: str = HTTP, token: str | None = None, at: datetime = NOW) -> Delivery:
-    return Delivery(body=raw, size=len(raw), channel=channel, origin="192.0.2.1", at=at, token=token)
+def notification(raw: bytes, *, channel: str = HTTP, token: str | None = None, at: datetime = NOW) -> Notification:
+    return Notification(body=raw, size=len(raw), channel=channel, origin="192.0.2.1", at=at, token=token)
 
 
 def test_an_event_waits_with_its_context(trigger: Trigger) -> None:
@@ -103,7 +103,7 @@ def test_an_event_waits_with_its_context(trigger: Trigger) -> None:
 def test_an_event_delivered_twice_is_one_entry(trigger: Trigger) -> None:
     first = call(trigger, event())
     spaced = json.dumps(dict(reversed(EVENT.items())), indent=4).encode()
-    entry, known = trigger.take(delivery(spaced, token=TOKENS["shop"], at=NOW + timedelta(minutes=1)))
+    entry, known = trigger.take(notification(spaced, token=TOKENS["shop"], at=NOW + timedelta(minutes=1)))
     assert (entry, known) == (first, True)
     assert len(trigger.inbox.waiting()) == 1
 
@@ -281,7 +281,7 @@ def test_a_retried_event_gets_another_run_key(trigger: Trigger) -> None:
     assert trigger.inbox.waiting() == []
     again = trigger.retry("42", NOW)
     assert (again.run_key, again.state, again.tries, again.run_id) == ("shop/42, 2", "waiting", 0, None)
-    assert context(again)["delivery"] == "2"
+    assert context(again)["run_number"] == "2"
 
 
 def test_a_failed_event_keeps_its_run_key(trigger: Trigger) -> None:

@@ -61,7 +61,7 @@ EVENTS = (
     in_code(
         "a repeated request has another run key",
         f"{INGESTION}/event_inbox.py",
-        """return self.event.key if self.delivery == 1 else f"{self.event.key}, {self.delivery}\"""",
+        """return self.event.key if self.run_number == 1 else f"{self.event.key}, {self.run_number}\"""",
         """return f"{self.event.key}, {self.tries}\"""",
         f"{SENSOR}::test_a_run_that_never_appears_is_requested_again",
     ),
@@ -75,11 +75,11 @@ EVENTS = (
     in_code(
         "the sender is answered before its event is kept",
         "platform/orchestration/external_events.py",
-        "            entry, known = entrance.take(delivery)",
+        "            entry, known = entrance.take(run_number)",
         """            import threading
             from types import SimpleNamespace
 
-            threading.Timer(5, entrance.take, [delivery]).start()
+            threading.Timer(5, entrance.take, [run_number]).start()
             entry, known = SimpleNamespace(event=SimpleNamespace(key=""), state="waiting"), False""",
         "tests/services/test_event_receiver.py::test_a_kill_before_the_answer_is_one_event",
     ),

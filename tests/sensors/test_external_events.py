@@ -16,7 +16,7 @@ from orchestration import external_events as composed
 from orchestration.computation import run_context
 from orchestration.refresh import JOB
 from patterns.ingestion.event_inbox import Entry, Inbox
-from patterns.ingestion.external_trigger import MOST_TRIES, Delivery
+from patterns.ingestion.external_trigger import MOST_TRIES, Notification
 from quality.contracts import CONTRACTS
 from resources.events import EventsResource
 from sensors import external_events as module
@@ -67,8 +67,8 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 def send(settings: Settings, **changes: Any) -> Entry:
     raw = json.dumps(event(**changes)).encode()
     now = datetime.now(timezone.utc)
-    delivery = Delivery(body=raw, size=len(raw), channel="http", origin="192.0.2.1", at=now, token=TOKEN)
-    return composed.trigger(settings, CONTRACTS).take(delivery)[0]
+    notification = Notification(body=raw, size=len(raw), channel="http", origin="192.0.2.1", at=now, token=TOKEN)
+    return composed.trigger(settings, CONTRACTS).take(notification)[0]
 
 
 def run(instance: dg.DagsterInstance, request: dg.RunRequest, status: dg.DagsterRunStatus) -> str:

@@ -18,7 +18,7 @@ from patterns.ingestion.trigger_event import Event, IdReused, parse
 
 State = Literal["waiting", "started", "failed"]
 REFUSED = "refused-"
-"""Prefix of the name of a refused delivery; its number follows."""
+"""Prefix of the name of a refused notification; its number follows."""
 _KEPT_REFUSALS = 1000
 _KEPT_FORGERIES = 100
 _BUSY_SECONDS = 10.0
@@ -26,7 +26,7 @@ _SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE events (
     number INTEGER PRIMARY KEY, key TEXT UNIQUE, body TEXT, digest TEXT, channel TEXT, origin TEXT, version TEXT,
-    received REAL, state TEXT, delivery INTEGER, tries INTEGER, next_try REAL, run_id TEXT, reason TEXT
+    received REAL, state TEXT, run_number INTEGER, tries INTEGER, next_try REAL, run_id TEXT, reason TEXT
 );
 CREATE INDEX of_state ON events (state, number);
 CREATE TABLE refusals (
@@ -54,8 +54,8 @@ class Entry:
         version: Version of the platform that accepted it.
         received: When it was accepted, in seconds since 1970.
         state: `waiting`; `started`, once its run exists; or `failed`, when no run could be started.
-        delivery: 1, and one more for each further run that was necessary or that a person requested.
-        tries: How often a run was requested for this delivery.
+        run_number: 1, and one more for each further run that was necessary or that a person requested.
+        tries: How often a run was requested under its key.
         next_try: When the next request is due, in seconds since 1970.
         run_id: Its run; None while it has none.
         reason: Why it failed, or why it was tried again.
@@ -67,7 +67,7 @@ class Entry:
     version: str
     received: float
     state: State = "waiting"
-    delivery: int = 1
+    run_number: int = 1
     tries: int = 0
     next_try: float = 0.0
     run_id: str | None = None
@@ -75,13 +75,13 @@ class Entry:
 
     @property
     def run_key(self) -> str:
-        """Identity of its run; the same for all requests of one delivery."""
-        return self.event.key if self.delivery == 1 else f"{self.event.key}, {self.delivery}"
+        """Identity of its run; the same for all requests of that run."""
+        return self.event.key if self.run_number == 1 else f"{self.event.key}, {self.run_number}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """A delivery that was refused.
+    """A notification that was refused.
 
     Args:
         number: Its number; 0 before it is kept.
@@ -134,7 +134,7 @@ class Inbox:
         with self._writing() as connection:
             values = (entry.event.key, entry.event.text(), entry.event.digest, entry.channel, entry.origin)
             done = connection.execute(
-                "INSERT INTO events (key, body, digest, channel, origin, version, received, state, delivery, tries, "
+                "INSERT INTO events (key, body, digest, channel, origin, version, received, state, run_number, tries, "
                 "next_try, reason) VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting', 1, 0, 0, '') ON CONFLICT DO NOTHING",
                 (*values, entry.version, entry.received),
             )
@@ -166,7 +166,7 @@ class Inbox:
         return [*map(_entry, rows)]
 
     def refusals(self, count: int) -> list[Refusal]:
-        """Return the last refused deliveries, the oldest first."""
+        """Return the last refused notifications, the oldest first."""
         rows = self._read("SELECT * FROM (SELECT * FROM refusals ORDER BY number DESC LIMIT ?) ORDER BY number", count)
         return [Refusal(**{name: row[name] for name in row.keys()}) for row in rows]  # noqa: SIM118 - sqlite3.Row
 
@@ -180,7 +180,7 @@ class Inbox:
 
     def start_again(self, entry: Entry, *, reason: str, next_try: float) -> None:
         """Have a run that ended before it began followed by another one."""
-        self._update(entry, "delivery = delivery + 1, next_try = ?, reason = ?", next_try, reason)
+        self._update(entry, "run_number = run_number + 1, next_try = ?, reason = ?", next_try, reason)
 
     def failed(self, entry: Entry, reason: str) -> None:
         """Keep an event for which no run could be started, until a person retries it."""
@@ -211,14 +211,14 @@ class Inbox:
         # Dagster starts one run per key. A failed request may still have led to a run, so it keeps its key.
         self._update(
             _entry(exact[0]),
-            "delivery = delivery + (run_id IS NOT NULL), state = 'waiting', tries = 0, next_try = 0, run_id = NULL, "
-            "reason = ''",
+            "run_number = run_number + (run_id IS NOT NULL), state = 'waiting', tries = 0, next_try = 0, "
+            "run_id = NULL, reason = ''",
         )
         (row,) = self._read("SELECT * FROM events WHERE key = ?", exact[0]["key"])
         return _entry(row)
 
     def refuse(self, refusal: Refusal) -> None:
-        """Keep a refused delivery; the oldest ones are removed, forged ones first."""
+        """Keep a refused notification; the oldest ones are removed, forged ones first."""
         values = (refusal.at, refusal.channel, refusal.origin, refusal.sender, refusal.kind, refusal.what, refusal.body)
         with self._writing() as connection:
             connection.execute(
@@ -232,7 +232,7 @@ class Inbox:
                 )
 
     def forgive(self, refusal: Refusal) -> None:
-        """Remove a refused delivery that a person has accepted."""
+        """Remove a refused notification that a person has accepted."""
         with self._writing() as connection:
             connection.execute("DELETE FROM refusals WHERE number = ?", (refusal.number,))
 
@@ -247,11 +247,11 @@ class Inbox:
             connection.executemany("DELETE FROM files WHERE name = ?", [(name,) for name in gone])
 
     def _update(self, entry: Entry, change: str, *values: object) -> None:
-        # Only the delivery that the caller has seen: a person may have retried the event meanwhile.
-        where = "key = ? AND delivery = ? AND state = ?"
+        # Only the state that the caller has seen: a person may have retried the event meanwhile.
+        where = "key = ? AND run_number = ? AND state = ?"
         with self._writing() as connection:
             connection.execute(
-                f"UPDATE events SET {change} WHERE {where}", (*values, entry.event.key, entry.delivery, entry.state)
+                f"UPDATE events SET {change} WHERE {where}", (*values, entry.event.key, entry.run_number, entry.state)
             )
 
     def _read(self, query: str, *values: object) -> Sequence[sqlite3.Row]:
@@ -307,7 +307,7 @@ def _entry(row: sqlite3.Row) -> Entry:
         version=row["version"],
         received=row["received"],
         state=cast(State, row["state"]),
-        delivery=row["delivery"],
+        run_number=row["run_number"],
         tries=row["tries"],
         next_try=row["next_try"],
         run_id=row["run_id"],

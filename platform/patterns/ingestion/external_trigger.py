@@ -9,7 +9,7 @@ requests of runs. The event's context (:func:`context`) goes with the run, into 
 
 An event is identified by its source and id. Delivered again it is the same entry, and the same run key.
 A run that does not come about is requested again after growing pauses (:func:`pause`), and after :data:`MOST_TRIES`
-requests the event is kept for a person. A refused delivery is kept too, with its reason.
+requests the event is kept for a person. A refused notification is kept too, with its reason.
 
 The trap: a trigger that is only a ping. Without its event nobody knows why a run took place, and an event that was
 answered and then lost in memory is never sent again. A second trap is trust: an event selects declared datasets and a
@@ -69,7 +69,7 @@ class Sender:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery:
+class Notification:
     """A message as it arrived through any channel.
 
     Args:
@@ -95,7 +95,7 @@ class Trigger:
 
     Args:
         senders: The senders, by name.
-        tokens: Reads the tokens, by the name of the sender; called for each delivery, so a token can be replaced.
+        tokens: Reads the tokens, by the name of the sender; called for each notification, so a token can be replaced.
         datasets: The declared datasets.
         inbox: Where accepted events wait.
         oldest: How old an event may be when it arrives.
@@ -109,11 +109,11 @@ class Trigger:
     oldest: timedelta
     version: str
 
-    def take(self, delivery: Delivery) -> tuple[Entry, bool]:
+    def take(self, notification: Notification) -> tuple[Entry, bool]:
         """Accept an event: when this returns, it is on the disk.
 
         Args:
-            delivery: The message.
+            notification: The message.
 
         Returns:
             The entry in the inbox, and whether the event was known before.
@@ -125,41 +125,41 @@ class Trigger:
         """
         sender = None
         try:
-            if delivery.channel == HTTP:
-                sender = authenticated(delivery.token, self.tokens())
-            if delivery.size > MOST_BYTES:
+            if notification.channel == HTTP:
+                sender = authenticated(notification.token, self.tokens())
+            if notification.size > MOST_BYTES:
                 raise TooLarge(
-                    what=f"the event has {delivery.size} bytes, and {MOST_BYTES} are the limit",
+                    what=f"the event has {notification.size} bytes, and {MOST_BYTES} are the limit",
                     where="the event",
                     next_step="put the data elsewhere, and refer to them by `payload`",
                 )
-            event = parse(delivery.body)
-            self._permit(event, sender, delivery.channel)
+            event = parse(notification.body)
+            self._permit(event, sender, notification.channel)
             self._require_declared(event)
             # A sender that got no answer for long repeats an event that has become old meanwhile.
             if self.inbox.find(event) is None:
-                self._require_recent(event, delivery.at)
-            return self.inbox.put(self._entry(event, delivery.channel, delivery.origin, delivery.at))
+                self._require_recent(event, notification.at)
+            return self.inbox.put(self._entry(event, notification.channel, notification.origin, notification.at))
         except EventRefused as error:
             readable = not isinstance(error, Forged | TooLarge)
             self.inbox.refuse(
                 Refusal(
-                    at=delivery.at.timestamp(),
-                    channel=delivery.channel,
-                    origin=delivery.origin,
+                    at=notification.at.timestamp(),
+                    channel=notification.channel,
+                    origin=notification.origin,
                     sender=sender,
                     kind=error.kind,
                     what=error.what,
-                    body=delivery.body if readable else None,
+                    body=notification.body if readable else None,
                 )
             )
             raise
 
     def retry(self, name: str, now: datetime) -> Entry:
-        """Have an event wait again: a failed or started one, or a refused delivery, whatever its age.
+        """Have an event wait again: a failed or started one, or a refused notification, whatever its age.
 
         Args:
-            name: The event's `source/id` or id, or the name of a refused delivery.
+            name: The event's `source/id` or id, or the name of a refused notification.
             now: Current time, timezone-aware.
 
         Raises:
@@ -275,7 +275,7 @@ def context(entry: Entry) -> dict[str, str]:
         "version": entry.version,
         "digest": event.digest,
         **({"payload": event.payload} if event.payload else {}),
-        **({"delivery": str(entry.delivery)} if entry.delivery > 1 else {}),
+        **({"run_number": str(entry.run_number)} if entry.run_number > 1 else {}),
     }
 
 

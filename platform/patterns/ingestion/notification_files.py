@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from patterns.ingestion.external_trigger import FILE, Delivery, Trigger
+from patterns.ingestion.external_trigger import FILE, Notification, Trigger
 from patterns.ingestion.landed_links import require_within
 from patterns.ingestion.trigger_event import MOST_BYTES, EventRefused, malformed
 
@@ -47,7 +47,7 @@ def take_files(trigger: Trigger, landing: Path) -> list[EventRefused]:
     refused = []
     for name in new:
         try:
-            trigger.take(_delivery(name, found[name]))
+            trigger.take(_notification(name, found[name]))
         except EventRefused as error:
             refused.append(error)
     gone = before.keys() - found.keys()
@@ -78,7 +78,7 @@ def _found(folder: Path) -> Iterator[tuple[str, _File]]:
                 yield shown, _File(Path(entry.path), about.st_size, about.st_mtime, mark)
 
 
-def _delivery(name: str, file: _File) -> Delivery:
+def _notification(name: str, file: _File) -> Notification:
     body = b""
     if file.size <= MOST_BYTES:
         try:
@@ -86,7 +86,7 @@ def _delivery(name: str, file: _File) -> Delivery:
                 body = opened.read(MOST_BYTES + 1)
         except OSError as error:
             raise malformed(f"the file cannot be read: {error.strerror}", f"{FOLDER}/{name}") from error
-    return Delivery(
+    return Notification(
         body=body,
         size=max(file.size, len(body)),
         channel=FILE,
