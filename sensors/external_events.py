@@ -29,7 +29,7 @@ _LOOKED_UP_AT_ONCE = 500
 @dg.sensor(
     name="external_events",
     job_name=JOB,
-    minimum_interval_seconds=5,
+    minimum_interval_seconds=10,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Starts a run for each event that a sender of [[events.senders]] has sent by HTTP or as a file",
     tags={"pattern/external-trigger": ""},

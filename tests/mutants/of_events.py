@@ -75,11 +75,11 @@ EVENTS = (
     in_code(
         "the sender is answered before its event is kept",
         "platform/orchestration/external_events.py",
-        "            entry, known = entrance.take(run_number)",
+        "            entry, known = entrance.take(notification)",
         """            import threading
             from types import SimpleNamespace
 
-            threading.Timer(5, entrance.take, [run_number]).start()
+            threading.Timer(5, entrance.take, [notification]).start()
             entry, known = SimpleNamespace(event=SimpleNamespace(key=""), state="waiting"), False""",
         "tests/services/test_event_receiver.py::test_a_kill_before_the_answer_is_one_event",
     ),

@@ -238,7 +238,6 @@ def test_changed_settings_restart_the_service(own: Settings, url: str) -> None:
 def test_a_taken_port_is_reported(own: Settings) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", own.events.port))
-        other.listen()
         with pytest.raises(event_service.ReceiverFailed, match=r"port \d+ of 127.0.0.1 cannot be used"):
             event_service.up(own, COMMAND)
     assert event_service.status(own).state == "stopped"
