@@ -17,7 +17,8 @@ from publish.partitions import Grain
 MOST_BYTES = 64 * 1024
 """Size limit of an event; larger data belongs into a payload, to which the event refers."""
 _MOST_DATASETS = 100
-_MOST_PAYLOAD = 2000
+# It becomes the tag of a run, and databases limit what they can index.
+_MOST_PAYLOAD_BYTES = 2000
 _ID = re.compile(r"[!-~]{1,200}")
 _SOURCE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DATASET = re.compile(r"[A-Za-z0-9_.]{1,200}")
@@ -200,8 +201,8 @@ def _time(value: Any) -> datetime:
 
 
 def _payload(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > _MOST_PAYLOAD or not value.isprintable():
-        raise malformed(f"its payload is not a reference: a line of at most {_MOST_PAYLOAD} characters", "payload")
+    if not isinstance(value, str) or not value.isprintable() or len(value.encode()) > _MOST_PAYLOAD_BYTES:
+        raise malformed(f"its payload is not a reference: a line of at most {_MOST_PAYLOAD_BYTES} bytes", "payload")
     return value
 
 
