@@ -284,10 +284,6 @@ def pause(tries: int) -> float:
     return _PAUSE_SECONDS * float(2 ** min(tries - 1, _DOUBLED_AT_MOST))
 
 
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
-
-
 def _no_such_event(name: str) -> ConfigurationError:
     return ConfigurationError(
         what=f"there is no event {name}", where="the inbox", next_step=Remedy("choose one of: ", ShowEvents())
