@@ -1,89 +1,110 @@
-"""Renders the events of an hour as JSON lines: all of them in one fast pass, or some with changed fields."""
+"""Renders the visit events of an hour as JSON lines: all of them in one fast pass, or some with changed fields."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from simulator.text import Flags, Ints, Texts, join, join_present, literal, texts
+from simulator.changes import FieldChange, Shape, braces, constant, pair
+from simulator.text import Ints, Texts, join, join_present, literal
 from simulator.visits import Hour
 
-REQUIRED = ("visit_id", "event_time", "user_id", "page")
 CONTEXT = "context"
 USER = "context.user"
 TECHNICAL = "context.technical"
 _TECHNICAL_FIELDS = ("browser", "browser_version", "network_type", "device_type", "device_version")
-OPTIONAL = (
-    "keep_private",
-    CONTEXT,
-    "context.referral",
-    "context.ad_id",
-    USER,
-    "context.user.ip",
-    "context.user.login",
-    "context.user.connected_since",
-    TECHNICAL,
-    *(f"context.technical.{name}" for name in _TECHNICAL_FIELDS),
+VISIT = Shape(
+    required=("visit_id", "event_time", "user_id", "page"),
+    optional=(
+        "keep_private",
+        CONTEXT,
+        "context.referral",
+        "context.ad_id",
+        USER,
+        "context.user.ip",
+        "context.user.login",
+        "context.user.connected_since",
+        TECHNICAL,
+        *(f"context.technical.{name}" for name in _TECHNICAL_FIELDS),
+    ),
+    time="event_time",
+    wrong_types=(
+        ("visit_id", "12345"),
+        ("event_time", "1767571200000"),
+        ("user_id", '{"id":1}'),
+        ("page", '["/"]'),
+        ("keep_private", "1"),
+        (CONTEXT, '"none"'),
+        (USER, "[]"),
+        (TECHNICAL, "7"),
+    ),
+    numbers=(
+        ("keep_private", '"true"', "wrong_type:keep_private"),
+        ("context.technical.browser_version", "12", ""),
+        ("context.technical.device_version", "17.20", ""),
+        ("context.ad_id", "1e3", ""),
+        ("context.user.login", "true", ""),
+    ),
+    other=("context.ad_id", ('"ad-conflict-1"', '"ad-conflict-2"')),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class FieldChange:
-    """Replaces the JSON value of a field in some rows.
+class Visits:
+    """The visit events of an hour, to be rendered.
 
     Args:
-        path: Dotted path of the field.
-        mask: Which rows to change.
-        value: The new JSON text, one for all rows or a column; None removes the field.
+        hour: The events.
     """
 
-    path: str
-    mask: Flags
-    value: str | Texts | None
+    hour: Hour
+    shape: ClassVar[Shape] = VISIT
 
+    @property
+    def event_ms(self) -> Ints:
+        """When each page was opened, milliseconds since 1970."""
+        return self.hour.event_ms
 
-def clean_lines(hour: Hour) -> Texts:
-    """Renders every event of the hour as a JSON line with line feed, in the hour's order."""
-    at = pa.array(hour.session)
-    of = hour.sessions
-    head = join(literal('{"visit_id":'), of["visit_id"], literal(',"event_time":'))
-    middle = join(literal(',"user_id":'), of["user_id"], literal(',"keep_private":'), of["keep_private"])
-    middle = join(middle, literal(',"page":'))
-    tail = join(literal(',"ad_id":'), of["ad_id"], literal(',"user":'), _user(of), literal(',"technical":'))
-    tail = join(tail, _technical(of), literal("}}\n"))
-    return join(
-        head.take(at),
-        hour.times(),
-        middle.take(at),
-        hour.page,
-        literal(',"context":{"referral":'),
-        hour.referral,
-        tail.take(at),
-    )
+    @property
+    def arrival_ms(self) -> Ints:
+        """When each event reached the landing zone."""
+        return self.hour.arrival_ms
 
+    def times(self, rows: Ints, moments: Ints) -> Texts:
+        """Render moments as JSON values in the browsers' time zones."""
+        return self.hour.times(rows, moments)
 
-def changed_lines(
-    hour: Hour, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
-) -> Texts:
-    """Renders some events of the hour as JSON lines with changed fields, without line feed.
+    def clean(self) -> Texts:
+        """Render every event as a JSON line with line feed, in the hour's order."""
+        at, of = pa.array(self.hour.session), self.hour.sessions
+        head = join(literal('{"visit_id":'), of["visit_id"], literal(',"event_time":'))
+        middle = join(literal(',"user_id":'), of["user_id"], literal(',"keep_private":'), of["keep_private"])
+        middle = join(middle, literal(',"page":'))
+        tail = join(literal(',"ad_id":'), of["ad_id"], literal(',"user":'), _user(of), literal(',"technical":'))
+        tail = join(tail, _technical(of), literal("}}\n"))
+        return join(
+            head.take(at),
+            self.hour.times(),
+            middle.take(at),
+            self.hour.page,
+            literal(',"context":{"referral":'),
+            self.hour.referral,
+            tail.take(at),
+        )
 
-    Args:
-        hour: The hour's events.
-        rows: Positions of the events.
-        changes: Changes to apply; their `mask` is over `rows`.
-        extra: Another `"key":value`, added at the end of the object.
-        inner: Another `"key":value`, added at the end of its context.
-    """
-    at = pa.array(hour.session[rows])
-    values = {name: column.take(at) for name, column in hour.sessions.items()}
-    values["event_time"] = hour.times(rows)
-    values["page"] = hour.page.take(pa.array(rows))
-    values["referral"] = hour.referral.take(pa.array(rows))
-    return _Composer(values=values, changes=changes, rows=len(rows)).line(extra, inner)
+    def changed(
+        self, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
+    ) -> Texts:
+        """Render some events with changed fields, without line feed; `inner` is added to the context."""
+        at = pa.array(self.hour.session[rows])
+        values = {name: column.take(at) for name, column in self.hour.sessions.items()}
+        values["event_time"] = self.hour.times(rows)
+        values["page"] = self.hour.page.take(pa.array(rows))
+        values["referral"] = self.hour.referral.take(pa.array(rows))
+        return _Composer(values=values, changes=changes, rows=len(rows)).line(extra, inner)
 
 
 def _user(of: Mapping[str, Texts]) -> Texts:
@@ -107,27 +128,14 @@ class _Composer:
         technical = self._object(TECHNICAL, _TECHNICAL_FIELDS)
         parts = [self._pair(CONTEXT, name) for name in ("referral", "ad_id")]
         parts += [self._pair(CONTEXT, "user", user), self._pair(CONTEXT, "technical", technical)]
-        context = _braces(parts + self._constant(inner))
+        context = braces(parts + constant(inner, self.rows))
         names = ("visit_id", "event_time", "user_id", "keep_private", "page")
         top = [self._pair("", name) for name in names] + [self._pair("", CONTEXT, context)]
-        return _braces(top + self._constant(extra))
+        return braces(top + constant(extra, self.rows))
 
     def _object(self, path: str, names: Sequence[str]) -> Texts:
-        return _braces([self._pair(path, name) for name in names])
+        return braces([self._pair(path, name) for name in names])
 
     def _pair(self, parent: str, name: str, value: Texts | None = None) -> Texts:
         path = f"{parent}.{name}" if parent else name
-        text = self.values[name] if value is None else value
-        for change in self.changes:
-            if change.path == path:
-                new = literal(change.value) if isinstance(change.value, str) else change.value
-                new = pa.scalar(None, pa.large_string()) if new is None else new
-                text = pc.if_else(pa.array(change.mask), new, text)
-        return join(literal(f'"{name}":'), text)
-
-    def _constant(self, piece: str | None) -> list[Texts]:
-        return [] if piece is None else [texts([piece]).take(pa.array(np.zeros(self.rows, np.int64)))]
-
-
-def _braces(pairs: Sequence[Texts]) -> Texts:
-    return join(literal("{"), join_present(pairs, ","), literal("}"))
+        return pair(path, self.values[name] if value is None else value, self.changes)

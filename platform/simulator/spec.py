@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -26,8 +26,9 @@ class SimulationSpec:
         seed: Seed of all random choices, 0 or more.
         start: First day of the span.
         faults: Rate of each fault.
-        gzip: Whether the landed visit files are compressed.
+        gzip: Whether the landed files of visits and ads are compressed.
         part_lines: Maximum number of lines per landed file.
+        ads: Whether the ads that visitors are shown land, too; all other files are the same with and without them.
 
     Raises:
         ConfigurationError: A value is outside its range.
@@ -40,6 +41,7 @@ class SimulationSpec:
     faults: FaultRates = field(default_factory=FaultRates)
     gzip: bool = False
     part_lines: int = MAX_PART_LINES
+    ads: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("days", 1), ("visits_per_day", 0), ("seed", 0), ("part_lines", 1)):
@@ -87,7 +89,14 @@ class SimulationSpec:
             "gzip": self.gzip,
             "part_lines": self.part_lines,
             "faults": {one.name: getattr(self.faults, one.name) for one in fields(self.faults)},
+            # A landing zone from before there were ads is one without them.
+            **({"ads": True} if self.ads else {}),
         }
+
+    @property
+    def without_ads(self) -> dict[str, Any]:
+        """All parameters that determine the bytes of everything but the ads."""
+        return replace(self, ads=False).as_json()
 
     @property
     def fingerprint(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from simulator.broken import REASONS, VALID
+from simulator.displays import Shown
 from simulator.files import write_whole
 from simulator.population import DayCounts
 from simulator.spec import SimulationSpec
@@ -60,6 +61,42 @@ class EventTruth:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MatchTruth:
+    """How displays and the visit events that name an ad belong together, by the hour in which each of them happened.
+
+    These are counts of what was simulated; faults of lines are not considered.
+
+    Args:
+        hour: Partition key of the hour.
+        displays: Ads displayed.
+        without_event: Displays to which no event belongs.
+        events: Visit events that name an ad.
+        without_display: Such events that belong to no display.
+    """
+
+    hour: str
+    displays: int
+    without_event: int
+    events: int
+    without_display: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdsTruth:
+    """All counts of the simulated ad displays.
+
+    Args:
+        hours: Counts of every arrival hour, in order, missing ones included; event hours are those of the displays.
+        display_hours: Counts of every hour with a valid display, in order.
+        matches: How displays and visit events belong together, by hour, in order.
+    """
+
+    hours: tuple[ArrivalTruth, ...]
+    display_hours: tuple[EventTruth, ...]
+    matches: tuple[MatchTruth, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Truth:
     """All counts of a simulated landing zone.
 
@@ -69,6 +106,7 @@ class Truth:
         event_hours: Counts of every event hour with a valid line, in order.
         users: Counts of every daily user snapshot.
         devices: Counts of every daily device snapshot.
+        ads: Counts of the ad displays; None if none are simulated.
         already_there: True if the landing zone held the complete simulation before.
     """
 
@@ -77,6 +115,7 @@ class Truth:
     event_hours: tuple[EventTruth, ...]
     users: tuple[DayCounts, ...]
     devices: tuple[DayCounts, ...]
+    ads: AdsTruth | None = None
     already_there: bool = False
 
     def total(self, figure: str) -> int:
@@ -157,6 +196,45 @@ class Counter:
         )
 
 
+class MatchCounter:
+    """Counts which displays and visit events belong together.
+
+    Args:
+        spec: The simulated world.
+    """
+
+    def __init__(self, spec: SimulationSpec) -> None:
+        self._spec = spec
+        self._counts = np.zeros((4, spec.hours), np.int64)
+
+    @property
+    def hours(self) -> tuple[MatchTruth, ...]:
+        """Counts of all hours of the span."""
+        return tuple(
+            MatchTruth(
+                hour=self._spec.hour_key(hour),
+                displays=int(displays),
+                without_event=int(without_event),
+                events=int(events),
+                without_display=int(without_display),
+            )
+            for hour, (displays, without_event, events, without_display) in enumerate(self._counts.T)
+        )
+
+    def shown(self, shown: Shown) -> None:
+        """Counts the displays and events of the visits that start in one hour."""
+        displays = shown.displays
+        moments = (
+            displays.event_ms,
+            displays.event_ms[~displays.clicked],
+            shown.named_ms,
+            shown.named_ms[~shown.belongs],
+        )
+        for row, found in enumerate(moments):
+            hours = (found - self._spec.start_ms) // HOUR_MS
+            self._counts[row] += np.bincount(hours, minlength=self._spec.hours)
+
+
 def store(landing: Path, truth: Truth) -> None:
     """Writes the truth into the folder `_truth` of the landing zone."""
     rows: dict[str, Iterable[Any]] = {
@@ -164,6 +242,15 @@ def store(landing: Path, truth: Truth) -> None:
         "event_hours": truth.event_hours,
         "users": truth.users,
         "devices": truth.devices,
+        **(
+            {}
+            if truth.ads is None
+            else {
+                "ads": truth.ads.hours,
+                "display_hours": truth.ads.display_hours,
+                "displays_and_events": truth.ads.matches,
+            }
+        ),
     }
     for name, entries in rows.items():
         lines = (json.dumps(asdict(entry)).encode() + b"\n" for entry in entries)
@@ -179,7 +266,16 @@ def load(landing: Path, *, already_there: bool = True) -> Truth:
         event_hours=tuple(EventTruth(**row) for row in _rows(folder / "event_hours.jsonl")),
         users=tuple(DayCounts(**row) for row in _rows(folder / "users.jsonl")),
         devices=tuple(DayCounts(**row) for row in _rows(folder / "devices.jsonl")),
+        ads=_ads(folder) if (folder / "ads.jsonl").exists() else None,
         already_there=already_there,
+    )
+
+
+def _ads(folder: Path) -> AdsTruth:
+    return AdsTruth(
+        hours=tuple(ArrivalTruth(**row) for row in _rows(folder / "ads.jsonl")),
+        display_hours=tuple(EventTruth(**row) for row in _rows(folder / "display_hours.jsonl")),
+        matches=tuple(MatchTruth(**row) for row in _rows(folder / "displays_and_events.jsonl")),
     )
 
 

@@ -33,7 +33,8 @@ _MEAN_PAGES = 4.0
 _MOST_PAGES = 30
 _LONGEST_GAP_MS = 29 * 60_000
 _END_MARGIN_MS = 5_000
-_ZONES = (("Z", 0), ("+01:00", HOUR_MS), ("-05:00", -5 * HOUR_MS))
+ZONES = (("Z", 0), ("+01:00", HOUR_MS), ("-05:00", -5 * HOUR_MS))
+"""Time zones of the browsers: the suffix of a time, and the milliseconds it is ahead of UTC."""
 _CONNECTED = 0.35
 _ADDRESS = texts(str(n) for n in range(256))
 
@@ -46,7 +47,7 @@ class Hour:
         session: Position of each event's session in the session columns.
         event_ms: When the page was opened, milliseconds since 1970, strictly increasing within a session.
         arrival_ms: When the event reached the landing zone.
-        zone: Position of the browser's time zone in `_ZONES`, per session.
+        zone: Position of the browser's time zone in `ZONES`, per session.
         sessions: JSON values per session, by field name; a null means that the key is absent.
         page: JSON value per event.
         referral: JSON value per event.
@@ -66,9 +67,9 @@ class Hour:
     def times(self, rows: Ints | slice = slice(None), moments: Ints | None = None) -> Texts:
         """Renders the event times of some rows, or other moments, as JSON values in the browsers' time zones."""
         zone = self.zone[self.session[rows]]
-        shift = np.array([shift for _, shift in _ZONES])[zone]
+        shift = np.array([shift for _, shift in ZONES])[zone]
         local = (self.event_ms[rows] if moments is None else moments) + shift
-        return quoted_time(local, pick(texts(name for name, _ in _ZONES), zone))
+        return quoted_time(local, pick(texts(name for name, _ in ZONES), zone))
 
 
 def events_per_hour(spec: SimulationSpec) -> Ints:

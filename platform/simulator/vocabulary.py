@@ -129,6 +129,8 @@ _BROWSERS = {
 }
 BROWSERS = [(name, version) for name, versions in _BROWSERS.items() for version in versions.split()]
 NETWORKS = ("wifi", "4g", "5g", "lan")
+_ADS = 200
+_CAMPAIGNS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +142,10 @@ class Pools:
     inside_referrals: Texts
     """Full address of each page, used as the referral of the next page."""
     ads: Texts
+    other_ads: Texts
+    """Ads that are displayed, and never clicked."""
+    campaigns: Texts
+    """Campaign of each ad, the other ads after those that are clicked."""
     browsers: Texts
     browser_versions: Texts
     networks: Texts
@@ -153,7 +159,9 @@ def pools() -> Pools:
         pages=encoded(pages),
         outside_referrals=encoded([*_SEARCH, _SOCIAL[0], *social, *_BLOGS]),
         inside_referrals=encoded((BLOG + page for page in pages), ascii_only=True),
-        ads=encoded(f"ad-{n:04d}" for n in range(200)),
+        ads=encoded(f"ad-{n:04d}" for n in range(_ADS)),
+        other_ads=encoded(f"ad-{n:04d}" for n in range(_ADS, 2 * _ADS)),
+        campaigns=encoded(f"campaign-{n % _CAMPAIGNS:02d}" for n in range(2 * _ADS)),
         browsers=encoded(name for name, _ in BROWSERS),
         browser_versions=encoded(version for _, version in BROWSERS),
         networks=encoded(NETWORKS),
