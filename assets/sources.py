@@ -17,10 +17,16 @@ LANDING_USERS = dg.AssetSpec(
 LANDING_DEVICES = dg.AssetSpec(
     ["landing", "devices"], description="Full delivery of the devices", group_name="landing", kinds={"csv"}
 )
+LANDING_ADS = dg.AssetSpec(
+    ["landing", "ads"],
+    description="Displayed ads by hour of arrival, with _SUCCESS when an hour is complete",
+    group_name="landing",
+    kinds={"json"},
+)
 LANDING_ACCESS_LOGS = dg.AssetSpec(
     ["landing", "access_logs"],
     description="Access logs of the blog's web servers",
     group_name="landing",
     kinds={"file"},
 )
-SOURCES = (LANDING_VISITS, LANDING_USERS, LANDING_DEVICES, LANDING_ACCESS_LOGS)
+SOURCES = (LANDING_VISITS, LANDING_USERS, LANDING_DEVICES, LANDING_ADS, LANDING_ACCESS_LOGS)

@@ -19,7 +19,7 @@ from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec
 
 LOCAL = "local"
-_OWN = ("visits", "users", "devices", "access_logs")
+_OWN = ("visits", "users", "devices", "ads", "access_logs")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,10 +35,11 @@ def simulate(
     faults: Annotated[Path | None, typer.Option(help="TOML or JSON file of `fault = rate`.")] = None,
     start: Annotated[str, typer.Option(help="First day, YYYY-MM-DD.")] = "2026-01-05",
     landing: Landing = None,
-    gzip: Annotated[bool, typer.Option("--gzip", help="Compress the visit files.")] = False,
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compress the files of visits and ads.")] = False,
+    ads: Annotated[bool, typer.Option(help="Land the ads that visitors were shown, too.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Simulate a blog's visits, users and devices, with known truth beside them in `_truth/`."""
+    """Simulate a blog's visits, users, devices and displayed ads, with known truth beside them in `_truth/`."""
     from simulator import landing as simulator
     from simulator.faults import FaultRates, load_faults
     from simulator.spec import SimulationSpec
@@ -50,6 +51,7 @@ def simulate(
         start=_day(start),
         faults=load_faults(faults) if faults else FaultRates(),
         gzip=gzip,
+        ads=ads,
     )
     target = _landing(landing)
     begun = time.monotonic()

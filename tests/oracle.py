@@ -28,6 +28,8 @@ SILENCE = timedelta(minutes=30)
 EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
 REQUIRED = ("visit_id", "event_time", "user_id", "page")
 IDENTIFIERS = ("visit_id", "user_id")
+DISPLAY_REQUIRED = ("ad_id", "page", "visit_id", "display_time", "campaign")
+DISPLAY_IDENTIFIERS = ("ad_id", "visit_id")
 ASSETS = tuple(
     ".css .js .mjs .png .jpg .jpeg .gif .ico .svg .webp .avif .woff .woff2 .ttf .otf .eot .map .mp4 .webm "
     ".mp3 .ogg .zip .gz .tar .tgz .jar .exe .iso .deb .rpm".split()
@@ -105,19 +107,19 @@ class Verdict:
     client: tuple[str, str] | None = None
 
 
-def count(landing: Path) -> OracleTruth:
-    """Counts everything under landing/visits, in the order of arrival."""
+def count(landing: Path, table: str = "visits") -> OracleTruth:
+    """Counts everything under landing/visits, or that of another table, in the order of arrival."""
     truth = OracleTruth()
     winners: dict[tuple[Any, ...], bytes] = {}
     clients: dict[tuple[str, str], list[datetime]] = defaultdict(list)
     newest: datetime | None = None
-    for hour, folder in arrival_folders(landing):
+    for hour, folder in arrival_folders(landing, table):
         arrival = truth.arrivals[hour] = Arrival(hour)
         times = []
         for raw, log in lines_of(folder):
             arrival.lines += 1
             arrival.bytes += len(raw) + 1
-            verdict = judge_log(raw, hour) if log else judge_json(raw, hour)
+            verdict = judge_log(raw, hour) if log else JUDGES[table](raw, hour)
             if verdict.reasons:
                 arrival.dead += 1
                 arrival.reasons.update(verdict.reasons)
@@ -148,9 +150,9 @@ def count(landing: Path) -> OracleTruth:
     return truth
 
 
-def arrival_folders(landing: Path) -> Iterator[tuple[str, Path]]:
+def arrival_folders(landing: Path, table: str = "visits") -> Iterator[tuple[str, Path]]:
     """Arrival hours in order, with their folders."""
-    for folder in sorted((landing / "visits").glob("date=*/hour=*")):
+    for folder in sorted((landing / table).glob("date=*/hour=*")):
         yield f"{folder.parent.name[5:]}T{folder.name[5:]}", folder
 
 
@@ -180,25 +182,51 @@ def judge_json(raw: bytes, hour: str) -> Verdict:
     event = _object(text)
     if isinstance(event, str):
         return Verdict(reasons=(event,))
-    reasons: list[str] = []
-    for name in REQUIRED:
-        if event.get(name) is None or (name in IDENTIFIERS and _is_blank(event[name])):
-            reasons.append(f"missing_field:{name}")
-        elif not _is_text(event[name]):
-            reasons.append(f"wrong_type:{name}")
+    reasons = _field_problems(event, REQUIRED, IDENTIFIERS)
     if not isinstance(event.get("keep_private"), (bool, type(None))):
         reasons.append("wrong_type:keep_private")
     reasons += _context_problems(event)
-    time = None
-    if _is_text(event.get("event_time")):
-        time = iso_time(event["event_time"])
-        if time is None:
-            reasons.append("invalid_time:event_time")
-        elif impossible(time, hour):
-            reasons.append("impossible_time")
-    if reasons:
-        return Verdict(reasons=tuple(reasons))
+    time, problems = _time(event, "event_time", hour)
+    if reasons or problems:
+        return Verdict(reasons=(*reasons, *problems))
     return Verdict(time=time, identity=(event["visit_id"], event["page"]))
+
+
+def judge_display(raw: bytes, hour: str) -> Verdict:
+    """Judges a line that should be a displayed ad."""
+    text, problem = _text(raw)
+    if problem:
+        return Verdict(reasons=(problem,))
+    display = _object(text)
+    if isinstance(display, str):
+        return Verdict(reasons=(display,))
+    reasons = _field_problems(display, DISPLAY_REQUIRED, DISPLAY_IDENTIFIERS)
+    time, problems = _time(display, "display_time", hour)
+    if reasons or problems:
+        return Verdict(reasons=(*reasons, *problems))
+    return Verdict(time=time, identity=(display["visit_id"], display["ad_id"]))
+
+
+JUDGES = {"visits": judge_json, "ads": judge_display}
+
+
+def _field_problems(found: dict[str, Any], required: tuple[str, ...], identifiers: tuple[str, ...]) -> list[str]:
+    reasons = []
+    for name in required:
+        if found.get(name) is None or (name in identifiers and _is_blank(found[name])):
+            reasons.append(f"missing_field:{name}")
+        elif not _is_text(found[name]):
+            reasons.append(f"wrong_type:{name}")
+    return reasons
+
+
+def _time(found: dict[str, Any], name: str, hour: str) -> tuple[datetime | None, list[str]]:
+    if not _is_text(found.get(name)):
+        return None, []
+    time = iso_time(found[name])
+    if time is None:
+        return None, [f"invalid_time:{name}"]
+    return time, ["impossible_time"] if impossible(time, hour) else []
 
 
 def _text(raw: bytes) -> tuple[str, str | None]:

@@ -1,7 +1,8 @@
-"""bronze.dead_letters: the lines of an hour of arrival that cannot be used, with all their reasons."""
+"""Dead letters of visits and of ads: the lines of an hour of arrival that cannot be used, with all their reasons."""
 
 from collections.abc import Mapping
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lake.commit import Account, Commit
@@ -14,14 +15,28 @@ from patterns.ingestion.landed_lines import is_replay
 @computes("bronze.dead_letters")
 def dead_letters(step: Step) -> Mapping[str, Commit]:
     """Keep the rejected rows of each hour of arrival, as received."""
-    above = accounts.entries(step, "bronze.visits", step.partitions)
-    rows = step.read("bronze.visits").where(F.col("arrival_hour").isin(*step.partitions))
-    rejected = rows.where(F.size("reasons") > 0).withColumn("replay", is_replay())
-    expected = {
-        key: Account(
-            rows_in=entry.rows_out,
-            reasons={"usable": int(entry.measures["visits"]) + int(entry.measures["filtered"])},
-        )
-        for key, entry in above.items()
-    }
-    return step.publish(rejected, Source(accounts=expected))
+    rejected = _rejected(step, "bronze.visits").withColumn("replay", is_replay())
+    return step.publish(rejected, _all_but(step, "bronze.visits", "visits", "filtered"))
+
+
+@computes("bronze.ad_dead_letters")
+def ad_dead_letters(step: Step) -> Mapping[str, Commit]:
+    """Keep the rejected rows of each hour of arrival, as received."""
+    return step.publish(_rejected(step, "bronze.ads"), _all_but(step, "bronze.ads", "displays"))
+
+
+def _rejected(step: Step, judged: str) -> DataFrame:
+    return step.read(judged).where(F.col("arrival_hour").isin(*step.partitions) & (F.size("reasons") > 0))
+
+
+def _all_but(step: Step, judged: str, *usable: str) -> Source:
+    """Account for all judged rows but those that some measures count as usable."""
+    return Source(
+        accounts={
+            key: Account(
+                rows_in=entry.rows_out,
+                reasons={"usable": sum(int(entry.measures[name]) for name in usable)},
+            )
+            for key, entry in accounts.entries(step, judged, step.partitions).items()
+        }
+    )

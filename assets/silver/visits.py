@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import functions as F
 
+from assets.silver.arrivals import earliest_arrival, require_usable
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import visit_events
 from lake.commit import Account, Commit, Entry
@@ -15,10 +16,7 @@ from orchestration.computation import computes
 from orchestration.step import Source, Step
 from patterns.error_management import filter_interceptor, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
-from planning.graph import Graph
-from planning.held import DEAD_LETTERS, held
-from planning.look import Snapshot
-from publish.partitions import Grain, following, key_of, start_of
+from publish.partitions import Grain, following
 from publish.target import Companion
 from quality.contracts import CONTRACTS
 
@@ -35,7 +33,7 @@ def visits(step: Step) -> Mapping[str, Commit]:
     """
     above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
     integrated = step.events.publications(step.contract.dataset, step.partitions)
-    _require_usable(step)
+    require_usable(step)
     read = read_events(step, formats_of(step, above, integrated))
     events = read.rows.withColumn("_replay", is_replay())
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
@@ -49,24 +47,6 @@ def visits(step: Step) -> Mapping[str, Commit]:
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
     return step.publish(unique, Source(accounts=arrived(step, above, read.makes_stale)), companions=[conflicts])
-
-
-def _require_usable(step: Step) -> None:
-    """Refuse hours for which mostly dead letters arrived, unless a person has accepted that."""
-    if DEAD_LETTERS in step.accepted:
-        return
-    waiting = held(Snapshot(step.landing_zone, step.events), Graph(contracts=CONTRACTS), step.contract)
-    refused = [hour for hour in step.partitions if hour in waiting]
-    if refused:
-        fault = waiting[refused[0]]
-        fault.partitions = frozenset(refused)
-        raise fault
-
-
-def earliest_arrival(step: Step) -> str:
-    """Return the first hour in which events of the step's hours can have arrived: clocks may run slightly ahead."""
-    first = start_of(step.partitions[0], Grain.HOUR)
-    return key_of(first - Grain.HOUR.length, Grain.HOUR)
 
 
 def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> frozenset[str]:

@@ -22,8 +22,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from assets.transforms import user_agents
+from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.keyed_hash import keyed_hash
-from assets.transforms.visit_judging import MAX_BYTES
 from assets.transforms.visit_times import impossible
 from patterns.data_value import wrapper
 from patterns.error_management import dead_letter

@@ -14,7 +14,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms.visit_judging import MAX_BYTES
+from assets.transforms.json_lines import MAX_BYTES
 
 LINE_REASON = "line_reason"
 WRONG_TYPES = "wrong_types"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Set
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import access_logs, visit_judging
+from assets.transforms import access_logs, json_lines, visit_judging
 from assets.transforms.visit_times import hour_of, iso_time
 from errors import ConfigurationError
 from patterns.data_value import wrapper
@@ -127,7 +127,7 @@ def _verdicts(judged: DataFrame) -> DataFrame:
 
 def _parsed_json(events: DataFrame) -> DataFrame:
     text = F.col("raw").cast("string")
-    read = events.select(*_RECEIVED, F.from_json(text, _EVENT, visit_judging.JSON_OPTIONS).alias("_event"))
+    read = events.select(*_RECEIVED, F.from_json(text, _EVENT, json_lines.JSON_OPTIONS).alias("_event"))
     event = F.col("_event")
     context = event["context"]
     user, technical = context["user"], context["technical"]

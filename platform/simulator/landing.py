@@ -35,7 +35,7 @@ def no_progress(done: int, total: int) -> None:
 
 
 def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progress) -> Truth:
-    """Simulates visits, users and devices into a landing zone, and the ads that visitors are shown if the spec has them.
+    """Simulates visits, users and devices into a landing zone, and displayed ads if the spec has them.
 
     Args:
         spec: The simulated world.

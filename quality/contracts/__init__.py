@@ -6,7 +6,7 @@ from types import MappingProxyType, ModuleType
 from planning.graph import Graph
 from planning.reach import landed_input
 from publish.contract import Contract
-from quality.contracts import bronze, gold, live, serving, silver
+from quality.contracts import ads, bronze, gold, live, serving, silver
 
 
 def _declared(*modules: ModuleType) -> Mapping[str, Contract]:
@@ -15,7 +15,12 @@ def _declared(*modules: ModuleType) -> Mapping[str, Contract]:
     return MappingProxyType({value.dataset: value for value in values if isinstance(value, Contract)})
 
 
-CONTRACTS = _declared(bronze, silver, gold)
+def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
+    order = ("bronze", "silver", "gold")
+    return MappingProxyType(dict(sorted(declared.items(), key=lambda item: order.index(item[1].layer))))
+
+
+CONTRACTS = _by_layer(_declared(bronze, silver, gold, ads))
 """Every dataset that is computed by partitions, in the order of the lineage."""
 GRAPH = Graph(contracts=CONTRACTS)
 """Their dependencies and the order in which they run."""
@@ -25,14 +30,7 @@ LANDED: Mapping[str, Contract] = MappingProxyType(
 """The datasets that are computed from the landing zone."""
 STREAMED = _declared(live)
 """The datasets that a stream appends to; `blogdata run` does not compute them."""
-EVERY: Mapping[str, Contract] = MappingProxyType(
-    {
-        name: contract
-        for layer in ("bronze", "silver", "gold")
-        for name, contract in {**CONTRACTS, **STREAMED}.items()
-        if contract.layer == layer
-    }
-)
+EVERY: Mapping[str, Contract] = _by_layer({**CONTRACTS, **STREAMED})
 """Every dataset of the lake."""
 SERVED = _declared(serving)
 """Datasets served to a database; they are not tables of the lake."""

@@ -16,6 +16,9 @@ ARRIVAL_HOUR = Column(
 EVENT_HOUR = Column(
     name="event_hour", type="STRING", nullable=False, description="Hour of the event, 2026-01-31T05 (UTC)"
 )
+DISPLAY_HOUR = Column(
+    name="display_hour", type="STRING", nullable=False, description="Hour of the display, 2026-01-31T05 (UTC)"
+)
 EVENT_DATE = Column(name="event_date", type="STRING", nullable=False, description="Day of the events, 2026-01-31 (UTC)")
 EVENT_WEEK = Column(
     name="event_week", type="STRING", nullable=False, description="Monday of the week of the events (UTC)"
@@ -77,6 +80,15 @@ VISIT = (
 )
 IDENTIFIERS = ("visit_id", "user_id")
 """Columns of a visit that must not be blank: a blank value identifies nobody."""
+AD = (
+    Column(name="ad_id", type="STRING", nullable=False, description="The ad; joins the ad of a visit's events"),
+    Column(name="page", type="STRING", nullable=False, description="Path of the page that showed it"),
+    Column(name="visit_id", type="STRING", nullable=False, description="The browsing session that saw it"),
+    Column(name="display_time", type="TIMESTAMP", nullable=False, description="When it was shown in the browser"),
+    Column(name="campaign", type="STRING", nullable=False, description="The campaign it belongs to"),
+)
+AD_IDENTIFIERS = ("ad_id", "visit_id")
+"""Columns of a displayed ad that must not be blank."""
 CONTEXT = (
     Column(name="browser", type="STRING", description="Browser family"),
     Column(name="browser_version", type="STRING", description="Browser version as sent"),

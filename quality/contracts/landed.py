@@ -13,3 +13,4 @@ USER = parse_fields(
     " last_connection_datetime STRING"
 )
 DEVICE = parse_fields("type STRING, full_name STRING, version STRING")
+AD = parse_fields("ad_id STRING, page STRING, visit_id STRING, display_time STRING, campaign STRING")

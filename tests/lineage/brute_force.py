@@ -57,15 +57,15 @@ class Lines:
         ]
 
 
-def read(landing: Path) -> Lines:
-    """Reads a landing zone of plain JSON files."""
+def read(landing: Path, table: str = "visits") -> Lines:
+    """Reads a table of a landing zone of plain JSON files."""
     found = Lines()
-    for hour, folder in oracle.arrival_folders(landing):
+    for hour, folder in oracle.arrival_folders(landing, table):
         for file in sorted(folder.glob("[!_.]*.json")):
             offset = 0
             for raw in file.read_bytes().split(b"\n"):
                 name = str(file.relative_to(landing))
-                found.all.append(Line(hour, name, offset, raw, oracle.judge_json(raw, hour)))
+                found.all.append(Line(hour, name, offset, raw, oracle.JUDGES[table](raw, hour)))
                 offset += len(raw) + 1
             assert found.all.pop().raw == b"", f"{file} does not end with a line feed"
     for line in found.all:

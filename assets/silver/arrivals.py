@@ -1,0 +1,32 @@
+"""What datasets by hour of the event have in common: which hours of arrival they read, and which of them wait."""
+
+from __future__ import annotations
+
+from orchestration.step import Step
+from planning.graph import Graph
+from planning.held import DEAD_LETTERS, held
+from planning.look import Snapshot
+from publish.partitions import Grain, key_of, start_of
+from quality.contracts import CONTRACTS
+
+
+def require_usable(step: Step) -> None:
+    """Refuse hours for which mostly dead letters arrived, unless a person has accepted that.
+
+    Raises:
+        TooManyDeadLetters: Some of the step's hours wait; the error names them.
+    """
+    if DEAD_LETTERS in step.accepted:
+        return
+    waiting = held(Snapshot(step.landing_zone, step.events), Graph(contracts=CONTRACTS), step.contract)
+    refused = [hour for hour in step.partitions if hour in waiting]
+    if refused:
+        fault = waiting[refused[0]]
+        fault.partitions = frozenset(refused)
+        raise fault
+
+
+def earliest_arrival(step: Step) -> str:
+    """Return the first hour in which events of the step's hours can have arrived: clocks may run slightly ahead."""
+    first = start_of(step.partitions[0], Grain.HOUR)
+    return key_of(first - Grain.HOUR.length, Grain.HOUR)

@@ -1,0 +1,75 @@
+"""Displayed ads: judging every landed line, and reading the typed columns of those that are displays.
+
+How a line of JSON is read, and what counts as one object, is in :mod:`assets.transforms.json_lines`. All fields are
+required, and all are strings.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from assets.transforms import json_lines
+from assets.transforms.visit_times import hour_of, impossible, iso_time
+from patterns.data_value import wrapper
+from patterns.error_management import dead_letter
+from patterns.error_management.dead_letter import RejectRule
+from quality.contracts import landed
+from quality.contracts.columns import AD, AD_IDENTIFIERS
+
+TIME = "display_time"
+REQUIRED = tuple(column.name for column in AD)
+JUDGED = ("raw", "source_file", "source_offset", "arrival_hour", TIME, "display_hour", "reasons")
+
+_TEXTS = tuple(name for name in REQUIRED if name != TIME)
+_FIRST_LOOK = ", ".join(f"{name}: {'string' if name == TIME else 'variant'}" for name in REQUIRED)
+_SECOND_LOOK = ", ".join(f"{name}: {'variant' if name == TIME else 'string'}" for name in REQUIRED)
+# Judging has read the time already.
+_DISPLAY = ", ".join(f"{field.name} {field.type}" for field in landed.AD if field.name != TIME)
+
+
+def judge(lines: DataFrame) -> DataFrame:
+    """Add to every landed line all reasons to reject it, and the time of the display if there is none.
+
+    Args:
+        lines: raw BINARY, source_file, source_offset, arrival_hour (`2026-01-31T05`); other columns are dropped.
+
+    Returns:
+        The columns of :data:`JUDGED`, one row per input row.
+    """
+    text = json_lines.text_of()
+    read = json_lines.look(lines, _FIRST_LOOK).withColumn("_time", iso_time(json_lines.first()[TIME]))
+    wrong = impossible(F.col("_time"), F.col("arrival_hour"))
+    clean = F.col("_object") & json_lines.are_texts(_TEXTS, AD_IDENTIFIERS) & ~wrong
+    read = read.withColumn("_clean", F.coalesce(clean, F.lit(False)))
+    # Only rows that are not plainly good pay for a second look.
+    read = read.withColumn("_again", F.when(~F.col("_clean"), json_lines.again(text, _SECOND_LOOK)))
+    is_text = json_lines.is_text(F.col("_again")["plain"][TIME])
+    rules = [
+        *json_lines.field_rules(REQUIRED, AD_IDENTIFIERS, TIME),
+        RejectRule(name=f"invalid_time:{TIME}", condition=is_text & F.col("_time").isNull()),
+        RejectRule(name="impossible_time", condition=wrong),
+    ]
+    verdict = F.when(F.col("_again")["object"], dead_letter.reasons(rules)).otherwise(
+        F.array(json_lines.line_reason(text))
+    )
+    read = read.withColumn("reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict))
+    # The time of a rejected row cannot be trusted.
+    time = F.when(F.size("reasons") == 0, F.col("_time"))
+    return read.withColumns({TIME: time, "display_hour": hour_of(time)}).select(*JUDGED)
+
+
+def parse(rows: DataFrame) -> DataFrame:
+    """Read the typed columns of the rows that are displays; all other rows are dropped.
+
+    Args:
+        rows: Rows of :func:`judge` (or of a table of them).
+
+    Returns:
+        The columns of the rows except the reasons, and ad_id, page, visit_id and campaign STRING.
+    """
+    displays = rows.where(F.size("reasons") == 0).drop("reasons")
+    text = F.col("raw").cast("string")
+    read = displays.withColumn("_display", F.from_json(text, _DISPLAY, json_lines.JSON_OPTIONS))
+    computed = {name: F.col("_display")[name] for name in _TEXTS}
+    return wrapper.wrap(read, computed, wrapper.Layout.FLAT).rows.drop("_display")

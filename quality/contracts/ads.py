@@ -1,0 +1,155 @@
+"""The ads that visitors were shown: as they arrived, those that are unusable, and each display once."""
+
+from planning.reach import SAME, EventsOf, Landed
+from publish.contract import LEAST_ROWS, Contract, Read, Runs
+from publish.partitions import Grain
+from publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
+from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
+from quality.contracts import columns as c
+from quality.contracts import landed
+from quality.contracts.bronze import ARRIVAL, BYTES, LANDED_LINES
+from quality.contracts.silver import ARRIVED
+
+DISPLAY = Partitioning(column="display_hour", grain=Grain.HOUR)
+POSITION = ("source_file", "source_offset")
+IN_BRONZE = Reference(dataset="bronze.ads", columns={name: name for name in POSITION})
+
+RECEIVED = Contract(
+    dataset="bronze.ads",
+    description="Every line that was landed as a displayed ad, as received",
+    owner="team:platform",
+    reads=(Read(dataset="landing.ads", reach=Landed(table="ads", grain=Grain.HOUR), fields=landed.AD),),
+    columns=(
+        c.RAW,
+        *c.SOURCE,
+        c.ARRIVAL_HOUR,
+        Column(name="display_time", type="TIMESTAMP", description="When the ad was shown; null when rejected"),
+        c.optional(c.DISPLAY_HOUR),
+        c.REASONS,
+    ),
+    key=POSITION,
+    partitioning=ARRIVAL,
+    rows_in=LANDED_LINES,
+    rules=(
+        RowRule(
+            name="judged",
+            expression="(size(reasons) = 0) = (display_hour IS NOT NULL)",
+            description="A row is either rejected with a reason or belongs to an hour of display",
+        ),
+        RowRule(
+            name="position_is_real",
+            expression="source_offset >= 0",
+            description="The line can be found again",
+        ),
+    ),
+    measures={
+        "bytes": BYTES,
+        "dead": "count_if(size(reasons) > 0)",
+        "displays": "count_if(size(reasons) = 0)",
+        "max_event_time": "max(display_time)",
+    },
+    breakdowns={"display_hours": ("display_hour",), "reasons": ("explode(reasons)",)},
+    statistics=("source_offset", "display_hour"),
+    patterns=("Readiness Marker", "Horizontal Partitioner", "Metadata Enhancer", "Schema Compatibility Enforcer"),
+    freshness_hours=1,
+    watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),
+)
+
+DEAD_LETTERS = Contract(
+    dataset="bronze.ad_dead_letters",
+    description="Landed lines that are no usable displays of an ad, each with all its reasons and its place",
+    owner="team:platform",
+    reads=(Read(dataset="bronze.ads", reach=SAME),),
+    columns=(c.RAW, *c.SOURCE, c.ARRIVAL_HOUR, c.REASONS),
+    key=POSITION,
+    partitioning=ARRIVAL,
+    references=(IN_BRONZE,),
+    rows_in="rows of `bronze.ads` of the hour of arrival",
+    left_out={"usable": ""},
+    rules=(
+        RowRule(
+            name="has_a_reason",
+            expression="size(reasons) > 0",
+            description="Nothing is rejected without a reason",
+        ),
+    ),
+    max_share=0.75,
+    statistics=("source_offset",),
+    patterns=("Dead-Letter",),
+    freshness_hours=1,
+    watch=Watch(lag=Lag(), sla=Sla()),
+)
+
+DISPLAYED = Contract(
+    dataset="silver.ads",
+    description="Displays of ads: parsed, each once, beside the untouched line they came from",
+    owner="team:analytics",
+    reads=(Read(dataset="bronze.ads", reach=EventsOf(breakdown="display_hours")),),
+    runs=Runs(judged_by="bronze.ad_dead_letters"),
+    columns=(
+        c.DISPLAY_HOUR,
+        *c.AD,
+        Column(
+            name="occurrences",
+            type="BIGINT",
+            nullable=False,
+            description="Received rows it stands for, itself included",
+        ),
+        Column(name="conflicts", type="BIGINT", nullable=False, description="Of these, rows with another payload"),
+        c.RAW,
+        ARRIVED,
+        *c.SOURCE,
+    ),
+    key=("visit_id", "ad_id", "display_time"),
+    partitioning=DISPLAY,
+    references=(IN_BRONZE,),
+    rules=(
+        RowRule(
+            name="in_its_hour",
+            expression="display_hour = date_format(display_time, \"yyyy-MM-dd'T'HH\")",
+            description="A row lies in the partition of its display time",
+        ),
+        RowRule(
+            name="identified",
+            expression=" AND ".join(c.filled(name) for name in c.AD_IDENTIFIERS),
+            description="Identifiers are not blank; bronze rejects those that are",
+        ),
+        RowRule(
+            name="stands_for_itself",
+            expression="occurrences >= 1 AND conflicts < occurrences",
+            description="A row stands for at least itself",
+        ),
+    ),
+    audits=(
+        Audit(
+            name="bounded_duplicates",
+            expression="sum(occurrences) <= 10 * count(1)",
+            description="A producer that repeats everything ten times is broken",
+        ),
+        Audit(
+            name="few_conflicts",
+            expression=f"count(1) < {LEAST_ROWS} OR sum(conflicts) <= 0.05 * sum(occurrences)",
+            description="At most one received display in twenty differs from the first one of the same identity",
+            failed=Failed.WARNS,
+        ),
+    ),
+    rows_in="valid rows of all of `bronze.ads` whose display lies in the hour",
+    stands_for="sum(occurrences)",
+    reasons={"duplicates": "sum(occurrences - 1)"},
+    measures={"conflicts": "sum(conflicts)"},
+    statistics=("display_time", "visit_id", "ad_id"),
+    patterns=(
+        "Windowed Deduplicator",
+        "Wrapper",
+        "Keyed Idempotency",
+        "Data Overwrite",
+        "Transactional Writer",
+        "Dynamic Late Data Integrator",
+        "Audit-Write-Audit-Publish",
+        "Constraints Enforcer",
+        "Horizontal Partitioner",
+    ),
+    freshness_hours=2,
+    # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.
+    watch=Watch(flow=Flow(layer=Layer.DATA, event_time="display_time"), lag=Lag(), sla=Sla()),
+)

@@ -1,0 +1,173 @@
+"""Displayed ads come in by hour of arrival; each is kept once, in its hour of display, or is a dead letter."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from blogdata.outcome import Outcome
+from evidence import new_fields
+from lineage import brute_force
+from lineage.brute_force import Lines
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from planning import deployment as planned
+from planning import detectors
+from planning.arrivals import Arrivals
+from planning.look import Snapshot
+from quality.contracts import CONTRACTS, GRAPH
+from simulator import landing as simulator
+from simulator.faults import LINE_FAULTS, FaultRates
+from simulator.spec import SimulationSpec
+from simulator.truth import AdsTruth
+
+# Five megabytes each, so two hours have one; every other fault comes at four per cent.
+RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.003, "empty_hour": 0.05, "missing_hour": 0.05}
+SPEC = SimulationSpec(days=1, visits_per_day=7000, seed=5, faults=FaultRates(**RATES), ads=True)
+DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads")
+NEXT = "2026-01-06T00"
+POSITION = ("source_file", "source_offset")
+
+
+@dataclass(frozen=True)
+class World:
+    """The displays of a simulated day that went through the platform, and what is known of them."""
+
+    deployment: Deployment
+    truth: AdsTruth
+    lines: Lines
+    outcome: Outcome
+
+
+@pytest.fixture(scope="module")
+def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> World:
+    source = tmp_path_factory.mktemp("source")
+    truth = simulator.simulate(SPEC, source).ads
+    assert truth is not None
+    deployment = deploy("ads")
+    # Without the visits, which the displays do not wait for.
+    shutil.copytree(source / "ads", deployment.landing / "ads")
+    return World(deployment, truth, brute_force.read(deployment.landing, "ads"), deployment.run())
+
+
+def test_every_line_is_accounted_for(world: World) -> None:
+    assert world.outcome.problems == []
+    assert world.deployment.problems() == []
+    assert world.deployment.undeclared() == set()
+    assert {name for name in CONTRACTS if world.deployment.published(name)} == set(DATASETS)
+    rows = world.deployment.rows("bronze.ads", "arrival_hour", *POSITION, "raw")
+    assert sorted(rows) == sorted((line.arrival_hour, *line.place, line.raw) for line in world.lines.all)
+
+
+def test_counts_by_hour_of_arrival_are_the_truth(world: World) -> None:
+    published = world.deployment.published("bronze.ads")
+    assert set(published) == {hour.arrival_hour for hour in world.truth.hours if hour.state != "missing"}
+    for hour in world.truth.hours:
+        if hour.state == "missing":
+            continue
+        entry = published[hour.arrival_hour]
+        measures = {name: int(entry.measures[name] or 0) for name in ("bytes", "dead", "displays")}
+        assert (entry.rows_out, measures) == (
+            hour.lines,
+            {"bytes": hour.bytes, "dead": hour.dead, "displays": hour.valid},
+        )
+        displays = {of: count for (of,), count in entry.breakdowns["display_hours"].items() if of is not None}
+        assert displays == dict(hour.by_event_hour)
+        assert {why: count for (why,), count in entry.breakdowns["reasons"].items()} == dict(hour.reasons)
+
+
+def test_dead_letters_keep_all_their_reasons(world: World) -> None:
+    rows = world.deployment.rows("bronze.ad_dead_letters", *POSITION, "raw", "reasons")
+    assert Counter((*row[:3], tuple(sorted(row[3]))) for row in rows) == Counter(
+        (*line.place, line.raw, tuple(sorted(line.verdict.reasons))) for line in world.lines.dead
+    )
+
+
+def test_the_first_display_of_each_identity_is_kept(world: World) -> None:
+    columns = ("visit_id", "ad_id", "display_time", "display_hour", "page", "campaign")
+    rows = world.deployment.rows("silver.ads", *columns, *POSITION, "raw", "occurrences", "conflicts")
+    expected = []
+    for identity, line in world.lines.winners.items():
+        display, losers = json.loads(line.raw), world.lines.losers.get(identity, [])
+        assert line.verdict.time is not None
+        expected.append(
+            (
+                display["visit_id"],
+                display["ad_id"],
+                line.verdict.time,
+                line.event_hour,
+                display["page"],
+                display["campaign"],
+                *line.place,
+                line.raw,
+                1 + len(losers),
+                sum(loser.raw != line.raw for loser in losers),
+            )
+        )
+    assert sorted(rows) == sorted(expected)
+    published = world.deployment.published("silver.ads")
+    for hour in world.truth.display_hours:
+        entry = published[hour.event_hour]
+        assert (entry.rows_in, entry.rows_out, int(entry.measures["conflicts"] or 0)) == (
+            hour.valid,
+            hour.unique,
+            hour.conflicts,
+        )
+
+
+def test_a_second_run_publishes_nothing(world: World) -> None:
+    before = world.deployment.versions()
+    again = world.deployment.run()
+    assert (again.runs, again.problems) == (0, [])
+    assert world.deployment.versions() == before
+
+
+def test_a_late_display_recomputes_exactly_its_hour(world: World) -> None:
+    deployment = world.deployment
+    display = {
+        "ad_id": "ad-0001",
+        "page": "/late",
+        "visit_id": "late",
+        "display_time": "2026-01-05T14:05:00Z",
+        "campaign": "late",
+        "slot": 3,
+    }
+    before = {name: deployment.published(name) for name in DATASETS}
+    folder = deployment.landing / "ads" / f"date={NEXT[:10]}" / f"hour={NEXT[11:]}"
+    folder.mkdir(parents=True)
+    (folder / "ads.json").write_text(json.dumps(display) + "\n", encoding="utf-8")
+    (folder / "_SUCCESS").touch()
+    assert deployment.run().problems == []
+    changed = {
+        name: {
+            key
+            for key, entry in deployment.published(name).items()
+            if key not in before[name] or entry.version != before[name][key].version
+        }
+        for name in DATASETS
+    }
+    # The hour of arrival is an hour of display, too: one without a display.
+    assert changed == {"bronze.ads": {NEXT}, "bronze.ad_dead_letters": {NEXT}, "silver.ads": {"2026-01-05T14", NEXT}}
+    assert deployment.published("silver.ads")[NEXT].rows_out == 0
+    assert ("late", 1) in deployment.rows("silver.ads", "visit_id", "occurrences")
+    assert deployment.problems() == []
+    assert "slot" in {field.name for field in new_fields.seen(deployment.events, "bronze.ads")}
+    assert deployment.run().runs == 0
+
+
+def test_nothing_waits_for_ads_where_none_land(tmp_path: Path) -> None:
+    deployment = Deployment.create(tmp_path / "home")
+    for hour in ("2026-01-05T09", "2026-01-05T10"):
+        deployment.land(hour, [b"{}"])
+    assert set(deployment.outstanding().wanted()).isdisjoint(DATASETS)
+    now = datetime(2026, 1, 6, tzinfo=timezone.utc)
+    assert Arrivals.of(CONTRACTS["bronze.ads"], deployment.landing).overdue(deployment.events, now).warning is None
+    look = planned.Deployment(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)
+    standing = [reading for reading in detectors.readings(look) if reading.stands and reading.dataset in DATASETS]
+    assert standing == []

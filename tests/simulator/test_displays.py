@@ -1,0 +1,151 @@
+"""Ads are displayed in the visits, land by hour of arrival, and change nothing of what else is simulated."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import oracle
+from simulator.faults import LINE_FAULTS, FaultRates
+from simulator.landing import LandingOccupied, simulate
+from simulator.spec import SimulationSpec
+from simulator.truth import AdsTruth
+
+EVERY_FAULT = FaultRates(
+    **{name: 0.03 for name in LINE_FAULTS if name != "huge_line"}, huge_line=0.002, empty_hour=0.06, missing_hour=0.06
+)
+BELONGS = timedelta(minutes=30)
+
+
+def simulated(landing: Path, spec: SimulationSpec) -> AdsTruth:
+    truth = simulate(spec, landing)
+    assert truth.ads is not None
+    return truth.ads
+
+
+def assert_truth_equals_the_recount(truth: AdsTruth, landing: Path) -> oracle.OracleTruth:
+    recount = oracle.count(landing, "ads")
+    landed = [hour for hour in truth.hours if hour.state != "missing"]
+    assert [hour.arrival_hour for hour in landed] == list(recount.arrivals)
+    for hour in landed:
+        counted = recount.arrivals[hour.arrival_hour]
+        for figure in ("lines", "bytes", "valid", "dead", "late", "reasons", "by_event_hour"):
+            assert getattr(counted, figure) == getattr(hour, figure), (hour.arrival_hour, figure)
+    assert [asdict(hour) for hour in truth.display_hours] == [
+        vars(recount.event_hours[key]) for key in sorted(recount.event_hours)
+    ]
+    return recount
+
+
+def contents(landing: Path, *tables: str) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(landing)): path.read_bytes()
+        for table in tables
+        for path in sorted((landing / table).rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_the_truth_of_every_fault_equals_recounts(tmp_path: Path) -> None:
+    spec = SimulationSpec(days=2, visits_per_day=12000, seed=11, faults=EVERY_FAULT, part_lines=40, ads=True)
+    truth = simulated(tmp_path, spec)
+    recount = assert_truth_equals_the_recount(truth, tmp_path)
+    assert recount.reasons().keys() == {
+        "empty_line", "not_utf8", "too_large", "truncated", "several_objects", "not_json",
+        *(f"{what}:{name}" for what in ("missing_field", "wrong_type") for name in oracle.DISPLAY_REQUIRED),
+        "invalid_time:display_time", "impossible_time",
+    }  # fmt: skip
+    assert {hour.state for hour in truth.hours} == {"landed", "empty", "missing"}
+    assert sum(hour.conflicts for hour in truth.display_hours) > 20
+    assert sum(hour.duplicates for hour in truth.display_hours) > 50
+    assert max(file.read_bytes().count(b"\n") for file in tmp_path.glob("ads/*/*/ads-*.json")) == 40
+
+
+def test_other_files_are_the_same_without_ads(tmp_path: Path) -> None:
+    specs = [SimulationSpec(days=1, visits_per_day=900, seed=9, faults=EVERY_FAULT, ads=ads) for ads in (True, False)]
+    for spec in specs:
+        simulate(spec, tmp_path / str(spec.ads))
+    with_ads, without = (contents(tmp_path / str(spec.ads), "visits", "users", "devices") for spec in specs)
+    assert with_ads == without
+    assert not (tmp_path / "False" / "ads").exists()
+    assert len(list((tmp_path / "True").glob("ads/date=*/hour=*/_SUCCESS"))) > 18
+
+
+def test_a_simulation_without_ads_gets_them_later(tmp_path: Path) -> None:
+    spec = {"days": 1, "visits_per_day": 900, "seed": 9}
+    simulate(SimulationSpec(**spec, ads=True), tmp_path / "at once")
+    simulate(SimulationSpec(**spec), tmp_path / "later")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "later" / "visits").rglob("*.json")}
+    truth = simulate(SimulationSpec(**spec, ads=True), tmp_path / "later")
+    assert (truth.already_there, truth.ads is None) == (False, False)
+    assert contents(tmp_path / "later", "") == contents(tmp_path / "at once", "")
+    assert all(path.stat().st_mtime_ns == written for path, written in before.items())
+    again = simulate(SimulationSpec(**spec, ads=True), tmp_path / "later")
+    assert (again.already_there, again.ads) == (True, truth.ads)
+    with pytest.raises(LandingOccupied, match="ads is True, not None"):
+        simulate(SimulationSpec(**spec), tmp_path / "later")
+
+
+def test_displays_and_events_belong_together_as_counted(tmp_path: Path) -> None:
+    """By the rule of the contract, looked up in what landed: the same visit and ad, at most half an hour before."""
+    spec = SimulationSpec(days=2, visits_per_day=6000, seed=3, faults=FaultRates.none(late=0.05), ads=True)
+    truth = simulated(tmp_path, spec)
+    displays: Times = defaultdict(list)
+    for arrived, display in rows(tmp_path, "ads"):
+        time = oracle.iso_time(display["display_time"])
+        assert time is not None
+        assert timedelta(0) <= arrived + timedelta(hours=1) - time <= timedelta(hours=2, minutes=2)
+        displays[display["visit_id"], display["ad_id"]].append(time)
+    events: Times = defaultdict(list)
+    for _, event in rows(tmp_path, "visits"):
+        time = oracle.iso_time(event["event_time"])
+        assert time is not None
+        if event["context"]["ad_id"] is not None:
+            events[event["visit_id"], event["context"]["ad_id"]].append(time)
+
+    without_display = alone(events, displays, lambda event, display: event - display)
+    without_event = alone(displays, events, lambda display, event: event - display)
+    totals = {
+        name: sum(getattr(hour, name) for hour in truth.matches)
+        for name in ("displays", "without_event", "events", "without_display")
+    }
+    assert totals == {
+        "displays": sum(map(len, displays.values())),
+        "without_event": without_event,
+        "events": sum(map(len, events.values())),
+        "without_display": without_display,
+    }
+    assert 0 < without_display < totals["events"] / 3
+    assert 0 < without_event < totals["displays"]
+    assert any(len(times) > 1 for times in displays.values())
+
+
+Times = dict[tuple[str, str], list[datetime]]
+
+
+def alone(moments: Times, others: Times, apart: Callable[[datetime, datetime], timedelta]) -> int:
+    return sum(
+        not any(timedelta(0) <= apart(time, other) <= BELONGS for other in others.get(key, ()))
+        for key, times in moments.items()
+        for time in times
+    )
+
+
+def rows(landing: Path, table: str) -> list[tuple[datetime, dict[str, object]]]:
+    return [
+        (datetime.strptime(f"{hour}+0000", "%Y-%m-%dT%H%z"), json.loads(raw))
+        for hour, folder in oracle.arrival_folders(landing, table)
+        for raw, _ in oracle.lines_of(folder)
+    ]
+
+
+def test_no_visits_at_all_display_nothing(tmp_path: Path) -> None:
+    truth = simulated(tmp_path, SimulationSpec(days=1, visits_per_day=0, seed=1, ads=True))
+    assert sum(hour.lines for hour in truth.hours) == 0
+    assert len(list(tmp_path.glob("ads/*/*/_SUCCESS"))) == 24
