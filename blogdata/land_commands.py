@@ -64,6 +64,7 @@ def simulate(
         "already_there": truth.already_there,
         "hours": len(truth.hours),
         **{name: truth.total(name) for name in figures},
+        **({} if truth.ads is None else {"ads": {name: truth.ads.total(name) for name in figures}}),
         "seconds": round(seconds, 1),
     }
     if as_json:
@@ -71,8 +72,11 @@ def simulate(
     elif truth.already_there:
         typer.echo(f"{target} holds this simulation already: nothing was changed")
     else:
-        counts = ", ".join(f"{result[name]:,} {name}" for name in figures if name != "bytes")
-        typer.echo(f"{target}: {counts}; {seconds:.1f} s; the truth is in {target / '_truth'}")
+        shown = [name for name in figures if name != "bytes"]
+        typer.echo(f"visits: {', '.join(f'{truth.total(name):,} {name}' for name in shown)}")
+        if truth.ads is not None:
+            typer.echo(f"ads: {', '.join(f'{truth.ads.total(name):,} {name}' for name in shown)}")
+        typer.echo(f"{target}: {seconds:.1f} s; the truth is in {target / '_truth'}")
 
 
 @app.command()

@@ -95,6 +95,10 @@ class AdsTruth:
     display_hours: tuple[EventTruth, ...]
     matches: tuple[MatchTruth, ...]
 
+    def total(self, figure: str) -> int:
+        """Sums a figure over all arrival hours, or over all display hours if arrival hours do not have it."""
+        return _total(figure, self.hours, self.display_hours)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
@@ -120,9 +124,12 @@ class Truth:
 
     def total(self, figure: str) -> int:
         """Sums a figure over all arrival hours, or over all event hours if arrival hours do not have it."""
-        by_arrival = figure in ArrivalTruth.__dataclass_fields__
-        rows: Iterable[Any] = self.hours if by_arrival else self.event_hours
-        return sum(getattr(row, figure) for row in rows)
+        return _total(figure, self.hours, self.event_hours)
+
+
+def _total(figure: str, arrivals: Iterable[ArrivalTruth], events: Iterable[EventTruth]) -> int:
+    rows: Iterable[Any] = arrivals if figure in ArrivalTruth.__dataclass_fields__ else events
+    return sum(getattr(row, figure) for row in rows)
 
 
 class Counter:

@@ -141,13 +141,14 @@ DISPLAYED = Contract(
     patterns=(
         "Windowed Deduplicator",
         "Wrapper",
-        "Keyed Idempotency",
         "Data Overwrite",
         "Transactional Writer",
         "Dynamic Late Data Integrator",
         "Audit-Write-Audit-Publish",
         "Constraints Enforcer",
+        "Schema Compatibility Enforcer",
         "Horizontal Partitioner",
+        "Metadata Enhancer",
     ),
     freshness_hours=2,
     # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.

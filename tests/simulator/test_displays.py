@@ -62,8 +62,8 @@ def test_the_truth_of_every_fault_equals_recounts(tmp_path: Path) -> None:
         "invalid_time:display_time", "impossible_time",
     }  # fmt: skip
     assert {hour.state for hour in truth.hours} == {"landed", "empty", "missing"}
-    assert sum(hour.conflicts for hour in truth.display_hours) > 20
-    assert sum(hour.duplicates for hour in truth.display_hours) > 50
+    assert truth.total("conflicts") > 20
+    assert truth.total("duplicates") > 2 * truth.total("conflicts") * 0.8
     assert max(file.read_bytes().count(b"\n") for file in tmp_path.glob("ads/*/*/ads-*.json")) == 40
 
 
@@ -147,5 +147,5 @@ def rows(landing: Path, table: str) -> list[tuple[datetime, dict[str, object]]]:
 
 def test_no_visits_at_all_display_nothing(tmp_path: Path) -> None:
     truth = simulated(tmp_path, SimulationSpec(days=1, visits_per_day=0, seed=1, ads=True))
-    assert sum(hour.lines for hour in truth.hours) == 0
+    assert truth.total("lines") == 0
     assert len(list(tmp_path.glob("ads/*/*/_SUCCESS"))) == 24

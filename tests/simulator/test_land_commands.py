@@ -41,6 +41,7 @@ def test_simulate_prints_its_truth_and_changes_nothing_twice(tmp_path: Path) -> 
     figures = json.loads(first)
     assert figures["lines"] == figures["valid"] + figures["dead"]
     assert figures["valid"] == figures["unique"] + figures["duplicates"]
+    assert figures["ads"]["lines"] == figures["ads"]["valid"] + figures["ads"]["dead"] > 0
     assert not figures["already_there"]
     assert json.loads(simulate(tmp_path, "--json")[0])["already_there"]
     assert "nothing was changed" in simulate(tmp_path)[0]
@@ -49,11 +50,10 @@ def test_simulate_prints_its_truth_and_changes_nothing_twice(tmp_path: Path) -> 
 def test_simulate_takes_rates_a_start_and_compression(tmp_path: Path) -> None:
     (tmp_path / "faults.toml").write_text("duplicate = 1.0\n")
     landing = tmp_path / "landing"
-    said, error = simulate(
-        landing, "--faults", str(tmp_path / "faults.toml"), "--start", "2026-02-28", "--gzip", "--json"
-    )
+    faults = ("--faults", str(tmp_path / "faults.toml"))
+    said, error = simulate(landing, *faults, "--start", "2026-02-28", "--gzip", "--no-ads", "--json")
     assert error is None
-    assert json.loads(said)["duplicates"] == 200
+    assert (json.loads(said)["duplicates"], "ads" in json.loads(said)) == (200, False)
     assert list(landing.glob("visits/date=2026-02-28/hour=12/visits-00000.json.gz"))
 
 
