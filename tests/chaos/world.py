@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -66,7 +67,8 @@ class World:
     def create(cls, folder: Path, seed: int) -> World:
         """Simulate a world into a new folder."""
         everything = Deployment.create(folder / "simulated")
-        everything.simulate(SimulationSpec(days=2, visits_per_day=2400, seed=seed, faults=FAULTS, part_lines=15))
+        spec = SimulationSpec(days=2, visits_per_day=2400, seed=seed, faults=FAULTS, part_lines=15, ads=True)
+        everything.simulate(spec)
         first, then = Deployment.create(folder / "first"), Deployment.create(folder / "then")
         first.copy_hours(everything, FIRST)
         for table in ("users", "devices"):
@@ -74,6 +76,7 @@ class World:
         then.copy_hours(everything, [*FIRST, THEN])
         _other_devices(then.landing)
         _late_file(then)
+        _late_displays(then)
         return cls(seed=seed, first=first.landing, then=then.landing, rules=expected.of(then.landing))
 
     def deployment(self, home: Path, fixed: str) -> Deployment:
@@ -110,6 +113,13 @@ def _late_file(deployment: Deployment) -> None:
         given = next(line for line in file.read_bytes().splitlines() if b'"page"' in line and line.endswith(b"}"))
         lines += [given.replace(b'"page": "', b'"page": "/late').replace(b'"page":"', b'"page":"/late')] * 2
     deployment.land(FIRST[1], [*lines, b"{"], name="visits-late.json")
+
+
+def _late_displays(deployment: Deployment) -> None:
+    # The same of displayed ads, of which an hour of so few visits may have none.
+    ad = {"ad_id": "late", "page": "/", "visit_id": "late", "campaign": "late"}
+    lines = [json.dumps({**ad, "display_time": f"{hour}:30:00Z"}).encode() for hour in FIRST for _ in range(2)]
+    deployment.land(FIRST[1], [*lines, b"{"], name="ads-late.json", table="ads")
 
 
 def rows(deployment: Deployment, dataset: str, columns: Sequence[str]) -> Counter[Row]:

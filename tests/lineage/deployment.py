@@ -91,13 +91,13 @@ class Deployment:
         """Fill the landing zone; returns what is in it."""
         return simulator.simulate(spec, self.landing)
 
-    def folder(self, hour: str) -> Path:
+    def folder(self, hour: str, table: str = "visits") -> Path:
         """The folder of an hour of arrival."""
-        return self.landing / "visits" / f"date={hour[:10]}" / f"hour={hour[11:]}"
+        return self.landing / table / f"date={hour[:10]}" / f"hour={hour[11:]}"
 
-    def land(self, hour: str, lines: Iterable[bytes], name: str = "visits.json") -> Path:
+    def land(self, hour: str, lines: Iterable[bytes], name: str = "visits.json", table: str = "visits") -> Path:
         """Put a file into an hour of arrival, and the flag unless it is there."""
-        folder = self.folder(hour)
+        folder = self.folder(hour, table)
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / name
         file.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -109,8 +109,9 @@ class Deployment:
         for table in ("users", "devices"):
             if (other.landing / table).is_dir():
                 shutil.copytree(other.landing / table, self.landing / table)
-        for hour in hours:
-            shutil.copytree(other.folder(hour), self.folder(hour))
+        for table in ("visits", "ads"):
+            for hour in hours if (other.landing / table).is_dir() else ():
+                shutil.copytree(other.folder(hour, table), self.folder(hour, table))
 
     def run(
         self, *, select: Sequence[str] = (), hours: tuple[str, str] | None = None, accept: str | None = None

@@ -140,6 +140,20 @@ def _silver_visits(landing: Path, lines: Lines) -> Iterator[Row]:
         yield *line.place, line.raw, 1 + len(lines.losers.get(identity, ()))
 
 
+def _bronze_ads(landing: Path, lines: Lines) -> Iterator[Row]:
+    return ((line.arrival_hour, *line.place, line.raw) for line in brute_force.read(landing, "ads").all)
+
+
+def _ad_dead_letters(landing: Path, lines: Lines) -> Iterator[Row]:
+    return ((*line.place, line.raw, _reasons(line)) for line in brute_force.read(landing, "ads").dead)
+
+
+def _silver_ads(landing: Path, lines: Lines) -> Iterator[Row]:
+    ads = brute_force.read(landing, "ads")
+    for identity, line in ads.winners.items():
+        yield line.event_hour, *line.place, line.raw, 1 + len(ads.losers.get(identity, ()))
+
+
 Key = Callable[[datetime, dict[str, Any]], Row]
 
 
@@ -193,6 +207,9 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
             lambda landing, lines: ((*line.place, line.raw, _reasons(line)) for line in lines.dead),
         ),
     ),
+    ("bronze.ads", (("arrival_hour", "source_file", "source_offset", "raw"), _bronze_ads)),
+    ("bronze.ad_dead_letters", (("source_file", "source_offset", "raw", "reasons"), _ad_dead_letters)),
+    ("silver.ads", (("display_hour", "source_file", "source_offset", "raw", "occurrences"), _silver_ads)),
     ("silver.late_visits", (("arrival_hour", "source_file", "source_offset"), _late)),
     ("silver.visits", (("source_file", "source_offset", "raw", "occurrences"), _silver_visits)),
     (

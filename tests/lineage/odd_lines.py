@@ -66,6 +66,9 @@ _EACH = {
 }
 
 
+_EACH_AD = {"visit_id": _TEXTS, "ad_id": _TEXTS, "page": (*_PAGES, *_TEXTS), "campaign": _TEXTS, "display_time": _TIMES}
+
+
 def each_oddity() -> list[bytes]:
     """List visit events that are odd in one field, one for each odd value of it."""
     odd = [(path, value) for path, values in _EACH.items() for value in values]
@@ -112,6 +115,30 @@ def _put(event: dict[str, Any], path: list[str], value: Any) -> None:
         event.pop(name, None)
     else:
         event[name] = value
+
+
+def each_odd_display() -> list[bytes]:
+    """List displayed ads that are odd in one field, one for each odd value of it."""
+    odd = [(name, value) for name, values in _EACH_AD.items() for value in values]
+    return [_line(_display(number), {name: value}) for number, (name, value) in enumerate(odd, start=1000)]
+
+
+@st.composite
+def displays(draw: st.DrawFn) -> bytes:
+    """Draw a displayed ad, odd in at most two of its fields."""
+    names = draw(st.lists(st.sampled_from(sorted(_EACH_AD)), max_size=2, unique=True))
+    odd = {name: draw(st.sampled_from(_EACH_AD[name]) | values) for name in names}
+    return _line(_display(draw(st.integers(0, 20))), odd)
+
+
+def _display(number: int) -> dict[str, Any]:
+    return {
+        "ad_id": "ad-1",
+        "page": "/a",
+        "visit_id": f"v{number}",
+        "display_time": "2026-01-31T05:10:00Z",
+        "campaign": "spring",
+    }
 
 
 @st.composite

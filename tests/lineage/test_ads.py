@@ -139,10 +139,7 @@ def test_a_late_display_recomputes_exactly_its_hour(world: World) -> None:
         "slot": 3,
     }
     before = {name: deployment.published(name) for name in DATASETS}
-    folder = deployment.landing / "ads" / f"date={NEXT[:10]}" / f"hour={NEXT[11:]}"
-    folder.mkdir(parents=True)
-    (folder / "ads.json").write_text(json.dumps(display) + "\n", encoding="utf-8")
-    (folder / "_SUCCESS").touch()
+    deployment.land(NEXT, [json.dumps(display).encode()], name="ads.json", table="ads")
     assert deployment.run().problems == []
     changed = {
         name: {

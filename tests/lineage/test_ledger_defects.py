@@ -34,11 +34,12 @@ Spoil = Callable[[DataFrame], DataFrame]
 def deployment(deploy: Deploy) -> Deployment:
     """Three hours with dead letters, duplicates, conflicts and late events, published."""
     world = deploy("world")
-    world.simulate(SimulationSpec(days=1, visits_per_day=1000, seed=5, faults=FAULTS))
+    world.simulate(SimulationSpec(days=1, visits_per_day=1000, seed=5, faults=FAULTS, ads=True))
     made = deploy("defects")
     made.copy_hours(world, HOURS)
     # Two late ones, from a device that nobody has delivered.
     made.land(HOURS[2], [event("00:10", "/late"), event("00:20", "/late")], name="visits-more.json")
+    made.land(HOURS[2], [b"{}"], name="ads-more.json", table="ads")
     outcome = made.run()
     assert outcome.problems == []
     return made

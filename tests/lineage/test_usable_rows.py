@@ -19,8 +19,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.gold.fan_in import Period, keyed
+from assets.silver import ads
 from assets.silver.visits import ARRIVAL_ORDER, IDENTITY
-from assets.transforms import access_logs, cubes, visit_events, weekly_visits
+from assets.transforms import access_logs, ad_displays, cubes, visit_events, weekly_visits
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from assets.transforms.enrichment import enrich
@@ -32,7 +33,7 @@ from publish import audit, kept_rows
 from publish.contract import Contract
 from publish.partitions import Grain, coarser
 from quality.contracts import EVERY
-from quality.contracts.columns import IDENTIFIERS
+from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
 from quality.contracts.live import LATE
 from services import spark_session
 from services.spark_connect import SparkServer
@@ -143,6 +144,12 @@ def _devices(at: Computed) -> DataFrame:
     return _delivered(at, device_rules.judge, "csv", [header, *lines[:60]], [header, *lines[40:]])
 
 
+def _ads(at: Computed) -> DataFrame:
+    lines = [*odd_lines.each_odd_display(), *odd_lines.drawn(odd_lines.displays(), 200)]
+    files = {(hour, f"{hour}.json"): lines[number::2] for number, hour in enumerate(odd_lines.ARRIVALS)}
+    return ad_displays.judge(at.lines("arrival_hour", files))
+
+
 def _day_by_day(dataset: str, above: str, merge: Callable[[DataFrame, DataFrame, str], DataFrame]) -> Any:
     def computed(at: Computed) -> DataFrame:
         rows = at.spark.createDataFrame([], EVERY[dataset].ddl)
@@ -179,6 +186,8 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     ),
     "bronze.users": _users,
     "bronze.devices": _devices,
+    "bronze.ads": _ads,
+    "bronze.ad_dead_letters": lambda at: at["bronze.ads"].where(F.size("reasons") > 0),
     "bronze.visits_live": lambda at: (
         at["bronze.visits"].where(F.col("format") == visit_events.JSON).withColumn("batch", F.lit("one/0"))
     ),
@@ -196,6 +205,7 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "silver.visits_enriched": lambda at: enrich(
         at["silver.visits"], users=at["silver.users"], devices=at["silver.devices"]
     ),
+    "silver.ads": lambda at: ads.each_once(ad_displays.parse(at["bronze.ads"])),
     "silver.visits_live": lambda at: at.streamed.where(F.col("verdict") == "first"),
     "silver.visits_live_aside": lambda at: at.streamed.where(F.col("verdict") != "first"),
     "gold.visits_cube_daily": _period("gold.visits_cube_daily", lambda rows: cubes.visits_cube(rows, "event_date")),
@@ -235,6 +245,10 @@ def test_odd_lines_are_usable_unless_identifiers_are_blank(computed: Computed) -
     assert usable[visit_events.COMBINED] > 30
     reasons = Counter(reason for row in rows for reason in row.reasons)
     assert min(reasons[f"missing_field:{name}"] for name in IDENTIFIERS) > 10
+    displays = [row.reasons for row in computed["bronze.ads"].select("reasons").collect()]
+    assert sum(not reasons for reasons in displays) > 100
+    reasons = Counter(reason for each in displays for reason in each)
+    assert min(reasons[f"missing_field:{name}"] for name in AD_IDENTIFIERS) > 5
     visits = computed["silver.visits_enriched"]
     assert [odd for odd in ODD if visits.where(odd).isEmpty()] == []
 

@@ -142,5 +142,6 @@ def test_datasets_have_the_checks_of_their_contracts() -> None:
     named = {name: [spec.name for spec in share_specs(KEY, contract)] for name, contract in CONTRACTS.items()}
     assert {name: checks for name, checks in named.items() if checks} == {
         "bronze.dead_letters": ["share"],
+        "bronze.ad_dead_letters": ["share"],
         "silver.visits": ["filters"],
     }

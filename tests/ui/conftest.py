@@ -50,7 +50,7 @@ def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     days = tuple((today - timedelta(days=ago)).strftime("%Y-%m-%d") for ago in range(DAYS, 0, -1))
     deployment = Served(home=home, environ=environment(home), days=days)
     try:
-        volume = ("--days", str(DAYS), "--visits-per-day", "4800", "--seed", "7")
+        volume = ("--days", str(DAYS), "--visits-per-day", "4800", "--seed", "7", "--no-ads")
         deployment.run("land", "simulate", *volume, "--start", days[0])
         for flag in deployment.flags(*days[1:]):
             flag.unlink()
