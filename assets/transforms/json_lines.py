@@ -1,4 +1,4 @@
-"""Reads landed lines of JSON, of which each must be exactly one object; what fields it must have is told elsewhere.
+"""Reads landed lines of JSON, each of which must be exactly one object; the caller names the fields and judges them.
 
 One parse decides nearly every row. The line is wrapped as ``[line,{"__end":seal}]`` and read as an array of structs:
 only a line that is exactly one JSON object yields two elements, the second with the seal. Spark's parser ignores text

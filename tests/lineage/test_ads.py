@@ -31,7 +31,7 @@ from simulator.truth import AdsTruth
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.003, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=7000, seed=5, faults=FaultRates(**RATES), ads=True)
 DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads")
-NEXT = "2026-01-06T00"
+NEXT, BAD = "2026-01-06T00", "2026-01-06T01"
 POSITION = ("source_file", "source_offset")
 
 
@@ -156,6 +156,20 @@ def test_a_late_display_recomputes_exactly_its_hour(world: World) -> None:
     assert deployment.problems() == []
     assert "slot" in {field.name for field in new_fields.seen(deployment.events, "bronze.ads")}
     assert deployment.run().runs == 0
+
+
+def test_an_hour_of_dead_letters_waits_for_a_person(world: World) -> None:
+    deployment, before = world.deployment, world.deployment.published("silver.ads")
+    display = {"ad_id": "ad-1", "page": "/", "visit_id": "v", "display_time": f"{BAD}:10:00Z", "campaign": "c"}
+    deployment.land(BAD, [*[b"{}"] * 120, json.dumps(display).encode()], name="ads.json", table="ads")
+    refused = "\n".join(deployment.run().problems)
+    assert "120 of 121 rows (99.2%) are rejected" in refused
+    assert f"bronze.ad_dead_letters {BAD}" in refused
+    assert "blogdata run --accept dead_letters" in refused
+    assert len(deployment.pasted(refused)) == 1
+    assert deployment.published("silver.ads") == before
+    assert deployment.run(accept="dead_letters").problems == []
+    assert deployment.published("silver.ads")[BAD].rows_out == 1
 
 
 def test_nothing_waits_for_ads_where_none_land(tmp_path: Path) -> None:
