@@ -14,6 +14,9 @@ import typer
 from errors import ConfigurationError
 from services import config, doctor, event_service, postgres, spark_connect
 from services.config import Settings
+from services.event_service import ReceiverStatus
+from services.postgres import PostgresStatus
+from services.spark_connect import SparkStatus
 
 app = typer.Typer(help="The real components: spark, postgres, events", no_args_is_help=True)
 
@@ -105,12 +108,14 @@ def _spark_down(settings: Settings) -> dict[str, Any]:
     return {"service": "spark", "state": "stopped", "detail": detail}
 
 
-def _spark_status(settings: Settings) -> dict[str, Any]:
-    seen = spark_connect.status(settings)
+def _status_row(service: str, seen: SparkStatus | PostgresStatus | ReceiverStatus) -> dict[str, Any]:
     place = f" at {seen.url}" if seen.url else ""
     process = f", process {seen.pid}" if seen.pid else ""
-    row = asdict(seen)
-    return {"service": "spark", **row, "detail": f"{seen.detail}{place}{process}"}
+    return {"service": service, **asdict(seen), "detail": f"{seen.detail}{place}{process}"}
+
+
+def _spark_status(settings: Settings) -> dict[str, Any]:
+    return _status_row("spark", spark_connect.status(settings))
 
 
 def _postgres_up(settings: Settings) -> dict[str, Any]:
@@ -129,10 +134,7 @@ def _postgres_down(settings: Settings) -> dict[str, Any]:
 
 
 def _postgres_status(settings: Settings) -> dict[str, Any]:
-    seen = postgres.status(settings)
-    place = f" at {seen.url}" if seen.url else ""
-    process = f", process {seen.pid}" if seen.pid else ""
-    return {"service": "postgres", **asdict(seen), "detail": f"{seen.detail}{place}{process}"}
+    return _status_row("postgres", postgres.status(settings))
 
 
 def events_up(settings: Settings) -> dict[str, Any]:
@@ -148,10 +150,7 @@ def _events_down(settings: Settings) -> dict[str, Any]:
 
 
 def _events_status(settings: Settings) -> dict[str, Any]:
-    seen = event_service.status(settings)
-    place = f" at {seen.url}" if seen.url else ""
-    process = f", process {seen.pid}" if seen.pid else ""
-    return {"service": "events", **asdict(seen), "detail": f"{seen.detail}{place}{process}"}
+    return _status_row("events", event_service.status(settings))
 
 
 _SERVICES = {

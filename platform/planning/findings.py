@@ -5,8 +5,9 @@ Alerts, metrics and the report show these findings, so they never disagree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from types import MappingProxyType
 
 from errors import PlatformError
 from errors.remedies import Remedy, RetryEvent, Run, ShowLedger, ShowMigrations
@@ -56,6 +57,27 @@ def standing(deployment: Deployment) -> list[Finding]:
     return sorted(found, key=lambda one: (one.severity is not Severity.CRITICAL, one.identity))
 
 
+def _warning(
+    contract: Contract,
+    source: str,
+    *,
+    what: str,
+    remedy: Remedy,
+    partition: str | None = None,
+    figures: Mapping[str, float] = MappingProxyType({}),
+) -> Finding:
+    return Finding(
+        source=source,
+        dataset=contract.dataset,
+        owner=contract.owner,
+        severity=Severity.WARNING,
+        what=what,
+        remedy=remedy,
+        partition=partition,
+        figures=dict(figures),
+    )
+
+
 def waiting(deployment: Deployment) -> Iterator[Finding]:
     """Find the partitions that wait for a person, because they failed or are held."""
     planner = Planner(graph=deployment.graph, look=deployment.look)
@@ -80,11 +102,9 @@ def overdue(deployment: Deployment) -> Iterator[Finding]:
         found = Arrivals.of(contract, deployment.look.zone).overdue(deployment.look.events, deployment.now)
         if found.warning is not None:
             what, _, remedy = found.warning.rpartition("; ")
-            yield Finding(
-                source="overdue",
-                dataset=contract.dataset,
-                owner=contract.owner,
-                severity=Severity.WARNING,
+            yield _warning(
+                contract,
+                "overdue",
                 what=what,
                 remedy=Remedy(remedy),
                 figures={"partitions": len(found.keys)},
@@ -100,11 +120,9 @@ def published_with_warning(deployment: Deployment) -> Iterator[Finding]:
             newest = sorted(deployment.look.published(contract.dataset).items())[-NEWEST:]
             failed = [partition for partition, entry in newest if audit.name in warnings(entry)]
             if failed:
-                yield Finding(
-                    source="audits",
-                    dataset=contract.dataset,
-                    owner=contract.owner,
-                    severity=Severity.WARNING,
+                yield _warning(
+                    contract,
+                    "audits",
                     what=f"published with a failed audit, {audit.name}, in {len(failed)} of the newest {len(newest)} "
                     f"partitions, {failed[-1]} the last: {audit.description}",
                     remedy=Remedy(
@@ -123,11 +141,9 @@ def observed(deployment: Deployment) -> Iterator[Finding]:
         seen = observations(deployment.look.events, contract.dataset)
         newest = max(seen, key=lambda one: (one.profile.period, one.profile.version), default=None)
         for drift in () if newest is None else newest.drifts:
-            yield Finding(
-                source="drift",
-                dataset=contract.dataset,
-                owner=contract.owner,
-                severity=Severity.WARNING,
+            yield _warning(
+                contract,
+                "drift",
                 what=f"the values of {drift.column} on {drift.period} are not distributed as before: {drift.test} "
                 f"{drift.found:.2f}, usual is at most {drift.limit:.2f}",
                 remedy=Remedy("look at its most frequent values; if the change is meant, it counts as usual in weeks"),
@@ -137,11 +153,9 @@ def observed(deployment: Deployment) -> Iterator[Finding]:
         for above in sorted({name for one in seen for name in one.orphans}):
             rows = {one.profile.period: one.orphans.get(above, 0) for one in seen}
             if any(rows.values()):
-                yield Finding(
-                    source="references",
-                    dataset=contract.dataset,
-                    owner=contract.owner,
-                    severity=Severity.WARNING,
+                yield _warning(
+                    contract,
+                    "references",
                     what=f"{sum(rows.values()):,} rows refer to nothing in {above}, in "
                     + ", ".join(period or "the table" for period, count in sorted(rows.items()) if count)[:100],
                     remedy=Remedy("compute again what is stale: ", Run(), "; if they stay, look at both tables"),
@@ -159,11 +173,9 @@ def unannounced(deployment: Deployment) -> Iterator[Finding]:
         for field in still_unannounced(deployment.look.events, contract):
             by_partition.setdefault(field.partition, []).append(field)
         for partition, fields in by_partition.items():
-            yield Finding(
-                source="new_fields",
-                dataset=contract.dataset,
-                owner=contract.owner,
-                severity=Severity.WARNING,
+            yield _warning(
+                contract,
+                "new_fields",
                 what=f"the producer sends what it has not announced: {', '.join(field.name for field in fields)}; "
                 "it is kept in the raw lines, and nothing else is made of it",
                 remedy=Remedy("ask what it is, and whether it is personal; then announce it in the contract"),
@@ -177,11 +189,9 @@ def retiring(deployment: Deployment) -> Iterator[Finding]:
     for contract in deployment.graph.contracts.values():
         for migration in contract.migrations:
             if migration.ends <= deployment.now.date():
-                yield Finding(
-                    source="migration",
-                    dataset=contract.dataset,
-                    owner=contract.owner,
-                    severity=Severity.WARNING,
+                yield _warning(
+                    contract,
+                    "migration",
                     what=f"the time to {migration} is over since {migration.ends}, and every row has both still",
                     remedy=Remedy("see who reads the old column, and finish it: ", ShowMigrations()),
                     partition=migration.old,

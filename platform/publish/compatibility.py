@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import Enum
@@ -42,7 +43,7 @@ class Compatibility(str, Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Migration:
+class Migration(ABC):
     """The retirement of a column: for a grace period both it and its successor are written, then it is removed.
 
     Args:
@@ -71,12 +72,13 @@ class Migration:
         return None
 
     @property
+    @abstractmethod
     def back(self) -> str:
         """SQL expression that computes the old column without the asset's help."""
-        raise NotImplementedError
 
+    @abstractmethod
     def __str__(self) -> str:
-        return f"remove {self.old}"
+        """What is done, as it follows "the time to"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,3 +158,6 @@ class Remove(Migration):
     def back(self) -> str:
         """The value that stands for it meanwhile."""
         return self.meanwhile
+
+    def __str__(self) -> str:
+        return f"remove {self.old}"

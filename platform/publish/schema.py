@@ -65,7 +65,7 @@ class Audit:
     """A condition each written partition satisfies as a whole.
 
     Args:
-        name: Its name, unique among all contracts.
+        name: Its name; datasets that share it have the same condition, and a person lifts it for all of them.
         expression: A boolean Spark SQL aggregate.
         description: What holds, in words.
         failed: What happens when it does not hold.

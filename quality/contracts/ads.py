@@ -7,8 +7,8 @@ from publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRu
 from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts import landed
-from quality.contracts.bronze import ARRIVAL, BYTES, LANDED_LINES
-from quality.contracts.silver import ARRIVED
+from quality.contracts.bronze import ARRIVAL, BYTES, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
+from quality.contracts.silver import ARRIVED, BOUNDED_DUPLICATES, STANDS_FOR_ITSELF
 
 DISPLAY = Partitioning(column="display_hour", grain=Grain.HOUR)
 POSITION = ("source_file", "source_offset")
@@ -36,11 +36,7 @@ RECEIVED = Contract(
             expression="(size(reasons) = 0) = (display_hour IS NOT NULL)",
             description="A row is either rejected with a reason or belongs to an hour of display",
         ),
-        RowRule(
-            name="position_is_real",
-            expression="source_offset >= 0",
-            description="The line can be found again",
-        ),
+        POSITION_IS_REAL,
     ),
     measures={
         "bytes": BYTES,
@@ -66,13 +62,7 @@ DEAD_LETTERS = Contract(
     references=(IN_BRONZE,),
     rows_in="rows of `bronze.ads` of the hour of arrival",
     left_out={"usable": ""},
-    rules=(
-        RowRule(
-            name="has_a_reason",
-            expression="size(reasons) > 0",
-            description="Nothing is rejected without a reason",
-        ),
-    ),
+    rules=(HAS_A_REASON,),
     max_share=0.75,
     statistics=("source_offset",),
     patterns=("Dead-Letter",),
@@ -114,18 +104,10 @@ DISPLAYED = Contract(
             expression=" AND ".join(c.filled(name) for name in c.AD_IDENTIFIERS),
             description="Identifiers are not blank; bronze rejects those that are",
         ),
-        RowRule(
-            name="stands_for_itself",
-            expression="occurrences >= 1 AND conflicts < occurrences",
-            description="A row stands for at least itself",
-        ),
+        STANDS_FOR_ITSELF,
     ),
     audits=(
-        Audit(
-            name="bounded_duplicates",
-            expression="sum(occurrences) <= 10 * count(1)",
-            description="A producer that repeats everything ten times is broken",
-        ),
+        BOUNDED_DUPLICATES,
         Audit(
             name="few_conflicts",
             expression=f"count(1) < {LEAST_ROWS} OR sum(conflicts) <= 0.05 * sum(occurrences)",

@@ -16,6 +16,17 @@ LOAD = Partitioning(column="load_date", grain=Grain.DAY)
 BYTES = "sum(length(raw) + 1)"
 LANDED_LINES = "lines of the landed files, counted by a second reader; their bytes too"
 
+POSITION_IS_REAL = RowRule(
+    name="position_is_real",
+    expression="source_offset >= 0",
+    description="The line can be found again",
+)
+HAS_A_REASON = RowRule(
+    name="has_a_reason",
+    expression="size(reasons) > 0",
+    description="Nothing is rejected without a reason",
+)
+
 VISITS = Contract(
     dataset="bronze.visits",
     description="Every line that was landed, visit event or access log line, as received",
@@ -48,11 +59,7 @@ VISITS = Contract(
             expression="(size(reasons) = 0) = (event_hour IS NOT NULL)",
             description="A row is either rejected with a reason or belongs to an event hour",
         ),
-        RowRule(
-            name="position_is_real",
-            expression="source_offset >= 0",
-            description="The line can be found again",
-        ),
+        POSITION_IS_REAL,
     ),
     measures={
         "bytes": BYTES,
@@ -93,13 +100,7 @@ DEAD_LETTERS = Contract(
     partitioning=ARRIVAL,
     rows_in="rows of `bronze.visits` of the hour of arrival",
     left_out={"usable": ""},
-    rules=(
-        RowRule(
-            name="has_a_reason",
-            expression="size(reasons) > 0",
-            description="Nothing is rejected without a reason",
-        ),
-    ),
+    rules=(HAS_A_REASON,),
     max_share=0.75,
     statistics=("source_offset",),
     patterns=("Dead-Letter",),

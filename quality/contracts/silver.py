@@ -23,6 +23,16 @@ IDENTIFIED = RowRule(
     expression=" AND ".join(c.filled(name) for name in c.IDENTIFIERS),
     description="Identifiers are not blank; bronze rejects those that are",
 )
+STANDS_FOR_ITSELF = RowRule(
+    name="stands_for_itself",
+    expression="occurrences >= 1 AND conflicts < occurrences",
+    description="A row stands for at least itself",
+)
+BOUNDED_DUPLICATES = Audit(
+    name="bounded_duplicates",
+    expression="sum(occurrences) <= 10 * count(1)",
+    description="A producer that repeats everything ten times is broken",
+)
 ARRIVED = Column(name="arrival_hour", type="STRING", nullable=False, description="Hour in which the row arrived (UTC)")
 
 VISITS = observed(
@@ -63,11 +73,7 @@ VISITS = observed(
         rules=(
             IN_ITS_HOUR,
             IDENTIFIED,
-            RowRule(
-                name="stands_for_itself",
-                expression="occurrences >= 1 AND conflicts < occurrences",
-                description="A row stands for at least itself",
-            ),
+            STANDS_FOR_ITSELF,
             RowRule(
                 name="from_bronze",
                 expression="source_offset >= 0",
@@ -75,11 +81,7 @@ VISITS = observed(
             ),
         ),
         audits=(
-            Audit(
-                name="bounded_duplicates",
-                expression="sum(occurrences) <= 10 * count(1)",
-                description="A producer that repeats everything ten times is broken",
-            ),
+            BOUNDED_DUPLICATES,
             Audit(
                 name="few_conflicts",
                 expression=f"count(1) < {LEAST_ROWS} OR sum(conflicts) <= 0.05 * sum(occurrences)",
