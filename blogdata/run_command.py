@@ -38,7 +38,7 @@ def run(
         typer.Option(
             help="Lift a guard for this run: size (a full load has far fewer or more rows than the last), frozen "
             "(a week of a frozen year is replaced), dead_letters (go on without lines though too many are rejected), "
-            "audit:NAME (publish though that audit failed: it is a false alarm)"
+            "audit:DATASET:NAME (publish though that audit failed: it is a false alarm)"
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,

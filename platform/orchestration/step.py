@@ -273,7 +273,7 @@ class Step:
             run=self.run,
             engine=self.engine,
             probe=self._access.probe,
-            lifted=lifted_audits(self.accepted),
+            lifted=lifted_audits(self.accepted, self.contract.dataset),
         )
 
 

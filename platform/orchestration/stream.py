@@ -131,7 +131,7 @@ class MicroBatch:
             run=place.run,
             engine=place.engine,
             probe=str(probe) if probe and probe.is_dir() else None,
-            lifted=lifted_audits(place.accepted),
+            lifted=lifted_audits(place.accepted, contract.dataset),
         )
         provenance = Provenance(inputs=inputs or {}, accounts=accounts, expected=expected or {})
         commit = publish(frame, target, change=once, partitions=sorted(accounts), provenance=provenance)

@@ -20,14 +20,15 @@ HELD = "held."
 _GUARD = "audit:"
 
 
-def guard_of(audit: str) -> str:
-    """Return the name of the guard that a person lifts to publish although an audit failed."""
-    return f"{_GUARD}{audit}"
+def guard_of(dataset: str, audit: str) -> str:
+    """Return the name of the guard that a person lifts to publish a dataset although an audit failed."""
+    return f"{_GUARD}{dataset}:{audit}"
 
 
-def lifted_audits(accepted: Collection[str]) -> frozenset[str]:
-    """Return the names of the audits among the guards that a person has lifted."""
-    return frozenset(name.removeprefix(_GUARD) for name in accepted if name.startswith(_GUARD))
+def lifted_audits(accepted: Collection[str], dataset: str) -> frozenset[str]:
+    """Return the names of the audits of a dataset among the guards that a person has lifted."""
+    own = guard_of(dataset, "")
+    return frozenset(name.removeprefix(own) for name in accepted if name.startswith(own))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,7 +78,7 @@ def _name_guard(failed: AuditFailed, contract: Contract, change: Change) -> None
     """Say how to publish all the same, if nothing failed but one audit of the contract."""
     rules = {item.rule for item in failed.violations}
     if len(rules) == 1 and rules <= {audit.name for audit in contract.audits}:
-        guard = guard_of(*rules)
+        guard = guard_of(contract.dataset, *rules)
         failed.may_be_lifted(RunStream(accept=guard) if isinstance(change, AppendBatch) else Run(accept=guard))
 
 
