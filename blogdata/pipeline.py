@@ -51,7 +51,10 @@ class Pipeline:
         Raises:
             ConfigurationError: No guard has that name.
         """
-        guards = [*GUARDS, *(guard_of(contract.dataset, audit.name) for contract in CONTRACTS.values() for audit in contract.audits)]
+        guards = [
+            *GUARDS,
+            *(guard_of(contract.dataset, audit.name) for contract in CONTRACTS.values() for audit in contract.audits),
+        ]
         refuse_unknown([accept] if accept else [], dict.fromkeys(guards), where="--accept", kind="guard")
         self._settings = settings
         self._zone = zone_of(settings)

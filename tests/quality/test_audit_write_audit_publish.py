@@ -76,7 +76,7 @@ def test_a_person_lifts_a_false_alarm_of_one_audit(spark: Any, lake_root: Path) 
     assert "if it is a false alarm" in failed.value.next_step
     guard = guard_of(CONTRACT.dataset, "few")
     assert guard in failed.value.next_step
-    assert lifted_audits([guard, "size"], "gold.clicks") == frozenset(), "another dataset may have an audit of that name"
+    assert lifted_audits([guard, "size"], "gold.clicks") == frozenset(), "others may have an audit of that name"
     lifted = lifted_audits([guard, "size"], CONTRACT.dataset)
     lifting = replace(target(lake_root, contract=strict, run="2"), lifted=lifted)
     negative = rows.selectExpr("hour", "-1 - click AS click", "stands_for", "page")
