@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,8 +16,9 @@ from patterns.ingestion.whole_files import write_whole
 from quality.contracts import DECLARED, EVERY, GRAPH
 from quality.contracts.streams import streamed_inputs
 from report import page
-from report.data_part import DataPart, ReadOnce, Source, data_part
+from report.data_part import DataPart, Source, data_part
 from report.elements import Audience
+from report.read_once import ReadOnce, ScannedOnce
 
 DAYS = 400
 """Days of history that a report has: the newest ones, thirteen months of them."""
@@ -68,18 +70,18 @@ def compute(lake: Lake, zone: LandingZone, checkpoints: Path, *, now: datetime, 
     source = Source(
         lake=lake,
         events=events,
-        zone=zone,
+        zone=ScannedOnce(folder=zone.folder, convention=zone.convention),
         graph=GRAPH,
         lake_contracts=EVERY,
         contracts=DECLARED,
         now=now,
         streams=streamed_inputs(checkpoints),
     )
-    return Report(
-        made_at=now,
-        blog=blog.audience(lake, days=days),
-        data=data_part(source, arrivals.rejected(lake, events, days=days), days=days),
-    )
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        # Reading the page views is the work of native code, which lets other threads go on.
+        audience = beside.submit(blog.audience, lake, days=days)
+        data = data_part(source, arrivals.rejected(lake, events, days=days), days=days)
+        return Report(made_at=now, blog=audience.result(), data=data)
 
 
 def write(report: Report, file: Path) -> None:

@@ -15,7 +15,6 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -204,11 +203,8 @@ class EventLog:
         table = self._lake.table(EVENTS)
         if table is None:
             return []
-        pruned = None if dataset is None else [("dataset", "=", dataset)]
-        wanted = pc.field("kind").isin(kinds)
-        if dataset is not None:
-            wanted &= pc.field("dataset") == dataset
-        rows = table.to_pyarrow_dataset(file_pruning_predicate=pruned).to_table(filter=wanted).to_pylist()
+        columns = ("kind", "dataset", "partition", "run_id", "payload", "event_id", "recorded_at")
+        rows = _rows(table, dataset, kinds, columns=columns)
         return [
             Event(
                 kind=row["kind"],
@@ -313,12 +309,20 @@ def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
 
 
 def _rows(
-    log: DeltaTable, dataset: str, kinds: Sequence[str], *, since: str | None = None, until: str | None = None
+    log: DeltaTable,
+    dataset: str | None,
+    kinds: Sequence[str],
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    columns: Sequence[str] = _READ,
 ) -> list[dict[str, Any]]:
-    wanted = [f"dataset = {arrow.text(dataset)}", f"kind IN ({', '.join(map(arrow.text, kinds))})"]
+    wanted = [f"kind IN ({', '.join(map(arrow.text, kinds))})"]
+    if dataset is not None:
+        wanted.append(f"dataset = {arrow.text(dataset)}")
     if since is not None:
         wanted.append(f"partition >= {arrow.text(since)}")
     if until is not None:
         wanted.append(f"partition < {arrow.text(until)}")
     with store_faults(EVENTS):
-        return arrow.select(log, f"SELECT {', '.join(_READ)} FROM t WHERE {' AND '.join(wanted)}")
+        return arrow.select(log, f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}")

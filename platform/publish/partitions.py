@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from enum import Enum
+from functools import lru_cache
 
 from errors import ConfigurationError
 
@@ -55,7 +56,7 @@ def start_of(key: str, grain: Grain) -> datetime:
         ConfigurationError: The key is not in the grain's format.
     """
     try:
-        return datetime.strptime(key, grain.key_format).replace(tzinfo=timezone.utc)
+        return _parsed(key, grain.key_format)
     except ValueError as error:
         example = datetime(2026, 1, 5, 3, tzinfo=timezone.utc).strftime(grain.key_format)
         raise ConfigurationError(
@@ -63,6 +64,12 @@ def start_of(key: str, grain: Grain) -> datetime:
             where="partition",
             next_step=f"write it like {example} (UTC)",
         ) from error
+
+
+@lru_cache(maxsize=65_536)
+def _parsed(key: str, key_format: str) -> datetime:
+    # Plans and reports ask for the same few thousand keys again and again, and `strptime` is slow.
+    return datetime.strptime(key, key_format).replace(tzinfo=timezone.utc)
 
 
 def key_of(moment: datetime, grain: Grain) -> str:

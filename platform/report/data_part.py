@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from evidence import ledger
-from evidence.events import EventLog
 from evidence.finding import Finding
 from evidence.published_commits import PublishedCommit, published_commits
-from lake.commit import Entry
 from lake.lake import Lake
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.observability import dataset_tracker
@@ -27,34 +25,12 @@ from report.distributions import Distribution
 from report.elements import Words, words_of
 from report.lineage_picture import Picture
 from report.measure_trends import Trend
+from report.read_once import ReadOnce
 from report.rejected_rows import RejectedRows
 from report.run_costs import RunCost
 
 RUNS = 60
 """Newest runs that are listed."""
-
-
-class ReadOnce(EventLog):
-    """An event log that reads each dataset's publications once: the figures of a report are of one state."""
-
-    def __init__(self, lake: Lake) -> None:
-        super().__init__(lake)
-        self._known: dict[str, dict[str, Entry]] = {}
-
-    def publications(
-        self,
-        dataset: str,
-        partitions: Iterable[str] | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> dict[str, Entry]:
-        """Return the ledger line of each partition, as when it was first asked for."""
-        if partitions is not None or since is not None or until is not None:
-            return super().publications(dataset, partitions, since=since, until=until)
-        if dataset not in self._known:
-            self._known[dataset] = super().publications(dataset)
-        return self._known[dataset]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +108,8 @@ def data_part(source: Source, rejected: RejectedRows, *, days: int) -> DataPart:
     """
     lake, events, contracts = source.lake, source.events, source.lake_contracts
     look = Snapshot(source.zone, events)
-    # An audit reads again when another run publishes meanwhile, so it cannot read only once.
-    lines = {name: ledger.audit(lake, EventLog(lake), contract) for name, contract in contracts.items()}
+    # An audit reads again when another run publishes meanwhile; what it read last is what the other figures are of.
+    lines = {name: ledger.audit(lake, events.fresh, contract) for name, contract in contracts.items()}
     # After the audits, which add missing events to the log.
     commits = published_commits(lake)
     by_dataset: dict[str, list[PublishedCommit]] = {}
