@@ -40,6 +40,7 @@ WORKING = (
     "Static Joiner",
     "Wrapper",
     "Aligned Fan-In",
+    "Unaligned Fan-In",
     "Horizontal Partitioner",
     "Metadata Enhancer",
     "Audit-Write-Audit-Publish",
