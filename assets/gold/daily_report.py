@@ -15,7 +15,6 @@ from patterns.data_flow import unaligned_fan_in
 from planning.available import Available
 from publish.partitions import Grain, finer
 from quality.contracts import CONTRACTS
-from quality.contracts.daily_report import FIGURES
 
 
 @computes("gold.daily_report")
@@ -38,9 +37,7 @@ def daily_report(step: Step) -> Mapping[str, Commit]:
         for hour, entry in published.items():
             rows[hour[:10]] += entry.rows_out
     gathered = unaligned_fan_in.gather(step.partitions, Grain.DAY, Grain.HOUR, there)
-    report = unaligned_fan_in.labelled(transform.figures(step.spark, frames), gathered, FIGURES)
-    named = {"period": "event_date", "parts_present": "hours_present", "whole": "report_completeness"}
     return step.publish(
-        report.withColumnsRenamed(named),
+        transform.report(step.spark, frames, gathered),
         Source(accounts={day: Account(rows_in=count) for day, count in rows.items()}),
     )

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from patterns.data_flow import unaligned_fan_in
+from patterns.data_flow.unaligned_fan_in import Gathered
 from patterns.data_value import distributed_aggregator
 from patterns.data_value.distributed_aggregator import How, Measure
+from quality.contracts.daily_report import FIGURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +25,19 @@ COUNTS = (
     Measure(name="visitors", how=How.DISTINCT, column="user_id"),
 )
 TOP = {"top_page": "page", "top_referrer": "referral_host"}
+
+
+def report(spark: SparkSession, sources: Mapping[str, DataFrame], gathered: Mapping[str, Gathered]) -> DataFrame:
+    """Return the rows of gold.daily_report.
+
+    Args:
+        spark: The session.
+        sources: As for :func:`figures`.
+        gathered: Day to what it is computed from.
+    """
+    rows = unaligned_fan_in.labelled(figures(spark, sources), gathered, FIGURES)
+    named = {"period": "event_date", "parts_present": "hours_present", "whole": "report_completeness"}
+    return rows.withColumnsRenamed(named)
 
 
 def figures(spark: SparkSession, sources: Mapping[str, DataFrame]) -> DataFrame:
