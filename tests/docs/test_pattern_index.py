@@ -41,6 +41,7 @@ WORKING = (
     "Wrapper",
     "Aligned Fan-In",
     "Unaligned Fan-In",
+    "Isolated Sequencer",
     "Horizontal Partitioner",
     "Metadata Enhancer",
     "Audit-Write-Audit-Publish",

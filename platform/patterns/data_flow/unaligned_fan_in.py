@@ -25,8 +25,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from patterns.data_flow.aligned_fan_in import Completeness, completeness
 from publish.partitions import Grain, between, coarser
 
@@ -114,11 +112,9 @@ def labelled(
         `completeness` DOUBLE of its source, `whole` DOUBLE of the period.
     """
     labels = rows.sparkSession.createDataFrame(list(_labels(gathered, metrics)), LABELS)
-    return (
-        labels.join(rows, ["period", "metric"], "left")
-        .withColumn("value", F.coalesce("value", "empty"))
-        .select("period", "metric", "value", "detail", "source", "parts_present", "completeness", "whole")
-    )
+    value = "coalesce(value, empty) AS value"
+    columns = ("period", "metric", value, "detail", "source", "parts_present", "completeness", "whole")
+    return labels.join(rows, ["period", "metric"], "left").selectExpr(*columns)
 
 
 def _labels(
