@@ -104,10 +104,7 @@ def weekly_newsletter(context: dg.AssetExecutionContext, places: PlacesResource)
         return
     rows = _pages(table, week)
     earlier = (datetime.fromisoformat(week) - timedelta(weeks=1)).strftime("%Y-%m-%d")
-    before: dict[str, int] = {}
-    for row in _pages(table, earlier):
-        before[row.page] = before.get(row.page, 0) + row.events
-    text = newsletter.written(week, rows, before)
+    text = newsletter.written(week, rows, newsletter.views_of(earlier, _pages(table, earlier)))
     target = found.own / "newsletter" / f"{week}.md"
     _replace(target, text)
     yield _kept(NEWSLETTER, table)

@@ -37,15 +37,12 @@ def written(week: str, rows: Sequence[PageDay], before: Mapping[str, int]) -> st
     Args:
         week: Its Monday, as 2026-01-05.
         rows: The pages of its days.
-        before: Page to its page views in the week before; empty if that is not known.
+        before: Page to its page views in the week before; empty if these are not those of the whole week.
 
     Returns:
         Markdown. It names the days that are missing or not complete.
     """
-    views: dict[str, int] = {}
-    for row in rows:
-        views[row.page] = views.get(row.page, 0) + row.events
-    top = sorted(views.items(), key=lambda item: (-item[1], item[0]))[:POSTS]
+    top = sorted(_summed(rows).items(), key=lambda item: (-item[1], item[0]))[:POSTS]
     lines = [f"# Most read, {week} to {days_of(week)[-1]}", ""]
     if missing := incomplete(week, rows):
         lines += [f"Figures are too small: {'; '.join(missing)}.", ""]
@@ -58,6 +55,16 @@ def written(week: str, rows: Sequence[PageDay], before: Mapping[str, int]) -> st
     return "\n".join([*lines, ""])
 
 
+def views_of(week: str, rows: Sequence[PageDay]) -> dict[str, int]:
+    """Return the page views of a complete week, by page; nothing of one that is not complete.
+
+    Args:
+        week: Its Monday.
+        rows: The pages of its days.
+    """
+    return {} if incomplete(week, rows) else _summed(rows)
+
+
 def incomplete(week: str, rows: Sequence[PageDay]) -> list[str]:
     """Name the days of a week that are missing or lack hours."""
     hours: dict[str, int | None] = {row.day: row.hours for row in rows}
@@ -68,6 +75,13 @@ def incomplete(week: str, rows: Sequence[PageDay]) -> list[str]:
         elif (there := hours[day]) is None or there < 24:
             found.append(f"{day} has {'an unknown number' if there is None else there} of 24 hours")
     return found
+
+
+def _summed(rows: Sequence[PageDay]) -> dict[str, int]:
+    views: dict[str, int] = {}
+    for row in rows:
+        views[row.page] = views.get(row.page, 0) + row.events
+    return views
 
 
 def _cell(page: str) -> str:

@@ -20,15 +20,15 @@ def options(home: Path) -> list[str]:
     Args:
         home: `DAGSTER_HOME`, where a workspace of several locations is written.
     """
-    python = ROOT / "analytics" / ".venv" / "bin" / "python"
-    if not python.exists():
+    project = ROOT / "analytics"
+    if not (project / ".venv" / "bin" / "python").exists():
         console.print("the analytics team's code location is not set up, and is not served: make setup")
         return ["-m", PLATFORM]
     analytics = {
         "module_name": "analytics.definitions",
         "location_name": ANALYTICS,
         # An interpreter of its own: it has none of the platform's dependencies.
-        "executable_path": str(python),
+        "executable_path": str(project / "interpreter"),
         "working_directory": str(ROOT),
     }
     locations = [{"module_name": "definitions", "location_name": PLATFORM}, analytics]

@@ -123,6 +123,7 @@ def test_the_newsletter_names_incomplete_days() -> None:
     assert "| 1 | /a\\|b | 12 | new |\n| 2 | /c | 7 | 1,000 |\n| 3 | /d | 1 | new |" in text
     # Ties are in the order of the names, and no week before is no news.
     assert "| 1 | /a\\|b | 12 |  |" in newsletter.written(MONDAY, rows, {})
+    assert newsletter.views_of(MONDAY, rows) == {}, "a partial week is nothing to compare with"
 
 
 def test_a_newsletter_written_again_replaces_the_file(places: PlacesResource) -> None:

@@ -6,7 +6,9 @@ Pattern: Isolated Sequencer.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,7 +29,7 @@ from quality.consumers import CALLS
 from quality.contracts import EVERY
 from resources.lake import LakeResource
 from sensors.consumers import consumers_called
-from services import dagster_home
+from services import config, dagster_home
 
 WEEK, NEXT = "2026-01-05", "2026-01-12"
 DAYS = between(WEEK, "2026-01-11", Grain.DAY)
@@ -193,17 +195,50 @@ def test_the_other_team_relies_on_declared_columns() -> None:
         assert "team:analytics" in (contract.owner, *contract.consumers)
 
 
-def test_the_other_location_has_its_own_dependencies() -> None:
-    python = code_locations.ROOT / "analytics" / ".venv" / "bin" / "python"
-    if not python.exists():
+def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
+    """Its process imports nothing of the platform but the storage that Dagster's configuration names."""
+    project = code_locations.ROOT / "analytics"
+    if not (project / ".venv" / "bin" / "python").exists():
         pytest.skip("needs analytics/.venv: make setup")
+    home = dagster_home.render(config.load({"BLOGDATA_HOME": str(tmp_path)}))
     code = (
         "import importlib.util, sys, analytics.definitions as d; d.defs();"
+        "from dagster import DagsterInstance; DagsterInstance.get().dispose();"
+        "ours = ('lake', 'publish', 'patterns', 'quality', 'sensors', 'services', 'definitions');"
         "print([n for n in ('pyspark', 'delta', 'great_expectations') if importlib.util.find_spec(n)],"
-        "[n for n in sys.modules if n.split('.')[0] in ('lake', 'publish', 'quality', 'sensors', 'definitions')])"
+        "sorted({n for n in sys.modules if n.split('.')[0] in ours} - {'services'}))"
     )
-    done = subprocess.run([python, "-c", code], cwd=code_locations.ROOT, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "[] []", done.stderr
+    done = subprocess.run(
+        [project / "interpreter", "-c", code],
+        cwd=code_locations.ROOT,
+        env={**os.environ, "DAGSTER_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "[] ['services.dagster_internals', 'services.dagster_storage']", done.stderr
+
+
+def test_a_broken_location_leaves_the_other_loaded(tmp_path: Path) -> None:
+    """Each location is loaded in its own process: the error of one is not the end of the other."""
+    project = code_locations.ROOT / "analytics"
+    if not (project / ".venv" / "bin" / "python").exists():
+        pytest.skip("needs analytics/.venv: make setup")
+    (tmp_path / "broken.py").write_text("import not_there\n", encoding="utf-8")
+    module = {"executable_path": str(project / "interpreter"), "working_directory": str(code_locations.ROOT)}
+    sound = {**module, "module_name": "analytics.definitions", "location_name": "sound"}
+    broken = {**module, "module_name": "broken", "location_name": "broken", "working_directory": str(tmp_path)}
+    workspace = tmp_path / "workspace.yaml"
+    workspace.write_text(json.dumps({"load_from": [{"python_module": broken}, {"python_module": sound}]}))
+    command = [sys.executable, "-m", "dagster", "definitions", "validate", "--workspace", str(workspace)]
+    home = dagster_home.render(config.load({"BLOGDATA_HOME": str(tmp_path / "home")}))
+    environ = {**os.environ, "DAGSTER_HOME": str(home)}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    output = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "Validation failed for code location broken" in output
+    assert "No module named 'not_there'" in output
+    assert "Validation successful for code location sound" in output
 
 
 def test_without_its_environment_only_the_platform_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,4 +251,4 @@ def test_without_its_environment_only_the_platform_is_served(tmp_path: Path, mon
     locations = [one["python_module"] for one in json.loads(Path(workspace).read_text())["load_from"]]
     # The state of sensors is stored by the name of their location, which was this one before there were two.
     assert (option, [one["location_name"] for one in locations]) == ("-w", ["definitions", "analytics"])
-    assert locations[1]["executable_path"] == str(python)
+    assert locations[1]["executable_path"] == str(tmp_path / "analytics" / "interpreter")

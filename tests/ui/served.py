@@ -120,7 +120,9 @@ class Served:
             )["workspaceOrError"]["locationEntries"]
         except OSError:
             return False
-        return [(entry["locationOrLoadError"] or {}).get("__typename") for entry in entries] == ["RepositoryLocation"]
+        # The platform's, and that of the analytics team where its environment is set up.
+        loaded = [(entry["locationOrLoadError"] or {}).get("__typename") for entry in entries]
+        return bool(loaded) and set(loaded) == {"RepositoryLocation"}
 
 
 def environment(home: Path) -> dict[str, str]:
