@@ -105,9 +105,9 @@ class Served:
         found = self.ask(RUNS, f={"tags": tags})["runsOrError"]["results"]
         return [(run["status"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in found]
 
-    def launch(self, job: str, **ops: Any) -> str:
+    def launch(self, job: str, *, location: str = "definitions", **ops: Any) -> str:
         """Launch a job with the configuration of its ops; the run's identifier."""
-        selector = {"repositoryLocationName": "definitions", "repositoryName": "__repository__", "jobName": job}
+        selector = {"repositoryLocationName": location, "repositoryName": "__repository__", "jobName": job}
         config = {"ops": {op: {"config": given} for op, given in ops.items()}}
         launched = self.ask(LAUNCH, p={"selector": selector, "runConfigData": config})["launchRun"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
