@@ -45,8 +45,8 @@ def report_materialized(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
         description="Starts the forecast when the platform has published the daily report",
     )
     def sensor(context: dg.SensorEvaluationContext, event: dg.EventLogEntry) -> dg.RunRequest:
-        # One refresh publishes many days in one run: they are one reason.
-        return dg.RunRequest(run_key=event.run_id)
+        # Not the run alone: it may publish the report again.
+        return dg.RunRequest(run_key=f"{event.run_id} {event.timestamp}")
 
     return sensor
 

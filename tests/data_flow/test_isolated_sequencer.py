@@ -20,6 +20,7 @@ import pytest
 
 from analytics import gold
 from analytics.definitions import defs as analytics_definitions
+from analytics.definitions import report_materialized
 from blogdata import code_locations
 from orchestration.consumers import CAUSE, DagsterConsumer
 from patterns.data_flow.isolated_sequencer import Called, ConsumerFault, ConsumerUnreachable, call, due
@@ -139,6 +140,20 @@ def test_a_lost_memory_starts_nothing_twice(server: WebServer) -> None:
     again = call(consumer, NEWSLETTER, [WEEK, NEXT])
     assert first == again == Called(runs={WEEK: "run-0", NEXT: "run-1"})
     assert len(server.runs) == 2
+
+
+def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInstance) -> None:
+    sensor, cursor = report_materialized(dg.DefaultSensorStatus.STOPPED), None
+    asked: list[str | None] = []
+    for days in (0, 3, 0, 1):
+        for day in DAYS[:days]:
+            instance.report_runless_asset_event(dg.AssetMaterialization(["gold", "daily_report"], partition=day))
+        data = sensor.evaluate_tick(dg.build_sensor_context(instance, cursor=cursor))
+        cursor = data.cursor
+        asked.append(data.run_requests[0].run_key if data.run_requests else None)
+    # Several days of a run are one reason, and a day that is published again is a new one.
+    assert [key is not None for key in asked] == [False, True, False, True]
+    assert asked[1] != asked[3]
 
 
 def test_years_before_the_first_call_are_not_called_for() -> None:
