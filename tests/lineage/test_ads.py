@@ -31,6 +31,8 @@ from simulator.truth import AdsTruth
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.003, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=7000, seed=5, faults=FaultRates(**RATES), ads=True)
 DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads")
+# The displays without the events of visits.
+JOINED = ("silver.visits_with_ads", "gold.campaign_stats")
 NEXT, BAD = "2026-01-06T00", "2026-01-06T01"
 POSITION = ("source_file", "source_offset")
 
@@ -60,7 +62,7 @@ def test_every_line_is_accounted_for(world: World) -> None:
     assert world.outcome.problems == []
     assert world.deployment.problems() == []
     assert world.deployment.undeclared() == set()
-    assert {name for name in CONTRACTS if world.deployment.published(name)} == set(DATASETS)
+    assert {name for name in CONTRACTS if world.deployment.published(name)} == {*DATASETS, *JOINED}
     rows = world.deployment.rows("bronze.ads", "arrival_hour", *POSITION, "raw")
     assert sorted(rows) == sorted((line.arrival_hour, *line.place, line.raw) for line in world.lines.all)
 
@@ -176,9 +178,11 @@ def test_nothing_waits_for_ads_where_none_land(tmp_path: Path) -> None:
     deployment = Deployment.create(tmp_path / "home")
     for hour in ("2026-01-05T09", "2026-01-05T10"):
         deployment.land(hour, [b"{}"])
-    assert set(deployment.outstanding().wanted()).isdisjoint(DATASETS)
+    assert set(deployment.outstanding().wanted()).isdisjoint({*DATASETS, *JOINED})
     now = datetime(2026, 1, 6, tzinfo=timezone.utc)
     assert Arrivals.of(CONTRACTS["bronze.ads"], deployment.landing).overdue(deployment.events, now).warning is None
     look = planned.Deployment(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)
-    standing = [reading for reading in detectors.readings(look) if reading.stands and reading.dataset in DATASETS]
+    standing = [
+        reading for reading in detectors.readings(look) if reading.stands and reading.dataset in {*DATASETS, *JOINED}
+    ]
     assert standing == []
