@@ -181,7 +181,11 @@ def test_a_row_waits_for_its_partner_only(session: Any, tmp_path: Path) -> None:
     streams.land([("x", "a", at(91))], [])
     streams.take_in()
     assert [row[-1] for row in streams.rows()] == ["both"]
+    # Since it was started again it has to see both sides.
     streams.land([], [("y", "a", at(91), "c")])
+    streams.take_in()
+    assert [row[-1] for row in streams.rows()] == ["both"]
+    streams.land([("x", "a", at(92))], [("y", "a", at(92), "c")])
     streams.take_in()
     assert sorted(row[-1] for row in streams.rows()) == ["both", "display"]
     # What comes later than that is dropped, and counted.

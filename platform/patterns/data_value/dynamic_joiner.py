@@ -11,8 +11,9 @@ rows of its partitions and of the neighbours within the bound; it is computed ag
 The trap: a join without time bounds, or with a watermark on one side only. Such a stream keeps every row for ever, or
 loses those that come a little late. And a row that has several partners comes out once with each of them: who counts
 rows counts it several times.
-When not to use it: when one side is small and changes slowly (Static Joiner). A stream lets an unmatched row go only
-when a later batch moves the watermark past it: where both sides fall silent, the last rows wait.
+When not to use it: when one side is small and changes slowly (Static Joiner). The watermark is that of the side which
+is behind, so where one side falls silent the rows of both wait, and the state grows until it is heard of again. Spark
+keeps no side's own watermark over a restart: each run of a stream has to see rows of both sides before it lets go more.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
