@@ -42,7 +42,7 @@ def build(settings: Settings) -> dg.Definitions:
             *sources.SOURCES,
             hourly_access_logs,
             *AssetBuilder(code=code(), calendar=partitions).assets(),
-            live.visits_live(),
+            *live.live(),
             *[sink.asset(partitions, code().version) for sink in sinks],
             frozen_years,
             ops.lineage,

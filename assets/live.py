@@ -3,11 +3,11 @@
 import dagster as dg
 
 from assets.code_version import version
-from assets.transforms.live_visits import STREAM
+from assets.streams import STREAMS
 from orchestration.streamed_dataset import streamed
 from quality.contracts import STREAMED
 
 
-def visits_live() -> dg.AssetsDefinition:
-    """Build the assets of the visits stream."""
-    return streamed(STREAM, STREAMED, version=version())
+def live() -> list[dg.AssetsDefinition]:
+    """Build the assets of the streams."""
+    return [streamed(stream, STREAMED, version=version()) for stream in STREAMS.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from pyspark.sql import DataFrame
@@ -23,34 +24,37 @@ JOIN = TimedJoin(
 _COLUMNS = [column.name for column in WITH_ADS.columns]
 
 
-def naming_an_ad(visits: DataFrame) -> DataFrame:
+def naming_an_ad(visits: DataFrame, more: Sequence[str] = ()) -> DataFrame:
     """Select the events that name an ad, with the columns that the joined rows have of them.
 
     Args:
         visits: Rows of silver.visits.
+        more: Further columns to select.
     """
     named = visits.where(F.col("ad_id").isNotNull())
-    return named.select("visit_id", "ad_id", "event_time", "user_id", "keep_private", "page")
+    return named.select("visit_id", "ad_id", "event_time", "user_id", "keep_private", "page", *more)
 
 
-def displays_of(ads: DataFrame) -> DataFrame:
+def displays_of(ads: DataFrame, more: Sequence[str] = ()) -> DataFrame:
     """Select the columns that the joined rows have of a display.
 
     Args:
         ads: Rows of silver.ads.
+        more: Further columns to select.
     """
-    return ads.select("visit_id", "ad_id", "display_time", "campaign", F.col("page").alias("display_page"))
+    return ads.select("visit_id", "ad_id", "display_time", "campaign", F.col("page").alias("display_page"), *more)
 
 
-def with_ads(events: DataFrame, displays: DataFrame) -> DataFrame:
+def with_ads(events: DataFrame, displays: DataFrame, more: Sequence[str] = ()) -> DataFrame:
     """Join events with displays.
 
     Args:
         events: Rows of :func:`naming_an_ad`.
         displays: Rows of :func:`displays_of`.
+        more: Further columns of both to keep.
 
     Returns:
-        Rows of silver.visits_with_ads.
+        Rows of silver.visits_with_ads; a stream if both are.
     """
     seconds = F.unix_micros("event_time") - F.unix_micros("display_time")
     return (
@@ -61,5 +65,5 @@ def with_ads(events: DataFrame, displays: DataFrame) -> DataFrame:
                 "seconds_between": seconds / F.lit(1_000_000.0),
             }
         )
-        .select(*_COLUMNS)
+        .select(*_COLUMNS, *more)
     )

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from assets import corrected
 from blogdata.outcome import Outcome
 from evidence import new_fields
 from lineage import brute_force
 from lineage.brute_force import Lines
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
+from patterns.error_management.dead_letter_replay import Correction, land_corrections
 from planning import deployment as planned
 from planning import detectors
 from planning.arrivals import Arrivals
@@ -158,6 +160,22 @@ def test_a_late_display_recomputes_exactly_its_hour(world: World) -> None:
     assert deployment.problems() == []
     assert "slot" in {field.name for field in new_fields.seen(deployment.events, "bronze.ads")}
     assert deployment.run().runs == 0
+
+
+def test_a_corrected_dead_letter_becomes_a_display(world: World) -> None:
+    deployment = world.deployment
+    line = next(line for line in world.lines.dead if "missing_field:campaign" in line.verdict.reasons)
+    display = {"ad_id": "ad-0002", "page": "/", "visit_id": "corrected", "campaign": "c"}
+    payload = json.dumps({**display, "display_time": f"{line.arrival_hour}:00:00Z"})
+    correction = Correction(source_file=line.file, source_offset=line.offset, payload=payload)
+    judged = corrected.of_one_table([correction])
+    dead = deployment.rows("bronze.ad_dead_letters", *POSITION)
+    land_corrections([correction], dead, deployment.landing, letters=judged.letters)
+    stale = corrected.stale_after([correction], judged, deployment.landing, deployment.events)
+    assert {name: stale[name] for name in DATASETS} == {name: [line.arrival_hour] for name in DATASETS}
+    assert deployment.run().problems == []
+    assert ("corrected", line.arrival_hour) in deployment.rows("silver.ads", "visit_id", "display_hour")
+    assert deployment.problems() == []
 
 
 def test_an_hour_of_dead_letters_waits_for_a_person(world: World) -> None:
