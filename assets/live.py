@@ -8,6 +8,11 @@ from orchestration.streamed_dataset import streamed
 from quality.contracts import STREAMED
 
 
-def live() -> list[dg.AssetsDefinition]:
-    """Build the assets of the streams."""
-    return [streamed(stream, STREAMED, version=version()) for stream in STREAMS.values()]
+def visits_live() -> dg.AssetsDefinition:
+    """Build the assets of the visits stream."""
+    return streamed(STREAMS["visits"], STREAMED, version=version())
+
+
+def visits_with_ads_live() -> dg.AssetsDefinition:
+    """Build the asset of the stream that joins visits and ads."""
+    return streamed(STREAMS["ads"], STREAMED, version=version())
