@@ -10,6 +10,7 @@ from publish.contract import LEAST_ROWS, Contract, Read, Runs
 from publish.partitions import Grain
 from publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
 from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
+from publish.writes import AppearsWith
 from quality.contracts import columns as c
 from quality.contracts import landed
 from quality.contracts.bronze import ARRIVAL, BYTES, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
@@ -18,6 +19,12 @@ from quality.contracts.silver import ARRIVED, BOUNDED_DUPLICATES, EVENT, STANDS_
 DISPLAY = Partitioning(column="display_hour", grain=Grain.HOUR)
 POSITION = ("source_file", "source_offset")
 IN_BRONZE = Reference(dataset="bronze.ads", columns={name: name for name in POSITION})
+
+IN_ITS_HOUR = RowRule(
+    name="in_its_hour",
+    expression="display_hour = date_format(display_time, \"yyyy-MM-dd'T'HH\")",
+    description="A row lies in the partition of its display time",
+)
 
 RECEIVED = Contract(
     dataset="bronze.ads",
@@ -99,11 +106,7 @@ DISPLAYED = Contract(
     partitioning=DISPLAY,
     references=(IN_BRONZE,),
     rules=(
-        RowRule(
-            name="in_its_hour",
-            expression="display_hour = date_format(display_time, \"yyyy-MM-dd'T'HH\")",
-            description="A row lies in the partition of its display time",
-        ),
+        IN_ITS_HOUR,
         RowRule(
             name="identified",
             expression=" AND ".join(c.filled(name) for name in c.AD_IDENTIFIERS),
@@ -140,6 +143,23 @@ DISPLAYED = Contract(
     freshness_hours=2,
     # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.
     watch=Watch(flow=Flow(layer=Layer.DATA, event_time="display_time"), lag=Lag(), sla=Sla()),
+)
+
+AD_CONFLICTS = Contract(
+    dataset="silver.ad_conflicts",
+    description="Displays that lost to an earlier one with the same identity and another payload",
+    owner="team:analytics",
+    reads=(Read(dataset="silver.ads", reach=SAME),),
+    write=AppearsWith(main="silver.ads"),
+    columns=(c.DISPLAY_HOUR, c.AD[2], c.AD[0], c.AD[3], c.RAW, ARRIVED, *c.SOURCE),
+    key=POSITION,
+    partitioning=DISPLAY,
+    references=(Reference(dataset="silver.ads", columns={name: name for name in DISPLAYED.key}),),
+    rows_in="duplicates of `silver.ads`, by the commit that publishes both",
+    left_out={"identical": ""},
+    rules=(IN_ITS_HOUR,),
+    statistics=("visit_id",),
+    patterns=("Windowed Deduplicator", "Transactional Writer"),
 )
 
 BELONGS = timedelta(minutes=30)

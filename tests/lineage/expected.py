@@ -154,6 +154,10 @@ def _silver_ads(landing: Path, lines: Lines) -> Iterator[Row]:
         yield line.event_hour, *line.place, line.raw, 1 + len(ads.losers.get(identity, ()))
 
 
+def _ad_conflicts(landing: Path, lines: Lines) -> Iterator[Row]:
+    return ((*line.place, line.raw) for line in brute_force.read(landing, "ads").conflicts)
+
+
 def _with_ads(landing: Path, lines: Lines) -> Iterator[Row]:
     for pair in brute_force.pairs(lines, brute_force.read(landing, "ads")):
         one = pair.event or pair.display or {}
@@ -241,6 +245,7 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
     ("bronze.ads", (("arrival_hour", "source_file", "source_offset", "raw"), _bronze_ads)),
     ("bronze.ad_dead_letters", (("source_file", "source_offset", "raw", "reasons"), _ad_dead_letters)),
     ("silver.ads", (("display_hour", "source_file", "source_offset", "raw", "occurrences"), _silver_ads)),
+    ("silver.ad_conflicts", (("source_file", "source_offset", "raw"), _ad_conflicts)),
     (
         "silver.visits_with_ads",
         (("event_hour", "side", "visit_id", "event_time", "page", "display_time", "campaign"), _with_ads),

@@ -32,7 +32,7 @@ from simulator.truth import AdsTruth
 # Five megabytes each, so two hours have one; every other fault comes at four per cent.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.003, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=7000, seed=5, faults=FaultRates(**RATES), ads=True)
-DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads")
+DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads", "silver.ad_conflicts")
 # The displays without the events of visits.
 JOINED = ("silver.visits_with_ads", "gold.campaign_stats")
 NEXT, BAD = "2026-01-06T00", "2026-01-06T01"
@@ -115,6 +115,8 @@ def test_the_first_display_of_each_identity_is_kept(world: World) -> None:
             )
         )
     assert sorted(rows) == sorted(expected)
+    lost = world.deployment.rows("silver.ad_conflicts", *POSITION, "raw")
+    assert sorted(lost) == sorted((*line.place, line.raw) for line in world.lines.conflicts)
     published = world.deployment.published("silver.ads")
     for hour in world.truth.display_hours:
         entry = published[hour.event_hour]
@@ -154,7 +156,11 @@ def test_a_late_display_recomputes_exactly_its_hour(world: World) -> None:
         for name in DATASETS
     }
     # The hour of arrival is an hour of display, too: one without a display.
-    assert changed == {"bronze.ads": {NEXT}, "bronze.ad_dead_letters": {NEXT}, "silver.ads": {"2026-01-05T14", NEXT}}
+    assert changed == {
+        "bronze.ads": {NEXT},
+        "bronze.ad_dead_letters": {NEXT},
+        **{name: {"2026-01-05T14", NEXT} for name in DATASETS[2:]},
+    }
     assert deployment.published("silver.ads")[NEXT].rows_out == 0
     assert ("late", 1) in deployment.rows("silver.ads", "visit_id", "occurrences")
     assert deployment.problems() == []

@@ -214,6 +214,7 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
         at["silver.visits"], users=at["silver.users"], devices=at["silver.devices"]
     ),
     "silver.ads": lambda at: ads.each_once(ad_displays.parse(at["bronze.ads"])),
+    "silver.ad_conflicts": lambda at: ads.conflicting(ad_displays.parse(at["bronze.ads"])),
     "silver.visits_with_ads": lambda at: ad_visits.with_ads(
         ad_visits.naming_an_ad(at["silver.visits"]), ad_visits.displays_of(at["silver.ads"])
     ),
