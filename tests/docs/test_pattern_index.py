@@ -40,6 +40,8 @@ WORKING = (
     "Static Joiner",
     "Wrapper",
     "Aligned Fan-In",
+    "Exclusive Choice",
+    "Parallel Split",
     "Horizontal Partitioner",
     "Metadata Enhancer",
     "Audit-Write-Audit-Publish",
