@@ -11,9 +11,9 @@ from assets.bronze.access_logs import split_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
 from orchestration.names import asset_key
-from orchestration.pools import ARRIVING
 from orchestration.refresh import JOB, refresh_job
 from orchestration.sinks import Sink
+from patterns.data_flow.concurrent_runner import ARRIVING
 from quality.contracts import STREAMED
 from quality.data_docs import data_docs as data_docs_of_newest
 from quality.profiles import profiles as profiles_of_new

@@ -70,17 +70,18 @@ def from_parquet(content: bytes) -> pa.Table:
     return pq.read_table(pa.BufferReader(content), columns=COMPARED.names).cast(COMPARED)
 
 
+CHOICE = Choice(
+    grain=Grain.DAY,
+    phases=(
+        Phase(name="csv only", branches=(CSV,)),
+        Phase(name="shadow", branches=(CSV, PARQUET), since="2026-01-01"),
+        Phase(name="parquet only", branches=(PARQUET,), since="2027-01-01"),
+    ),
+)
 page_files = SplitFiles(
     name="page_stats",
     contract=CONTRACTS["gold.page_stats"],
-    choice=Choice(
-        grain=Grain.DAY,
-        phases=(
-            Phase(name="csv only", branches=(CSV,)),
-            Phase(name="shadow", branches=(CSV, PARQUET), since="2026-01-01"),
-            Phase(name="parquet only", branches=(PARQUET,), since="2027-01-01"),
-        ),
-    ),
+    choice=CHOICE,
     branches=(
         Branch(name=CSV, file="page_stats.csv", encode=to_csv, decode=from_csv),
         Branch(name=PARQUET, file="page_stats.parquet", encode=to_parquet, decode=from_parquet),

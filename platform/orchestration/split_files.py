@@ -24,6 +24,7 @@ from orchestration.names import asset_key, step_of
 from orchestration.retries import failure
 from orchestration.step import LakeAccess
 from patterns.data_flow import exclusive_choice, parallel_split
+from patterns.data_flow.concurrent_runner import BACKGROUND
 from patterns.data_flow.exclusive_choice import Choice, Phase
 from patterns.data_flow.parallel_split import Branch, Comparison, SharedRead, Version
 from patterns.ingestion.whole_files import write_whole
@@ -311,6 +312,7 @@ def job_of(files: SplitFiles) -> Any:
         step_of(f"serving.{files.name}_files"),
         selection=files.selection,
         description=f"The files of {files.contract.dataset}: the branches a partition takes, and their comparison",
+        tags=BACKGROUND,
     )
 
 

@@ -42,6 +42,8 @@ WORKING = (
     "Aligned Fan-In",
     "Exclusive Choice",
     "Parallel Split",
+    "Single Runner",
+    "Concurrent Runner",
     "Horizontal Partitioner",
     "Metadata Enhancer",
     "Audit-Write-Audit-Publish",
