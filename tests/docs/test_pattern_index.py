@@ -44,6 +44,8 @@ WORKING = (
     "Parallel Split",
     "Single Runner",
     "Concurrent Runner",
+    "Unaligned Fan-In",
+    "Isolated Sequencer",
     "Horizontal Partitioner",
     "Metadata Enhancer",
     "Audit-Write-Audit-Publish",

@@ -21,11 +21,13 @@ from pyspark.sql import functions as F
 from assets.gold.fan_in import Period, keyed
 from assets.silver import ads
 from assets.silver.visits import ARRIVAL_ORDER, IDENTITY
-from assets.transforms import access_logs, ad_displays, cubes, visit_events, weekly_visits
+from assets.transforms import access_logs, ad_displays, cubes, daily_report, visit_events, weekly_visits
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from assets.transforms.enrichment import enrich
 from lineage import odd_lines
+from patterns.data_flow import unaligned_fan_in
+from patterns.data_flow.unaligned_fan_in import Source
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.schema_migrator import both
@@ -34,6 +36,7 @@ from publish.contract import Contract
 from publish.partitions import Grain, coarser
 from quality.contracts import EVERY
 from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
+from quality.contracts.daily_report import FIGURES
 from quality.contracts.live import LATE
 from services import spark_session
 from services.spark_connect import SparkServer
@@ -174,6 +177,19 @@ def _period(dataset: str, transform: Callable[[DataFrame], DataFrame]) -> Callab
     return computed
 
 
+def _report(at: Computed) -> DataFrame:
+    sources, there = {}, {}
+    for name in FIGURES:
+        column = EVERY[name].partition_column
+        assert column is not None
+        hours = [row[0] for row in at[name].select(column).distinct().collect()]
+        there[name] = Source(published=hours, delivered=hours)
+        sources[name] = at[name].withColumn("period", F.substring(column, 1, 10))
+    days = sorted({hour[:10] for source in there.values() for hour in source.published})
+    gathered = unaligned_fan_in.gather(days, Grain.DAY, Grain.HOUR, there)
+    return daily_report.report(at.spark, sources, gathered)
+
+
 def _deduplicated(how: Callable[..., DataFrame]) -> Callable[[Computed], DataFrame]:
     key = ("event_hour", *IDENTITY)
     return lambda at: how(at.events, key=key, order=ARRIVAL_ORDER, payload=F.xxhash64("raw"))
@@ -213,6 +229,7 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "gold.visits_weekly": _period("gold.visits_weekly", weekly_visits.for_analysts),
     "gold.page_stats": _period("gold.page_stats", cubes.page_stats),
     "gold.referral_stats": _period("gold.referral_stats", cubes.referral_stats),
+    "gold.daily_report": _report,
 }
 
 
