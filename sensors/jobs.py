@@ -12,9 +12,9 @@ from assets.code import code
 from assets.gold.visits_weekly import frozen_years
 from assets.streams import STREAMS
 from orchestration.names import asset_key
-from orchestration.pools import ARRIVING
 from orchestration.refresh import JOB, refresh_job
 from orchestration.sinks import Sink
+from patterns.data_flow.concurrent_runner import ARRIVING
 from quality.data_docs import data_docs as data_docs_of_newest
 from quality.profiles import profiles as profiles_of_new
 
