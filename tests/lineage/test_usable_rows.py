@@ -21,11 +21,12 @@ from pyspark.sql import functions as F
 from assets.gold.fan_in import Period, keyed
 from assets.silver import ads
 from assets.silver.visits import ARRIVAL_ORDER, IDENTITY
-from assets.transforms import access_logs, ad_displays, cubes, visit_events, weekly_visits
+from assets.transforms import access_logs, ad_displays, audience, cubes, visit_events, weekly_visits
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from assets.transforms.enrichment import enrich
 from lineage import odd_lines
+from patterns.data_value import distributed_aggregator
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.schema_migrator import both
@@ -213,6 +214,9 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "gold.visits_weekly": _period("gold.visits_weekly", weekly_visits.for_analysts),
     "gold.page_stats": _period("gold.page_stats", cubes.page_stats),
     "gold.referral_stats": _period("gold.referral_stats", cubes.referral_stats),
+    "gold.audience_hourly": lambda at: distributed_aggregator.aggregate(
+        at["silver.visits_enriched"].select("*", audience.dimensions()), audience.BY, audience.MEASURES
+    ),
 }
 
 

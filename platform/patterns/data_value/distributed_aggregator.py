@@ -38,6 +38,7 @@ class How(str, Enum):
     COUNT = "count"
     DISTINCT = "distinct"
     APPROXIMATE = "approximate"
+    SKETCH = "sketch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +46,10 @@ class Measure:
     """One aggregated column.
 
     Args:
-        name: Name of the result column, a BIGINT.
+        name: Name of the result column; a BIGINT, of SKETCH a BINARY (null where there is no value).
         how: The aggregate; all of them ignore nulls.
         column: Column to aggregate; None counts rows, and is allowed with COUNT only.
-        lg_k: Size of the sketch of APPROXIMATE as a power of two, 4 to 21; see :func:`relative_error`.
+        lg_k: Size of the sketch of APPROXIMATE and SKETCH as a power of two, 4 to 21; see :func:`relative_error`.
     """
 
     name: str
@@ -133,12 +134,15 @@ def _whole(measure: Measure) -> Column:
         return F.count_distinct(column)
     if measure.how is How.APPROXIMATE:
         return F.coalesce(F.hll_sketch_estimate(F.hll_sketch_agg(column, measure.lg_k)), F.lit(0).cast("bigint"))
+    if measure.how is How.SKETCH:
+        return F.hll_sketch_agg(column, measure.lg_k)
     return F.count(column)
 
 
 def _partial(measure: Measure) -> Column:
     column = F.lit(1) if measure.column is None else F.col(measure.column)
-    return F.hll_sketch_agg(column, measure.lg_k) if measure.how is How.APPROXIMATE else F.count(column)
+    sketched = measure.how in (How.APPROXIMATE, How.SKETCH)
+    return F.hll_sketch_agg(column, measure.lg_k) if sketched else F.count(column)
 
 
 def _merged(measure: Measure) -> Column:
@@ -147,5 +151,7 @@ def _merged(measure: Measure) -> Column:
         return F.count_distinct(F.col(f"{_DISTINCT}{measure.column}"))
     if measure.how is How.APPROXIMATE:
         return F.coalesce(F.hll_sketch_estimate(F.hll_union_agg(part)), F.lit(0).cast("bigint"))
+    if measure.how is How.SKETCH:
+        return F.hll_union_agg(part)
     # The count of a group is the sum of the counts of its parts.
     return F.sum(part)
