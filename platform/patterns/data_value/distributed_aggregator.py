@@ -17,7 +17,7 @@ Source: "Data Engineering Design Patterns", ch. 5; error of the sketch: Flajolet
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -25,8 +25,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from errors import ConfigurationError
+from lake.commit import Entry
 
 DEFAULT_LG_K = 12
+LARGEST = "largest"
+"""Name of the measure with the rows of the largest group of a partition."""
+HOT = 0.2
+"""Share of the rows above which a group is hot: with more than five tasks, one would have more than all others."""
 _SALT = "__salt"
 _DISTINCT = "__distinct_"
 _PART = "__part_"
@@ -66,17 +71,22 @@ class Measure:
             )
 
 
-def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
-    """Aggregate by some columns; null values form a group.
+def aggregate(
+    frame: DataFrame, by: Sequence[str], measures: Sequence[Measure], *, largest_share: float = 0.0
+) -> DataFrame:
+    """Aggregate by some columns, salted where that helps; null values form a group.
 
     Args:
         frame: Any rows.
         by: Grouping columns; without any, the result is one row.
         measures: The measures to compute.
+        largest_share: Share of the rows in the largest group, 0 to 1, as far as it is known; see :func:`share_of`.
 
     Returns:
         One row per group: the `by` columns and the measures.
     """
+    if largest_share >= HOT and any(measure.how is How.DISTINCT for measure in measures):
+        return salted(frame, by, measures)
     return frame.groupBy(*by).agg(*[_whole(measure).alias(measure.name) for measure in measures])
 
 
@@ -117,6 +127,22 @@ def salted(
     # The count is a dummy: with distinct measures only, there would be no aggregate to compute.
     partial = frame.groupBy(*by, *keys).agg(F.count(F.lit(1)).alias(_PART), *parts)
     return partial.groupBy(*by).agg(*[_merged(measure).alias(measure.name) for measure in measures])
+
+
+def share_of(published: Mapping[str, Entry]) -> float:
+    """Return the share of the rows that the largest group had in the newest partition that has rows.
+
+    Args:
+        published: Partition to its newest publication, with the measure :data:`LARGEST`.
+
+    Returns:
+        A share, 0 to 1; 0 if nothing is known.
+    """
+    known = [key for key, entry in published.items() if entry.rows_in and entry.measures.get(LARGEST)]
+    if not known:
+        return 0.0
+    newest = published[max(known)]
+    return int(newest.measures[LARGEST] or 0) / newest.rows_in
 
 
 def relative_error(lg_k: int = DEFAULT_LG_K) -> float:
