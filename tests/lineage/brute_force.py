@@ -77,9 +77,9 @@ def read(landing: Path, table: str = "visits") -> Lines:
     return found
 
 
-def delivered(landing: Path) -> list[str]:
+def delivered(landing: Path, table: str = "visits") -> list[str]:
     """Hours of arrival that are flagged as complete, with lines or without."""
-    return [hour for hour, folder in oracle.arrival_folders(landing) if (folder / "_SUCCESS").exists()]
+    return [hour for hour, folder in oracle.arrival_folders(landing, table) if (folder / "_SUCCESS").exists()]
 
 
 @dataclass

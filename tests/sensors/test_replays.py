@@ -17,7 +17,7 @@ from sensors.replays import ReplayConfig, plan_replay
 
 HOUR = "2026-01-05T03"
 replay_runs = sensor.replay_runs()
-DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats")
+DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.daily_report")
 WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
 SILVER = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched")
 
