@@ -146,6 +146,17 @@ def _sql() -> Any:
     return sql
 
 
+@command_of(
+    COMMANDS,
+    "audience",
+    "Show the page views and the visitors of any hours, pages or origins, each visitor counted once.",
+)
+def _audience() -> Any:
+    from blogdata.audience_command import audience
+
+    return audience
+
+
 @command_of(COMMANDS, "versions", "Show which copy of a dataset was visible when.")
 def _versions() -> Any:
     from blogdata.versions_command import versions

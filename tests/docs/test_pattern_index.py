@@ -36,6 +36,7 @@ WORKING = (
     "Keyed Idempotency",
     "Proxy",
     "Distributed Aggregator",
+    "Local Aggregator",
     "Metadata Decorator",
     "Dynamic Joiner",
     "Static Joiner",

@@ -154,6 +154,18 @@ def _silver_ads(landing: Path, lines: Lines) -> Iterator[Row]:
         yield line.event_hour, *line.place, line.raw, 1 + len(ads.losers.get(identity, ()))
 
 
+def _audience(landing: Path, lines: Lines) -> Iterator[Row]:
+    dimensions = {
+        "all": lambda event: "all",
+        "page": lambda event: event["page"] or "unknown",
+        "referral_host": brute_force.host,
+        "device_type": lambda event: brute_force.cube(event)[0],
+    }
+    for dimension, value in dimensions.items():
+        found = brute_force.groups(lines, lambda time, event, value=value: (f"{time:%Y-%m-%dT%H}", value(event)))
+        yield from ((hour, dimension, name, counts[0]) for (hour, name), counts in found.items())
+
+
 def _daily_report(landing: Path, lines: Lines) -> Iterator[Row]:
     ads = brute_force.read(landing, "ads")
     counts = ("views", "visits", "visitors")
@@ -323,5 +335,6 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
             _counted(_day, lambda time, event: (brute_force.host(event),)),
         ),
     ),
+    ("gold.audience_hourly", (("event_hour", "dimension", "value", "events"), _audience)),
     ("gold.daily_report", (("event_date", "metric", "value", "detail", HOURS), _daily_report)),
 ]

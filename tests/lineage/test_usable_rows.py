@@ -24,6 +24,7 @@ from assets.silver.visits import ARRIVAL_ORDER, IDENTITY
 from assets.transforms import (
     ad_displays,
     ad_visits,
+    audience,
     campaigns,
     cubes,
     daily_report,
@@ -37,6 +38,7 @@ from assets.transforms.enrichment import enrich
 from lineage import odd_lines
 from patterns.data_flow import unaligned_fan_in
 from patterns.data_flow.unaligned_fan_in import Source
+from patterns.data_value import distributed_aggregator
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.schema_migrator import both
@@ -251,6 +253,9 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "gold.visits_weekly": _period("gold.visits_weekly", weekly_visits.for_analysts),
     "gold.page_stats": _period("gold.page_stats", cubes.page_stats),
     "gold.referral_stats": _period("gold.referral_stats", cubes.referral_stats),
+    "gold.audience_hourly": lambda at: distributed_aggregator.aggregate(
+        at["silver.visits_enriched"].select("*", audience.dimensions()), audience.BY, audience.MEASURES
+    ),
     "gold.daily_report": _report,
     "gold.campaign_stats": _campaigns,
 }

@@ -17,7 +17,7 @@ Source: "Data Engineering Design Patterns", ch. 5; error of the sketch: Flajolet
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -25,8 +25,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from errors import ConfigurationError
+from lake.commit import Entry
 
 DEFAULT_LG_K = 12
+LARGEST = "largest"
+"""Name of the measure with the rows of the largest group of a partition."""
+HOT = 0.2
+"""Share of the rows above which a group is hot: with more than five tasks, one would have more than all others."""
 _SALT = "__salt"
 _DISTINCT = "__distinct_"
 _PART = "__part_"
@@ -38,6 +43,7 @@ class How(str, Enum):
     COUNT = "count"
     DISTINCT = "distinct"
     APPROXIMATE = "approximate"
+    SKETCH = "sketch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +51,10 @@ class Measure:
     """One aggregated column.
 
     Args:
-        name: Name of the result column, a BIGINT.
+        name: Name of the result column; a BIGINT, of SKETCH a BINARY (null where there is no value).
         how: The aggregate; all of them ignore nulls.
         column: Column to aggregate; None counts rows, and is allowed with COUNT only.
-        lg_k: Size of the sketch of APPROXIMATE as a power of two, 4 to 21; see :func:`relative_error`.
+        lg_k: Size of the sketch of APPROXIMATE and SKETCH as a power of two, 4 to 21; see :func:`relative_error`.
     """
 
     name: str
@@ -65,17 +71,22 @@ class Measure:
             )
 
 
-def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
-    """Aggregate by some columns; null values form a group.
+def aggregate(
+    frame: DataFrame, by: Sequence[str], measures: Sequence[Measure], *, largest_share: float = 0.0
+) -> DataFrame:
+    """Aggregate by some columns, salted where that helps; null values form a group.
 
     Args:
         frame: Any rows.
         by: Grouping columns; without any, the result is one row.
         measures: The measures to compute.
+        largest_share: Share of the rows in the largest group, 0 to 1, as far as it is known; see :func:`share_of`.
 
     Returns:
         One row per group: the `by` columns and the measures.
     """
+    if largest_share >= HOT and any(measure.how is How.DISTINCT for measure in measures):
+        return salted(frame, by, measures)
     return frame.groupBy(*by).agg(*[_whole(measure).alias(measure.name) for measure in measures])
 
 
@@ -118,6 +129,22 @@ def salted(
     return partial.groupBy(*by).agg(*[_merged(measure).alias(measure.name) for measure in measures])
 
 
+def share_of(published: Mapping[str, Entry]) -> float:
+    """Return the share of the rows that the largest group had in the newest partition that has rows.
+
+    Args:
+        published: Partition to its newest publication, with the measure :data:`LARGEST`.
+
+    Returns:
+        A share, 0 to 1; 0 if nothing is known.
+    """
+    known = [key for key, entry in published.items() if entry.rows_in and entry.measures.get(LARGEST)]
+    if not known:
+        return 0.0
+    newest = published[max(known)]
+    return int(newest.measures[LARGEST] or 0) / newest.rows_in
+
+
 def relative_error(lg_k: int = DEFAULT_LG_K) -> float:
     """Compute the relative standard error of an approximate distinct count; twice that holds in 19 of 20 cases.
 
@@ -133,12 +160,15 @@ def _whole(measure: Measure) -> Column:
         return F.count_distinct(column)
     if measure.how is How.APPROXIMATE:
         return F.coalesce(F.hll_sketch_estimate(F.hll_sketch_agg(column, measure.lg_k)), F.lit(0).cast("bigint"))
+    if measure.how is How.SKETCH:
+        return F.hll_sketch_agg(column, measure.lg_k)
     return F.count(column)
 
 
 def _partial(measure: Measure) -> Column:
     column = F.lit(1) if measure.column is None else F.col(measure.column)
-    return F.hll_sketch_agg(column, measure.lg_k) if measure.how is How.APPROXIMATE else F.count(column)
+    sketched = measure.how in (How.APPROXIMATE, How.SKETCH)
+    return F.hll_sketch_agg(column, measure.lg_k) if sketched else F.count(column)
 
 
 def _merged(measure: Measure) -> Column:
@@ -147,5 +177,7 @@ def _merged(measure: Measure) -> Column:
         return F.count_distinct(F.col(f"{_DISTINCT}{measure.column}"))
     if measure.how is How.APPROXIMATE:
         return F.coalesce(F.hll_sketch_estimate(F.hll_union_agg(part)), F.lit(0).cast("bigint"))
+    if measure.how is How.SKETCH:
+        return F.hll_union_agg(part)
     # The count of a group is the sum of the counts of its parts.
     return F.sum(part)
