@@ -21,7 +21,14 @@ from pyspark.sql import functions as F
 from assets.gold.fan_in import Period, keyed
 from assets.silver import ads
 from assets.silver.visits import ARRIVAL_ORDER, IDENTITY
-from assets.transforms import access_logs, ad_displays, cubes, daily_report, visit_events, weekly_visits
+from assets.transforms import (
+    ad_displays,
+    cubes,
+    daily_report,
+    visit_events,
+    visits_by_inactivity,
+    weekly_visits,
+)
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from assets.transforms.enrichment import enrich
@@ -117,7 +124,7 @@ def _landed(at: Computed) -> DataFrame:
 def _events(at: Computed) -> DataFrame:
     rows, is_log = at["bronze.visits"], F.col("format") == visit_events.COMBINED
     logs = visit_events.parse(rows.where(is_log), frozenset({visit_events.COMBINED}), "key")
-    logs = access_logs.with_visit_ids(logs, logs.limit(0), "key")
+    logs = visits_by_inactivity.with_visit_ids(logs, logs.limit(0), "key")
     events = visit_events.parse(rows.where(~is_log), frozenset({visit_events.JSON})).unionByName(logs)
     return events.withColumn("_replay", is_replay())
 
