@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-site setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs docs-figures site bench clean
+.PHONY: help setup environment setup-bench setup-site setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs docs-figures site bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -24,7 +24,10 @@ endif
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: ## Make .venv from uv.lock (does nothing, and needs no network, when it is current)
+setup: environment ## Make .venv, and that of the analytics team, from their uv.lock (does nothing when they are current)
+	@sh platform/deploy/environment.sh --project analytics
+
+environment:
 	@sh platform/deploy/environment.sh
 
 setup-bench:
@@ -36,7 +39,7 @@ setup-site:
 setup-ui:
 	@sh platform/deploy/environment.sh ui
 
-run: setup ## Run the main job: simulated visits, or LOGS=access.log for your own, or LANDING=dir
+run: environment ## Run the main job: simulated visits, or LOGS=access.log for your own, or LANDING=dir
 	@set -e; \
 	if [ -n "$(LOGS)" ]; then $(BLOGDATA) land logs $(LOGS); \
 	elif [ -z "$(LANDING)" ] && [ ! -e "$${BLOGDATA_LANDING:-$$BLOGDATA_HOME/landing}/_truth/spec.json" ]; then \
@@ -92,4 +95,4 @@ bench: setup-bench ## Measure against hand-written peers
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## Remove the environment and caches; data in var/ stays
-	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv analytics/.venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -14,12 +14,12 @@ from typing import Annotated
 
 import typer
 
-from blogdata import services_commands
+from blogdata import code_locations, services_commands
 from blogdata.output import console
 from errors import ConfigurationError
 from services import dagster_home, spark_connect, spark_probe
 from services.config import Settings, load
-from services.files import LockTimeout, locked, write_atomically
+from services.files import LockTimeout, locked
 
 
 def ui(
@@ -48,8 +48,14 @@ def _serve(settings: Settings, home: Path, host: str, port: int, *, automatic: b
     console.print(f"open http://{host}:{port} (it takes some seconds until it answers)", markup=False)
     # `dagster dev` is what a deployment on one machine needs; hide the warning that it is superseded.
     quiet = ["-W", "ignore:Function `dev_command` is superseded"]
-    command = [sys.executable, *quiet, "-m", "dagster", "dev", "-m", "definitions", "-h", host, "-p", str(port)]
-    own = {"DAGSTER_HOME": str(home), "BLOGDATA_HOME": str(settings.home), "BLOGDATA_AUTOMATIC": str(automatic).lower()}
+    locations = code_locations.options(home)
+    command = [sys.executable, *quiet, "-m", "dagster", "dev", *locations, "-h", host, "-p", str(port)]
+    own = {
+        "DAGSTER_HOME": str(home),
+        "BLOGDATA_HOME": str(settings.home),
+        "BLOGDATA_AUTOMATIC": str(automatic).lower(),
+        **code_locations.environment(settings, automatic=automatic),
+    }
     environment = {**os.environ, **own}
     # A shell that starts this in the background may have it ignore interrupts, and its children would inherit that.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -70,17 +76,16 @@ def _serve(settings: Settings, home: Path, host: str, port: int, *, automatic: b
 @contextmanager
 def _alone(home: Path, address: str) -> Iterator[None]:
     """Lock the UI of a deployment: two daemons would conflict over its sensors; the error names the first's address."""
-    note = home / "ui.address"
     with ExitStack() as held:
         try:
             held.enter_context(locked(home / "ui.lock", seconds=0))
         except LockTimeout as error:
             raise ConfigurationError(
-                what=f"the UI of this deployment is already served at http://{note.read_text(encoding='utf-8')}",
+                what=f"the UI of this deployment is already served at {dagster_home.ui_address(home)}",
                 where=str(home.parent),
                 next_step="open that address, or end the other one first",
             ) from error
-        write_atomically(note, address.encode())
+        dagster_home.note_ui_address(home, address)
         yield
 
 

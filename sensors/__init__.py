@@ -4,6 +4,7 @@ import dagster as dg
 
 from sensors import jobs
 from sensors.alerts import tell_people
+from sensors.consumers import consumers_called
 from sensors.dead_runs import end_dead_runs
 from sensors.detectors import detector_readings
 from sensors.external_events import start_runs
@@ -26,7 +27,7 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
     # The detectors only look: without them their checks would stay empty.
     watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
-    own = [whatever_is_stale(sensing), replay_runs(sensing), *watching]
+    own = [whatever_is_stale(sensing), replay_runs(sensing), consumers_called(sensing), *watching]
     return [*own, visits_landed, ads_landed, start_runs, end_dead_runs, tell_people], schedules(timing)
 
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Makes .venv from uv.lock. Needs Python >= 3.10 and a package registry, nothing else; touches the network only
-# when pyproject.toml, uv.lock or the interpreter changed since the last success.
-# Usage: environment.sh [EXTRA_GROUP...]
+# Makes .venv from uv.lock, of this project or of another one in a folder of it. Needs Python >= 3.10 and a package
+# registry, nothing else; touches the network only when pyproject.toml, uv.lock or the interpreter changed since the
+# last success.
+# Usage: environment.sh [--project FOLDER] [EXTRA_GROUP...]
 set -eu
 cd "$(dirname "$0")/../.."
 UV_VERSION=0.13.8
@@ -28,13 +29,20 @@ python=$(find_python) || {
     exit 1
 }
 
+project=.
+if [ "${1:-}" = --project ]; then
+    project=$2
+    shift 2
+fi
+venv=${project#./}/.venv
+venv=${venv#./}
 groups=""
-stamp=.venv/.ready
+stamp=$venv/.ready
 for group in "$@"; do
     groups="$groups --group $group"
     stamp="$stamp-$group"
 done
-state=$("$python" - pyproject.toml uv.lock <<'PY'
+state=$("$python" - "$project/pyproject.toml" "$project/uv.lock" <<'PY'
 import hashlib, pathlib, sys
 digest = hashlib.sha256(repr(sys.version_info[:2]).encode())
 for name in sys.argv[1:]:
@@ -42,7 +50,7 @@ for name in sys.argv[1:]:
 print(digest.hexdigest())
 PY
 )
-if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then
+if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then
     exit 0
 fi
 
@@ -70,12 +78,12 @@ own_uv() {
 sync() {
     # An edit of pyproject.toml mostly changes nothing that is installed: then the network is not needed.
     # shellcheck disable=SC2086
-    if [ -x .venv/bin/python ] && UV_PYTHON_DOWNLOADS=never "$1" sync --quiet --offline --locked --inexact \
-        --python "$python" $groups 2>/dev/null; then
+    if [ -x "$venv/bin/python" ] && UV_PYTHON_DOWNLOADS=never "$1" sync --quiet --offline --locked --inexact \
+        --project "$project" --python "$python" $groups 2>/dev/null; then
         return 0
     fi
     # shellcheck disable=SC2086
-    UV_PYTHON_DOWNLOADS=never "$1" sync --quiet --locked --inexact --python "$python" $groups
+    UV_PYTHON_DOWNLOADS=never "$1" sync --quiet --locked --inexact --project "$project" --python "$python" $groups
 }
 
 done_with() {
@@ -83,12 +91,12 @@ done_with() {
     exit 0
 }
 
-say "Setting up .venv from uv.lock ..."
+say "Setting up $venv from uv.lock ..."
 if [ "${BLOGDATA_UV:-}" != own ] && uv --version >/dev/null 2>&1; then
     if sync uv; then done_with; fi
     if [ "$(uv --version | cut -d' ' -f2)" = "$UV_VERSION" ]; then
-        say "uv could not set up .venv."
-        say "  where: $(pwd)/.venv"
+        say "uv could not set up $venv."
+        say "  where: $(pwd)/$venv"
         say "  next:  read uv's message above; is the package registry reachable?"
         exit 1
     fi
@@ -101,8 +109,8 @@ uv=$(own_uv) || {
     exit 1
 }
 sync "$uv" || {
-    say "uv could not set up .venv."
-    say "  where: $(pwd)/.venv"
+    say "uv could not set up $venv."
+    say "  where: $(pwd)/$venv"
     say "  next:  read uv's message above; is the package registry reachable?"
     exit 1
 }

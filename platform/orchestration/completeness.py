@@ -21,6 +21,8 @@ from publish.partitions import Grain, finer
 COMPLETE = "complete"
 PARTS = "parts"
 """Name of the measure that counts the hours a period was computed from; null for a period without rows."""
+EXPECTED = "parts_expected"
+"""Name of the measure that counts the hours a period should have had; without it, they are the contract's `parts`."""
 _SHOWN = 3
 
 
@@ -108,7 +110,8 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
     empty = {period: entry for period, entry in counted.items() if entry.measures[PARTS] is None}
     present = {period: int(entry.measures[PARTS]) for period, entry in counted.items() if period not in empty}
     present.update(_without_rows(events, empty, grain))
-    short = {period: f"{hours} of {contract.parts}" for period, hours in present.items() if hours < contract.parts}
+    expected = {period: int(published[period].measures.get(EXPECTED) or contract.parts) for period in present}
+    short = {period: f"{hours} of {expected[period]}" for period, hours in present.items() if hours < expected[period]}
     last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
     first = min((period for period, hours in present.items() if hours), default="")
     return Partial(

@@ -12,7 +12,7 @@ from planning.deployment import Deployment
 from planning.look import Snapshot
 from planning.offsets import complete_since
 from planning.reach import EventsOf, Landed, Same, Within
-from publish.contract import Contract, Read
+from publish.contract import Contract, On, Read
 from publish.partitions import key_of, start_of
 
 LATELY = timedelta(days=1)
@@ -47,7 +47,8 @@ def due_lately(deployment: Deployment, contract: Contract) -> list[Delivery]:
         # A partition that is expected and has not come leaves the producer regular: it is what is looked for.
         expected = place < judged and (known or gapless >= regular)
         if expected and start + grain.length + promise >= begun:
-            missing = [name for at, name in times if at is None]
+            by_deadline = contract.runs.on is On.DEADLINE
+            missing = [] if by_deadline else [name for at, name in times if at is None]
             at, name = max(((at, name) for at, name in times if at is not None), default=(None, ""))
             found.append(
                 Delivery(

@@ -20,8 +20,8 @@ from planning.graph import Graph, Task
 from planning.held import DEAD_LETTERS, held
 from planning.look import Snapshot
 from planning.reach import Landed, Within
-from publish.contract import Contract, On
-from publish.partitions import key_of
+from publish.contract import Clock, Contract, On
+from publish.partitions import Grain, key_of, start_of
 
 
 class Scope(str, Enum):
@@ -154,9 +154,18 @@ class Staleness:
             return True
         if contract.runs.on is On.FIRST_ALL_THERE and key in self.look.published(contract.dataset):
             return False
+        at_deadline = contract.runs.on is On.DEADLINE
+        if at_deadline and _is_due(contract.runs.at, key, contract.grain):
+            return True
         return all(
             part in self.look.published(read.dataset)
             for read in contract.reads
-            if isinstance(read.reach, Within)
+            if isinstance(read.reach, Within) and not (at_deadline and not self.look.published(read.dataset))
             for part in read.reach.parts(key, contract.grain)
         )
+
+
+def _is_due(at: Clock | None, key: str, grain: Grain) -> bool:
+    """Return whether the deadline of a period has passed."""
+    assert at is not None
+    return clock.now() >= start_of(key, grain) + grain.length + at.after

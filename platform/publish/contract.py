@@ -14,6 +14,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from errors import ConfigurationError
 from publish.column_types import Field, parse
 from publish.compatibility import Compatibility, Migration
 from publish.partitions import Grain
@@ -120,6 +121,9 @@ class On(str, Enum):
     """All input partitions of the period are published; again when one of them changes."""
     FIRST_ALL_THERE = "first all there"
     """All input partitions of the period are published for the first time; late rows wait for the clock."""
+    DEADLINE = "deadline"
+    """All input partitions are published, or the deadline (`at`) has passed: it runs with what is there, and again with
+    each part that comes later (Unaligned Fan-In). Inputs that were never published are not waited for."""
 
 
 class Clock(str, Enum):
@@ -127,6 +131,12 @@ class Clock(str, Enum):
 
     NIGHTLY = "0 2 * * *"
     WEEKLY = "0 3 * * 1"
+
+    @property
+    def after(self) -> timedelta:
+        """How long after the end of a period its tick is due."""
+        minute, hour, *_ = self.value.split()
+        return timedelta(hours=int(hour), minutes=int(minute))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,12 +150,21 @@ class Runs:
             person runs them again. None: late rows change any partition.
         judged_by: Dataset of dead letters whose `max_share` limits the rejected rows of an arrival. Above the limit,
             the partitions that the arrival touches wait for a person. None: no partition waits.
+
+    Raises:
+        ConfigurationError: It runs at a deadline, and has no clock.
     """
 
     on: On = On.INPUT
     at: Clock | None = None
     lookback: int | None = None
     judged_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.on is On.DEADLINE and self.at is None:
+            raise ConfigurationError(
+                what="the dataset runs at its deadline, and has none", where="runs", next_step="declare `at`"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,8 +191,9 @@ class Contract:
             `filtered.*` stands for all with that prefix. It may also describe reasons of `reasons`.
         measures: Further SQL aggregates stored with each commit.
         breakdowns: Row counts by these columns stored with each commit, by name.
-        parts: How many partitions of the input make one of these complete, counted by the measure `parts`, e.g. hours
-            of a day; None if a partition is not gathered from others.
+        parts: How many partitions of the inputs make one of these complete, counted by the measure `parts`, e.g. hours
+            of a day; the measure `parts_expected` overrides it for a partition. None if a partition is not gathered
+            from others.
         max_share: Largest share, 0 to 1, of its input rows that may end in this dataset; None: no limit. A larger share
             fails a blocking check, after the rows have been stored.
         references: Rows of other datasets that its rows refer to; audited after the publication, beside the hot path.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
 _OPENING_SECONDS = 120.0
+_UI_ADDRESS = "ui.address"
 
 
 def render(settings: Settings) -> Path:
@@ -45,6 +46,29 @@ def render(settings: Settings) -> Path:
     if not target.is_file() or target.read_bytes() != content:
         write_atomically(target, content)
     return folder
+
+
+def note_ui_address(home: Path, address: str) -> None:
+    """Note where the UI of a deployment is served.
+
+    Args:
+        home: `DAGSTER_HOME`.
+        address: As `host:port`.
+    """
+    write_atomically(home / _UI_ADDRESS, address.encode())
+
+
+def ui_address(home: Path) -> str | None:
+    """Return the address, as http://…, where the UI of a deployment was last served; None if it never was.
+
+    Args:
+        home: `DAGSTER_HOME`.
+    """
+    note = home / _UI_ADDRESS
+    if not note.is_file():
+        return None
+    # Whoever listens at all addresses is reached at this one.
+    return f"http://{note.read_text(encoding='utf-8').replace('0.0.0.0', '127.0.0.1')}"
 
 
 def storage(settings: Settings) -> str:

@@ -41,6 +41,8 @@ WORKING = (
     "Static Joiner",
     "Wrapper",
     "Aligned Fan-In",
+    "Unaligned Fan-In",
+    "Isolated Sequencer",
     "Horizontal Partitioner",
     "Metadata Enhancer",
     "Audit-Write-Audit-Publish",

@@ -189,6 +189,40 @@ def _campaigns(landing: Path, lines: Lines) -> Iterator[Row]:
         yield *group, *plain, *sizes, hours[group[0]]
 
 
+def _daily_report(landing: Path, lines: Lines) -> Iterator[Row]:
+    ads = brute_force.read(landing, "ads")
+    counts = ("views", "visits", "visitors")
+    found: dict[str, dict[str, Row]] = {}
+    for (day,), views in brute_force.groups(lines, lambda time, event: (_day(time),)).items():
+        found.setdefault(day, {}).update({name: (value, None) for name, value in zip(counts, views, strict=True)})
+    for metric, of in (("top_page", lambda event: event["page"]), ("top_referrer", brute_force.host)):
+        groups = brute_force.groups(lines, lambda time, event, of=of: (_day(time), of(event)))
+        for day in {day for day, _ in groups}:
+            least = min((-count[0], name) for (of_day, name), count in groups.items() if of_day == day)
+            found.setdefault(day, {})[metric] = (-least[0], least[1])
+    for metric, days in (
+        ("dead_letters", [line.arrival_hour[:10] for line in lines.dead]),
+        ("ad_displays", [str(line.event_hour)[:10] for line in ads.winners.values()]),
+    ):
+        for day, count in Counter(days).items():
+            found.setdefault(day, {})[metric] = (count, None)
+    for metrics, delivered, published in (
+        ((*counts, "top_page", "top_referrer"), brute_force.delivered(landing), lines.winners.values()),
+        (("dead_letters",), brute_force.delivered(landing), ()),
+        (("ad_displays",), brute_force.delivered(landing, "ads"), ads.winners.values()),
+    ):
+        there = {*delivered, *(str(line.event_hour) for line in published)}
+        all_days = {*found, *(hour[:10] for hour in brute_force.delivered(landing))}
+        for day in all_days:
+            read = any(hour[:10] == day for hour in there)
+            if not read and not (delivered and min(delivered)[:10] <= day):
+                continue
+            hours = sum(hour[:10] == day for hour in delivered)
+            for metric in metrics:
+                nothing = 0 if read and not metric.startswith("top_") else None
+                yield day, metric, *found.get(day, {}).get(metric, (nothing, None)), hours
+
+
 Key = Callable[[datetime, dict[str, Any]], Row]
 
 
@@ -289,4 +323,5 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
             _counted(_day, lambda time, event: (brute_force.host(event),)),
         ),
     ),
+    ("gold.daily_report", (("event_date", "metric", "value", "detail", HOURS), _daily_report)),
 ]

@@ -64,7 +64,8 @@ def test_every_line_is_accounted_for(world: World) -> None:
     assert world.outcome.problems == []
     assert world.deployment.problems() == []
     assert world.deployment.undeclared() == set()
-    assert {name for name in CONTRACTS if world.deployment.published(name)} == {*DATASETS, *JOINED}
+    expected = {*DATASETS, *JOINED, "gold.daily_report"}
+    assert {name for name in CONTRACTS if world.deployment.published(name)} == expected
     rows = world.deployment.rows("bronze.ads", "arrival_hour", *POSITION, "raw")
     assert sorted(rows) == sorted((line.arrival_hour, *line.place, line.raw) for line in world.lines.all)
 

@@ -221,8 +221,29 @@ def test_gold_counts_a_missing_hour_as_absent(world: World) -> None:
     for dataset in (*DAILY, *WEEKLY):
         assert set(world.deployment.rows(dataset, "hours_present")) == {23}, dataset
         (found,) = evaluations(world.deployment, dataset, "complete")[:1]
-        whole = 24 if dataset in DAILY else 168
-        assert (found.passed, found.description) == (False, f"2026-01-05 has 23 of {whole} hours")
+        # The report is made of visits and of dead letters; ads have never come.
+        there = {"gold.daily_report": "46 of 48"}.get(dataset, "23 of 24" if dataset in DAILY else "23 of 168")
+        assert (found.passed, found.description) == (False, f"2026-01-05 has {there} hours")
+
+
+def test_the_daily_report_counts_what_is_there(world: World) -> None:
+    columns = ("visit_id", "user_id", "page", "referral_host")
+    visits = list(zip(*world.deployment.rows("silver.visits_enriched", *columns), strict=True))
+    views, letters = len(visits[0]), len(world.deployment.rows("bronze.dead_letters", "raw"))
+    top = [min((-count, name) for name, count in Counter(names).items()) for names in visits[2:]]
+    expected = {
+        "views": (views, None),
+        "visits": (len(set(visits[0])), None),
+        "visitors": (len(set(visits[1])), None),
+        "top_page": (-top[0][0], top[0][1]),
+        "top_referrer": (-top[1][0], top[1][1]),
+        "dead_letters": (letters, None),
+    }
+    rows = world.deployment.rows(
+        "gold.daily_report", "metric", "value", "detail", "completeness", "report_completeness"
+    )
+    assert {row[0]: row[1:3] for row in rows} == expected
+    assert {row[3:] for row in rows} == {(23 / 24, 46 / 48)}
 
 
 def test_weekly_visits_are_complete_and_hide_private_users(world: World) -> None:

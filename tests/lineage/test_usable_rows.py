@@ -21,11 +21,22 @@ from pyspark.sql import functions as F
 from assets.gold.fan_in import Period, keyed
 from assets.silver import ads
 from assets.silver.visits import ARRIVAL_ORDER, IDENTITY
-from assets.transforms import access_logs, ad_displays, ad_visits, campaigns, cubes, visit_events, weekly_visits
+from assets.transforms import (
+    ad_displays,
+    ad_visits,
+    campaigns,
+    cubes,
+    daily_report,
+    visit_events,
+    visits_by_inactivity,
+    weekly_visits,
+)
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from assets.transforms.enrichment import enrich
 from lineage import odd_lines
+from patterns.data_flow import unaligned_fan_in
+from patterns.data_flow.unaligned_fan_in import Source
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.schema_migrator import both
@@ -34,6 +45,7 @@ from publish.contract import Contract
 from publish.partitions import Grain, coarser
 from quality.contracts import EVERY
 from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
+from quality.contracts.daily_report import FIGURES
 from quality.contracts.gold import DAY
 from quality.contracts.live import LATE
 from services import spark_session
@@ -115,7 +127,7 @@ def _landed(at: Computed) -> DataFrame:
 def _events(at: Computed) -> DataFrame:
     rows, is_log = at["bronze.visits"], F.col("format") == visit_events.COMBINED
     logs = visit_events.parse(rows.where(is_log), frozenset({visit_events.COMBINED}), "key")
-    logs = access_logs.with_visit_ids(logs, logs.limit(0), "key")
+    logs = visits_by_inactivity.with_visit_ids(logs, logs.limit(0), "key")
     events = visit_events.parse(rows.where(~is_log), frozenset({visit_events.JSON})).unionByName(logs)
     return events.withColumn("_replay", is_replay())
 
@@ -182,6 +194,19 @@ def _campaigns(at: Computed) -> DataFrame:
     return counted.withColumn("hours_present", F.lit(24))
 
 
+def _report(at: Computed) -> DataFrame:
+    sources, there = {}, {}
+    for name in FIGURES:
+        column = EVERY[name].partition_column
+        assert column is not None
+        hours = [row[0] for row in at[name].select(column).distinct().collect()]
+        there[name] = Source(published=hours, delivered=hours)
+        sources[name] = at[name].withColumn("period", F.substring(column, 1, 10))
+    days = sorted({hour[:10] for source in there.values() for hour in source.published})
+    gathered = unaligned_fan_in.gather(days, Grain.DAY, Grain.HOUR, there)
+    return daily_report.report(at.spark, sources, gathered)
+
+
 def _deduplicated(how: Callable[..., DataFrame]) -> Callable[[Computed], DataFrame]:
     key = ("event_hour", *IDENTITY)
     return lambda at: how(at.events, key=key, order=ARRIVAL_ORDER, payload=F.xxhash64("raw"))
@@ -227,6 +252,7 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "gold.page_stats": _period("gold.page_stats", cubes.page_stats),
     "gold.referral_stats": _period("gold.referral_stats", cubes.referral_stats),
     "gold.campaign_stats": _campaigns,
+    "gold.daily_report": _report,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.of_alerts import ALERTS
 from mutants.of_datasets import DATASETS
 from mutants.of_events import EVENTS
+from mutants.of_flow import FLOW
 from mutants.of_merges import MERGED
 from mutants.of_patterns import PATTERNS
 from mutants.of_quality import QUALITY
@@ -12,4 +13,4 @@ from mutants.of_starting import STARTING
 from mutants.of_tables import TABLES
 from mutants.of_writing import WRITING
 
-MUTANTS = (*WRITING, *PATTERNS, *MERGED, *DATASETS, *TABLES, *STARTING, *QUALITY, *ALERTS, *EVENTS)
+MUTANTS = (*WRITING, *PATTERNS, *MERGED, *DATASETS, *TABLES, *STARTING, *QUALITY, *ALERTS, *EVENTS, *FLOW)

@@ -49,12 +49,8 @@ def test_a_schedule_requests_its_datasets_in_one_run() -> None:
     night = asked(NIGHTLY, 2026, 1, 6, 2)
     assert night is not None
     assert night["scope"] == "ended"
-    assert night["datasets"] == [
-        "gold.visits_cube_daily",
-        "gold.page_stats",
-        "gold.referral_stats",
-        "gold.campaign_stats",
-    ]
+    daily = ["gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.campaign_stats"]
+    assert night["datasets"] == [*daily, "gold.daily_report"]
     week = asked(WEEKLY, 2026, 1, 12, 3)
     assert week is not None
     assert week["datasets"] == ["gold.visits_cube_weekly", "gold.visits_weekly"]

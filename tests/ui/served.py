@@ -105,9 +105,9 @@ class Served:
         found = self.ask(RUNS, f={"tags": tags})["runsOrError"]["results"]
         return [(run["status"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in found]
 
-    def launch(self, job: str, **ops: Any) -> str:
+    def launch(self, job: str, *, location: str = "definitions", **ops: Any) -> str:
         """Launch a job with the configuration of its ops; the run's identifier."""
-        selector = {"repositoryLocationName": "definitions", "repositoryName": "__repository__", "jobName": job}
+        selector = {"repositoryLocationName": location, "repositoryName": "__repository__", "jobName": job}
         config = {"ops": {op: {"config": given} for op, given in ops.items()}}
         launched = self.ask(LAUNCH, p={"selector": selector, "runConfigData": config})["launchRun"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
@@ -120,7 +120,9 @@ class Served:
             )["workspaceOrError"]["locationEntries"]
         except OSError:
             return False
-        return [(entry["locationOrLoadError"] or {}).get("__typename") for entry in entries] == ["RepositoryLocation"]
+        # The platform's, and that of the analytics team where its environment is set up.
+        loaded = [(entry["locationOrLoadError"] or {}).get("__typename") for entry in entries]
+        return bool(loaded) and set(loaded) == {"RepositoryLocation"}
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -37,6 +37,16 @@ def test_a_dataset_shows_its_columns_owner_and_patterns(browser: Browser) -> Non
     browser.sees("analytics")
 
 
+def test_the_other_teams_location_is_beside_ours(browser: Browser, served: Served) -> None:
+    browser.open("/locations", "2 code locations", "definitions", "analytics")
+    browser.open("/assets/gold/daily_report?view=lineage", "visits_enriched", "dead_letters", "views_forecast")
+    run = served.launch("forecast", location="analytics")
+    browser.until(lambda: (served.home / "analytics" / "views_forecast" / "_delta_log").is_dir(), "a forecast", RUN)
+    browser.open(f"/runs/{run}", "analytics", "Success")
+    # It runs in the other location's process, and reads what the platform has published.
+    browser.open("/assets/analytics/views_forecast", "gold.daily_report version", "incomplete_days")
+
+
 def test_one_partition_is_materialized_from_its_page(browser: Browser, served: Served) -> None:
     hour = f"{served.days[0]}T05"
     browser.open("/assets/bronze/visits", "Latest materialization")

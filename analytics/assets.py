@@ -1,0 +1,193 @@
+"""The team's assets, and its checks on the gold tables they are computed from."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+from deltalake import CommitProperties, write_deltalake
+
+from analytics import gold, newsletter
+from analytics.forecast import Views, forecasts
+from analytics.gold import DAILY_REPORT, PAGE_STATS, UPSTREAM, GoldChanged, Upstream
+from analytics.places import PlacesResource
+
+OWNER = "team:analytics"
+GOLD_CONTRACT, RELIED_ON, ON_TIME = "gold_contract", "analytics_relies_on", "analytics_on_time"
+VIEWS_FORECAST = dg.AssetKey(["analytics", "views_forecast"])
+NEWSLETTER = dg.AssetKey(["analytics", "newsletter"])
+WEEKS = dg.WeeklyPartitionsDefinition(start_date="2010-01-04", day_offset=1)
+SCHEMA = pa.schema(
+    [
+        pa.field("day", pa.string(), nullable=False),
+        pa.field("views", pa.float64()),
+        pa.field("method", pa.string(), nullable=False),
+        pa.field("days_used", pa.int32(), nullable=False),
+        pa.field("days_left_out", pa.int32(), nullable=False),
+        pa.field("actual", pa.int64()),
+    ]
+)
+Results = Iterator[dg.AssetCheckResult | dg.MaterializeResult[None]]
+
+
+def key_of(upstream: Upstream) -> dg.AssetKey:
+    """Return the key of a gold table in the platform's code location."""
+    return dg.AssetKey(["gold", upstream.name])
+
+
+@dg.asset(
+    key=VIEWS_FORECAST,
+    deps=[key_of(DAILY_REPORT)],
+    owners=[OWNER],
+    group_name="analytics",
+    kinds={"deltalake"},
+    tags={"pattern/isolated-sequencer": ""},
+    description="The expected page views of tomorrow and, beside actual ones, of the days before; from complete days",
+    # Two runs at once would overwrite one another, and the one that has read an older report might be the last.
+    pool="analytics_views_forecast",
+    output_required=False,
+    check_specs=[dg.AssetCheckSpec(GOLD_CONTRACT, asset=VIEWS_FORECAST)],
+)
+def views_forecast(places: PlacesResource) -> Results:
+    """Compute all forecasts from the newest report, and replace the table in one commit."""
+    found = places.places
+    try:
+        table = gold.opened(found.gold, DAILY_REPORT)
+    except GoldChanged as error:
+        yield _changed(VIEWS_FORECAST, error)
+        return
+    rows = table.select("SELECT event_date, value, completeness FROM t WHERE metric = 'views'")
+    report = {row["event_date"]: Views(value=row["value"], completeness=row["completeness"]) for row in rows}
+    expected = forecasts(report)
+    write_deltalake(
+        found.own / "views_forecast",
+        pa.Table.from_pylist([asdict(one) for one in expected], schema=SCHEMA),
+        mode="overwrite",
+        schema_mode="overwrite",
+        commit_properties=CommitProperties(custom_metadata={DAILY_REPORT.dataset: str(table.version)}),
+    )
+    yield _kept(VIEWS_FORECAST, table)
+    incomplete = sum(views.whole is None for views in report.values())
+    tomorrow = {f"forecast/{expected[-1].day}": expected[-1].views} if expected and expected[-1].views else {}
+    yield dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(expected),
+            f"{DAILY_REPORT.dataset} version": table.version,
+            "incomplete_days": incomplete,
+            **tomorrow,
+        }
+    )
+
+
+@dg.asset(
+    key=NEWSLETTER,
+    deps=[dg.AssetDep(key_of(PAGE_STATS), partition_mapping=dg.TimeWindowPartitionMapping())],
+    partitions_def=WEEKS,
+    owners=[OWNER],
+    group_name="analytics",
+    kinds={"markdown"},
+    tags={"pattern/isolated-sequencer": ""},
+    description="The most read posts of a week, as Markdown; the platform calls for it when the days are there",
+    output_required=False,
+    check_specs=[dg.AssetCheckSpec(GOLD_CONTRACT, asset=NEWSLETTER)],
+)
+def weekly_newsletter(context: dg.AssetExecutionContext, places: PlacesResource) -> Results:
+    """Write the newsletter of a week; written again, it replaces the file."""
+    week, found = context.partition_key, places.places
+    try:
+        table = gold.opened(found.gold, PAGE_STATS)
+    except GoldChanged as error:
+        yield _changed(NEWSLETTER, error)
+        return
+    rows = _pages(table, week)
+    earlier = (datetime.fromisoformat(week) - timedelta(weeks=1)).strftime("%Y-%m-%d")
+    text = newsletter.written(week, rows, newsletter.views_of(earlier, _pages(table, earlier)))
+    target = found.own / "newsletter" / f"{week}.md"
+    _replace(target, text)
+    yield _kept(NEWSLETTER, table)
+    yield dg.MaterializeResult(
+        metadata={
+            "newsletter": dg.MetadataValue.md(text),
+            "file": dg.MetadataValue.path(str(target)),
+            "incomplete_days": len(newsletter.incomplete(week, rows)),
+            f"{PAGE_STATS.dataset} version": table.version,
+        }
+    )
+
+
+def relied_on(upstream: Upstream) -> dg.AssetChecksDefinition:
+    """Build the check, shown beside a gold table, that it still is what this team relies on.
+
+    Args:
+        upstream: The table.
+    """
+
+    @dg.asset_check(
+        asset=key_of(upstream),
+        name=RELIED_ON,
+        description=f"It has the columns that {OWNER} reads: {', '.join(upstream.columns)}",
+    )
+    def check(places: PlacesResource) -> dg.AssetCheckResult:
+        try:
+            table = gold.opened(places.places.gold, upstream)
+        except GoldChanged as error:
+            return dg.AssetCheckResult(passed=False, description=str(error))
+        return dg.AssetCheckResult(passed=True, metadata={"table_version": table.version})
+
+    return check
+
+
+@dg.asset_check(
+    asset=key_of(DAILY_REPORT),
+    name=ON_TIME,
+    description=f"The report of yesterday is there when {OWNER} looks for it, in the morning (warning)",
+)
+def on_time(places: PlacesResource) -> dg.AssetCheckResult:
+    """Compare the newest reported day with yesterday."""
+    yesterday = (_now() - timedelta(days=1)).strftime("%Y-%m-%d")
+    try:
+        table = gold.opened(places.places.gold, DAILY_REPORT)
+    except GoldChanged as error:
+        return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=str(error))
+    newest = max((row["event_date"] for row in table.select("SELECT DISTINCT event_date FROM t")), default="none")
+    return dg.AssetCheckResult(
+        passed=newest >= yesterday,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"the newest reported day is {newest}; {DAILY_REPORT.owner} owns it",
+    )
+
+
+CHECKS = (*map(relied_on, UPSTREAM), on_time)
+
+
+def _pages(table: gold.Table, week: str) -> list[newsletter.PageDay]:
+    days = ", ".join(f"'{day}'" for day in newsletter.days_of(week))
+    rows = table.select(f"SELECT event_date, page, events, hours_present FROM t WHERE event_date IN ({days})")
+    return [
+        newsletter.PageDay(day=row["event_date"], page=row["page"], events=row["events"], hours=row["hours_present"])
+        for row in rows
+    ]
+
+
+def _kept(key: dg.AssetKey, table: gold.Table) -> dg.AssetCheckResult:
+    metadata = {"columns": len(table.upstream.columns), "table_version": table.version}
+    return dg.AssetCheckResult(check_name=GOLD_CONTRACT, asset_key=key, passed=True, metadata=metadata)
+
+
+def _changed(key: dg.AssetKey, error: GoldChanged) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(check_name=GOLD_CONTRACT, asset_key=key, passed=False, description=str(error))
+
+
+def _replace(target: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new one."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(target)
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

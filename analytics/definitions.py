@@ -1,0 +1,69 @@
+"""The definitions of the analytics team's code location.
+
+The forecast follows the data: a sensor starts it when the platform has materialized the daily report, whoever made it
+do so. The newsletter follows a call: the platform launches the job `newsletter` when the days of a week are there.
+"""
+
+from __future__ import annotations
+
+import os
+
+import dagster as dg
+
+from analytics import assets
+from analytics.gold import DAILY_REPORT
+from analytics.places import PlacesResource
+
+forecast_job = dg.define_asset_job(
+    "forecast", dg.AssetSelection.assets(assets.VIEWS_FORECAST), description="Forecast tomorrow's page views"
+)
+newsletter_job = dg.define_asset_job(
+    "newsletter",
+    dg.AssetSelection.assets(assets.NEWSLETTER),
+    description="Write the newsletter of a week; called by the platform, which knows it by this name",
+)
+morning_job = dg.define_asset_job(
+    "morning",
+    dg.AssetSelection.checks(*assets.CHECKS),
+    description="See whether the gold tables are there in time and still are what this team relies on",
+)
+
+
+def report_materialized(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+    """Build the sensor on the platform's daily report; of several new days, the newest event stands for all.
+
+    Args:
+        status: Whether it is on from the start.
+    """
+
+    @dg.asset_sensor(
+        asset_key=assets.key_of(DAILY_REPORT),
+        job=forecast_job,
+        name="report_materialized",
+        minimum_interval_seconds=10,
+        default_status=status,
+        description="Starts the forecast when the platform has published the daily report",
+    )
+    def sensor(context: dg.SensorEvaluationContext, event: dg.EventLogEntry) -> dg.RunRequest:
+        # Not the run alone: it may publish the report again.
+        return dg.RunRequest(run_key=f"{event.run_id} {event.timestamp}")
+
+    return sensor
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """The definitions; `ANALYTICS_AUTOMATIC=true` has the sensor and the schedule on from the start."""
+    automatic = os.environ.get("ANALYTICS_AUTOMATIC") == "true"
+    sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
+    timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
+    morning = dg.ScheduleDefinition(name="at_six", job=morning_job, cron_schedule="0 6 * * *", default_status=timing)
+    return dg.Definitions(
+        assets=[assets.views_forecast, assets.weekly_newsletter],
+        asset_checks=assets.CHECKS,
+        jobs=[forecast_job, newsletter_job, morning_job],
+        sensors=[report_materialized(sensing)],
+        schedules=[morning],
+        resources={"places": PlacesResource()},
+        executor=dg.in_process_executor,
+    )

@@ -1,0 +1,113 @@
+"""What the team relies on in the platform's gold tables: compared with a table before it is read.
+
+A column that is gone or has another type fails a check that names it and its owner. Nothing is computed then, and the
+results of before stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import TableNotFoundError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upstream:
+    """A gold table that the team reads.
+
+    Args:
+        name: Its name in the gold layer.
+        owner: The team that is asked when it has changed.
+        columns: The columns that are read, with their types in Delta's names.
+    """
+
+    name: str
+    owner: str
+    columns: Mapping[str, str]
+
+    @property
+    def dataset(self) -> str:
+        """Its name as the platform writes it."""
+        return f"gold.{self.name}"
+
+
+DAILY_REPORT = Upstream(
+    name="daily_report",
+    owner="team:platform",
+    columns={"event_date": "string", "metric": "string", "value": "long", "completeness": "double"},
+)
+PAGE_STATS = Upstream(
+    name="page_stats",
+    owner="team:analytics",
+    columns={"event_date": "string", "page": "string", "events": "long", "hours_present": "integer"},
+)
+UPSTREAM = (DAILY_REPORT, PAGE_STATS)
+
+
+class GoldChanged(Exception):
+    """Raised when a gold table is not what the team relies on.
+
+    Args:
+        upstream: The table.
+        problems: What differs.
+    """
+
+    def __init__(self, upstream: Upstream, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(f"{upstream.dataset}: {'; '.join(problems)}; ask its owner, {upstream.owner}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A version of a gold table that keeps what the team relies on.
+
+    Args:
+        delta: The table.
+        upstream: What is relied on.
+    """
+
+    delta: DeltaTable
+    upstream: Upstream
+
+    @property
+    def version(self) -> int:
+        """The version that is read."""
+        return self.delta.version()
+
+    def select(self, query: str) -> list[dict[str, Any]]:
+        """Run a query on the table, named `t`; returns its rows."""
+        batches = QueryBuilder().register("t", self.delta).execute(query).read_all()
+        return [dict(zip(batches.column_names, row, strict=True)) for row in zip(*_columns(batches), strict=True)]
+
+
+def opened(gold: Path, upstream: Upstream) -> Table:
+    """Open the newest version of a table.
+
+    Args:
+        gold: Folder of the gold tables.
+        upstream: The table, and what is relied on.
+
+    Raises:
+        GoldChanged: It is not there, or lacks a column, or a column has another type.
+    """
+    try:
+        delta = DeltaTable(str(gold / upstream.name))
+    except TableNotFoundError as error:
+        raise GoldChanged(upstream, ["was never published"]) from error
+    types = {field.name: getattr(field.type, "type", "nested") for field in delta.schema().fields}
+    problems = [
+        f"has no column {name} any more" if name not in types else f"{name} is {types[name]}, and was {expected}"
+        for name, expected in upstream.columns.items()
+        if types.get(name) != expected
+    ]
+    if problems:
+        raise GoldChanged(upstream, problems)
+    return Table(delta=delta, upstream=upstream)
+
+
+def _columns(batches: Any) -> list[list[Any]]:
+    return [[value.as_py() for value in batches.column(place)] for place in range(len(batches.column_names))]

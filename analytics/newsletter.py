@@ -1,0 +1,88 @@
+"""The week's most read posts, as Markdown for the newsletter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+POSTS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageDay:
+    """A page on a day.
+
+    Args:
+        day: As 2026-01-31.
+        page: Its path.
+        events: Its page views.
+        hours: How many of the day's 24 hours were counted; None if that is not known.
+    """
+
+    day: str
+    page: str
+    events: int
+    hours: int | None
+
+
+def days_of(week: str) -> list[str]:
+    """List the days of a week, from its Monday."""
+    return [(date.fromisoformat(week) + timedelta(days=ahead)).isoformat() for ahead in range(7)]
+
+
+def written(week: str, rows: Sequence[PageDay], before: Mapping[str, int]) -> str:
+    """Write the newsletter of a week.
+
+    Args:
+        week: Its Monday, as 2026-01-05.
+        rows: The pages of its days.
+        before: Page to its page views in the week before; empty if these are not those of the whole week.
+
+    Returns:
+        Markdown. It names the days that are missing or not complete.
+    """
+    top = sorted(_summed(rows).items(), key=lambda item: (-item[1], item[0]))[:POSTS]
+    lines = [f"# Most read, {week} to {days_of(week)[-1]}", ""]
+    if missing := incomplete(week, rows):
+        lines += [f"Figures are too small: {'; '.join(missing)}.", ""]
+    lines += ["| | post | page views | week before |", "|---|---|---:|---:|"]
+    new = "new" if before else ""
+    lines += [
+        f"| {place} | {_cell(page)} | {count:,} | {f'{before[page]:,}' if page in before else new} |"
+        for place, (page, count) in enumerate(top, 1)
+    ]
+    return "\n".join([*lines, ""])
+
+
+def views_of(week: str, rows: Sequence[PageDay]) -> dict[str, int]:
+    """Return the page views of a complete week, by page; nothing of one that is not complete.
+
+    Args:
+        week: Its Monday.
+        rows: The pages of its days.
+    """
+    return {} if incomplete(week, rows) else _summed(rows)
+
+
+def incomplete(week: str, rows: Sequence[PageDay]) -> list[str]:
+    """Name the days of a week that are missing or lack hours."""
+    hours: dict[str, int | None] = {row.day: row.hours for row in rows}
+    found = []
+    for day in days_of(week):
+        if day not in hours:
+            found.append(f"{day} is missing")
+        elif (there := hours[day]) is None or there < 24:
+            found.append(f"{day} has {'an unknown number' if there is None else there} of 24 hours")
+    return found
+
+
+def _summed(rows: Sequence[PageDay]) -> dict[str, int]:
+    views: dict[str, int] = {}
+    for row in rows:
+        views[row.page] = views.get(row.page, 0) + row.events
+    return views
+
+
+def _cell(page: str) -> str:
+    return page.replace("\\", "\\\\").replace("|", "\\|").replace("\r", " ").replace("\n", " ")

@@ -1,0 +1,54 @@
+"""Where the gold tables are, and where the team's own tables and files go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """The folders of a deployment.
+
+    Args:
+        gold: The platform's gold tables; only read.
+        own: The team's own tables and files.
+    """
+
+    gold: Path
+    own: Path
+
+
+class PlacesResource(dg.ConfigurableResource["PlacesResource"]):
+    """Finds the folders when a run asks for them; without `gold` and `own`, by the environment.
+
+    Args:
+        gold: Folder of the gold tables; empty: `ANALYTICS_GOLD`, or `lake/gold` in `BLOGDATA_HOME`.
+        own: The team's folder; empty: `ANALYTICS_HOME`, or `analytics` in `BLOGDATA_HOME`.
+    """
+
+    gold: str = ""
+    own: str = ""
+
+    @property
+    def places(self) -> Places:
+        """The folders."""
+        found = of(os.environ)
+        return Places(gold=Path(self.gold) if self.gold else found.gold, own=Path(self.own) if self.own else found.own)
+
+
+def of(environ: Mapping[str, str]) -> Places:
+    """Find the folders that an environment names.
+
+    Args:
+        environ: `ANALYTICS_GOLD`, `ANALYTICS_HOME` and, for those that are missing, `BLOGDATA_HOME`.
+    """
+    home = Path(environ.get("BLOGDATA_HOME", "var"))
+    return Places(
+        gold=Path(environ.get("ANALYTICS_GOLD", str(home / "lake" / "gold"))),
+        own=Path(environ.get("ANALYTICS_HOME", str(home / "analytics"))),
+    )

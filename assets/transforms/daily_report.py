@@ -1,0 +1,79 @@
+"""The figures of the daily report: what happened on a day, one figure a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from patterns.data_flow import unaligned_fan_in
+from patterns.data_flow.unaligned_fan_in import Gathered
+from patterns.data_value import distributed_aggregator
+from patterns.data_value.distributed_aggregator import How, Measure
+from quality.contracts.daily_report import FIGURES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VISITS, DEAD_LETTERS, ADS = "silver.visits_enriched", "bronze.dead_letters", "silver.ads"
+COUNTS = (
+    Measure(name="views"),
+    Measure(name="visits", how=How.DISTINCT, column="visit_id"),
+    Measure(name="visitors", how=How.DISTINCT, column="user_id"),
+)
+TOP = {"top_page": "page", "top_referrer": "referral_host"}
+
+
+def report(spark: SparkSession, sources: Mapping[str, DataFrame], gathered: Mapping[str, Gathered]) -> DataFrame:
+    """Return the rows of gold.daily_report.
+
+    Args:
+        spark: The session.
+        sources: As for :func:`figures`.
+        gathered: Day to what it is computed from.
+    """
+    rows = unaligned_fan_in.labelled(figures(spark, sources), gathered, FIGURES)
+    named = {"period": "event_date", "parts_present": "hours_present", "whole": "report_completeness"}
+    return rows.withColumnsRenamed(named)
+
+
+def figures(spark: SparkSession, sources: Mapping[str, DataFrame]) -> DataFrame:
+    """Count the figures of each day.
+
+    Args:
+        spark: The session.
+        sources: Source to its rows, with the day as `period` STRING; sources that are not there are left out.
+
+    Returns:
+        `period`, `metric`, `value` BIGINT, `detail` STRING; a day without rows of a source has no figure of it.
+    """
+    found = [spark.createDataFrame([], "period STRING, metric STRING, value BIGINT, detail STRING")]
+    if VISITS in sources:
+        visits = sources[VISITS]
+        found.append(_long(distributed_aggregator.aggregate(visits, ("period",), COUNTS)))
+        found += [_top(visits, metric, column) for metric, column in TOP.items()]
+    for source, metric in ((DEAD_LETTERS, "dead_letters"), (ADS, "ad_displays")):
+        if source in sources:
+            counted = distributed_aggregator.aggregate(sources[source], ("period",), (Measure(name=metric),))
+            found.append(_long(counted))
+    return reduce(DataFrame.unionByName, found)
+
+
+def _long(counted: DataFrame) -> DataFrame:
+    return counted.unpivot(
+        ["period"], [name for name in counted.columns if name != "period"], "metric", "value"
+    ).withColumn("detail", F.lit(None).cast("string"))
+
+
+def _top(visits: DataFrame, metric: str, column: str) -> DataFrame:
+    """Find the value with most page views; of several with as many, the first by name."""
+    counted = distributed_aggregator.aggregate(visits, ("period", column), (Measure(name="views"),))
+    first = F.min(F.struct(-F.col("views"), F.col(column).alias("detail"))).alias("first")
+    return (
+        counted.groupBy("period")
+        .agg(first)
+        .select("period", F.lit(metric).alias("metric"), (-F.col("first")["col1"]).alias("value"), "first.detail")
+    )

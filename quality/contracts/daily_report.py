@@ -1,0 +1,107 @@
+"""The daily report: what a blog's owner reads in the morning, due at two, from whatever is there by then."""
+
+from collections.abc import Mapping
+
+from planning.available import Available
+from publish.contract import Clock, Contract, On, Read, Runs
+from publish.schema import Audit, Column, RowRule
+from publish.watch import Lag, Sla, Watch
+from quality.contracts import columns as c
+from quality.contracts.gold import DAY
+
+FIGURES: Mapping[str, Mapping[str, int | None]] = {
+    "silver.visits_enriched": {"views": 0, "visits": 0, "visitors": 0, "top_page": None, "top_referrer": None},
+    "bronze.dead_letters": {"dead_letters": 0},
+    "silver.ads": {"ad_displays": 0},
+}
+"""Source to the figures counted from it, each with its value when the source is there and has no rows."""
+COUNTS_ROWS = ("views", "dead_letters", "ad_displays")
+"""The figure of each source that counts all of its rows."""
+_COUNTING = f"metric IN ({', '.join(repr(name) for name in COUNTS_ROWS)})"
+STANDS_FOR = f"sum(CASE WHEN {_COUNTING} THEN coalesce(value, 0) ELSE 0 END)"
+PARTS = f"sum(CASE WHEN {_COUNTING} THEN hours_present ELSE 0 END)"
+EXPECTED = f"24 * count_if({_COUNTING})"
+
+DAILY_REPORT = Contract(
+    dataset="gold.daily_report",
+    description="The figures of a day, one a row, from the sources that were there at its deadline; each row says how "
+    "complete its source and the whole day are",
+    owner="team:platform",
+    consumers=("team:analytics",),
+    reads=(
+        Read(dataset="silver.visits_enriched", reach=Available(delivered="bronze.visits")),
+        Read(dataset="bronze.dead_letters", reach=Available(delivered="bronze.visits")),
+        Read(dataset="silver.ads", reach=Available(delivered="bronze.ads")),
+    ),
+    runs=Runs(on=On.DEADLINE, at=Clock.NIGHTLY),
+    columns=(
+        c.EVENT_DATE,
+        Column(
+            name="metric",
+            type="STRING",
+            nullable=False,
+            description="views, visits, visitors, top_page, top_referrer, dead_letters or ad_displays",
+        ),
+        Column(
+            name="value",
+            type="BIGINT",
+            description="The figure, in the case of top_page its page views; null if nothing of its source is there",
+        ),
+        Column(name="detail", type="STRING", description="The page of top_page, the host of top_referrer"),
+        Column(name="source", type="STRING", nullable=False, description="Dataset the figure is counted from"),
+        Column(
+            name="hours_present",
+            type="INT",
+            nullable=False,
+            description="Hours of the source that were delivered when it was computed, with rows or without",
+        ),
+        Column(
+            name="completeness",
+            type="DOUBLE",
+            nullable=False,
+            description="Share of the source's hours that were there, 0 to 1; below 1 the figure is too small",
+        ),
+        Column(
+            name="report_completeness",
+            type="DOUBLE",
+            nullable=False,
+            description="Share of the hours of all sources of the day that were there, 0 to 1",
+        ),
+    ),
+    key=("event_date", "metric"),
+    partitioning=DAY,
+    rules=(
+        RowRule(
+            name="completeness_is_of_24_hours",
+            expression="hours_present BETWEEN 0 AND 24 AND abs(completeness - hours_present / 24) < 0.000001",
+            description="The share is that of the hours",
+        ),
+        RowRule(
+            name="complete_has_a_value",
+            expression="completeness < 1 OR value IS NOT NULL OR metric LIKE 'top_%'",
+            description="A figure whose source is complete has a value; a day without page views has no top page",
+        ),
+        RowRule(
+            name="not_negative",
+            expression="value IS NULL OR value >= 0",
+            description="Figures are counts",
+        ),
+    ),
+    audits=(
+        Audit(
+            name="one_report",
+            expression=f"max(report_completeness) = min(report_completeness) "
+            f"AND abs(max(report_completeness) - {PARTS} / ({EXPECTED})) < 0.000001",
+            description="All rows of a day state the same completeness of the report, that of its sources",
+        ),
+    ),
+    rows_in="rows of the hours of the day, of all sources",
+    stands_for=STANDS_FOR,
+    reasons={"aggregated": f"{STANDS_FOR} - count(1)"},
+    left_out={"aggregated": "the rows counted less the figures; below zero if these are more"},
+    measures={"parts": PARTS, "parts_expected": EXPECTED, "completeness": "max(report_completeness)"},
+    parts=24 * len(FIGURES),
+    patterns=("Unaligned Fan-In", "Distributed Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
+    freshness_hours=3,
+    watch=Watch(lag=Lag(), sla=Sla()),
+)

@@ -1,0 +1,58 @@
+"""Calls the jobs of other teams when the data they wait for is there (Isolated Sequencer)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dagster as dg
+
+from orchestration.consumers import DagsterConsumer
+from patterns.data_flow import isolated_sequencer
+from quality.consumers import CALLS
+from resources.lake import LakeResource
+from sensors.run_requests import EVERYTHING
+from services.dagster_home import ui_address
+
+
+def consumers_called(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
+    """Build the sensor.
+
+    Args:
+        status: Whether it is on from the start.
+    """
+    return dg.sensor(
+        name="consumers",
+        minimum_interval_seconds=60,
+        default_status=status,
+        description="Starts the jobs of other teams, by their interface, when the data they wait for is there",
+        tags={"pattern/isolated-sequencer": "", **EVERYTHING},
+    )(_tick)
+
+
+def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Call once per period; a consumer that fails is called again and stops nothing else."""
+    before = json.loads(context.cursor) if context.cursor else {"called": {}, "faults": {}}
+    called: dict[str, list[str]] = before["called"]
+    faults: dict[str, str] = {}
+    url = ui_address(Path(context.instance.root_directory))
+    said = []
+    for call in CALLS:
+        known = called.get(call.name, [])
+        periods = isolated_sequencer.due(call, lake.events.publications(call.dataset).keys(), known)
+        if periods and url is None:
+            said.append(f"{call.name} waits: no UI of this deployment is served")
+        if not periods or url is None:
+            continue
+        result = isolated_sequencer.call(DagsterConsumer(url=url), call, periods)
+        called[call.name] = sorted({*known, *result.runs})
+        said += [f"{call.name} {period}: run {run}" for period, run in result.runs.items()]
+        for period, fault in result.faults.items():
+            said.append(f"{call.name} {period}: {fault.what}")
+            faults[f"{call.name} {period}"] = fault.what
+            # The same fault is no news each minute.
+            if before["faults"].get(f"{call.name} {period}") != fault.what:
+                context.log.warning(f"{period}: {fault}")
+    cursor = json.dumps({"called": called, "faults": faults}, sort_keys=True)
+    reason = "; ".join(said) or "nothing is there that a consumer was not called for"
+    return dg.SensorResult(skip_reason=reason, cursor=cursor)

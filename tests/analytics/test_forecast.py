@@ -1,0 +1,144 @@
+"""The forecast is made of complete days, and what is no longer what the team relies on is named; without Spark.
+
+Pattern: Isolated Sequencer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from analytics import assets, newsletter
+from analytics.definitions import morning_job
+from analytics.forecast import Forecast, Views, forecasts
+from analytics.newsletter import PageDay
+from analytics.places import PlacesResource, of
+
+MONDAY = "2026-01-05"
+
+
+def views(*figures: tuple[str, int | None, float]) -> dict[str, Views]:
+    return {day: Views(value=value, completeness=share) for day, value, share in figures}
+
+
+def report(gold: Path, rows: Mapping[str, tuple[int | None, float]], **columns: pa.Array) -> None:
+    table = {
+        "event_date": pa.array(list(rows)),
+        "metric": pa.array(["views"] * len(rows)),
+        "value": pa.array([value for value, _ in rows.values()], pa.int64()),
+        "completeness": pa.array([share for _, share in rows.values()], pa.float64()),
+        **columns,
+    }
+    found = {name: column for name, column in table.items() if column is not None}
+    write_deltalake(gold / "daily_report", pa.table(found), mode="overwrite", schema_mode="overwrite")
+
+
+def run(places: PlacesResource, asset: dg.AssetsDefinition, partition: str | None = None) -> dg.ExecuteInProcessResult:
+    return dg.materialize([asset], resources={"places": places}, partition_key=partition)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> PlacesResource:
+    return PlacesResource(gold=str(tmp_path / "gold"), own=str(tmp_path / "own"))
+
+
+def test_a_partial_day_makes_no_forecast_smaller() -> None:
+    found = forecasts(views(("2026-01-05", 100, 1.0), ("2026-01-06", 10, 0.5), ("2026-01-07", None, 0.0)))
+    assert found[-1] == Forecast(
+        day="2026-01-08", views=100.0, method="recent", days_used=1, days_left_out=2, actual=None
+    )
+    # Nor is it what a forecast is compared with.
+    assert [one.actual for one in found] == [None, None, None]
+
+
+def test_same_weekdays_count_before_recent_days() -> None:
+    days = views(("2026-01-05", 700, 1.0), *[(f"2026-01-{day:02d}", 100, 1.0) for day in range(6, 12)])
+    assert (forecasts(days)[-1].views, forecasts(days)[-1].method) == (700.0, "weekday")
+    assert forecasts({}) == []
+    alone = forecasts(views((MONDAY, None, 0.0)))
+    assert [(one.day, one.views, one.method) for one in alone] == [("2026-01-06", None, "none")]
+
+
+def test_the_table_names_the_report_it_was_made_of(places: PlacesResource) -> None:
+    report(Path(places.gold), {MONDAY: (100, 1.0)})
+    report(Path(places.gold), {MONDAY: (100, 1.0), "2026-01-06": (300, 1.0)})
+    assert run(places, assets.views_forecast).success
+    table = DeltaTable(Path(places.own) / "views_forecast")
+    assert table.history(1)[0]["gold.daily_report"] == "1"
+    rows = table.to_pyarrow_table().to_pylist()
+    assert [(row["day"], row["views"], row["actual"]) for row in rows] == [
+        ("2026-01-06", 100.0, 300),
+        ("2026-01-07", 200.0, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"completeness": None}, "has no column completeness any more"),
+        ({"value": pa.array([1.5])}, "value is double, and was long"),
+    ],
+)
+def test_a_changed_table_fails_a_check_and_nothing_else(
+    places: PlacesResource, columns: Mapping[str, pa.Array], named: str
+) -> None:
+    report(Path(places.gold), {MONDAY: (100, 1.0)})
+    assert run(places, assets.views_forecast).success
+    report(Path(places.gold), {MONDAY: (1, 1.0)}, **columns)
+    result = run(places, assets.views_forecast)
+    assert result.success, "by contract, not by crash"
+    (check,) = result.get_asset_check_evaluations()
+    assert (check.passed, check.description) == (False, f"gold.daily_report: {named}; ask its owner, team:platform")
+    assert result.get_asset_materialization_events() == []
+    assert DeltaTable(Path(places.own) / "views_forecast").version() == 0
+
+
+def test_owners_see_what_is_relied_on(places: PlacesResource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assets, "_now", lambda: datetime(2026, 1, 7, 6, tzinfo=timezone.utc))
+    report(Path(places.gold), {MONDAY: (100, 1.0)})
+    defs = dg.Definitions(asset_checks=assets.CHECKS, jobs=[morning_job], resources={"places": places})
+    result = defs.resolve_job_def("morning").execute_in_process()
+    found = {(one.asset_key.to_user_string(), one.check_name): one for one in result.get_asset_check_evaluations()}
+    assert found["gold/daily_report", "analytics_relies_on"].passed
+    assert "was never published" in str(found["gold/page_stats", "analytics_relies_on"].description)
+    late = found["gold/daily_report", "analytics_on_time"]
+    assert (late.passed, late.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert f"newest reported day is {MONDAY}" in str(late.description)
+
+
+def test_the_newsletter_names_incomplete_days() -> None:
+    rows = [PageDay(day=day, page="/a|b", events=2, hours=24) for day in newsletter.days_of(MONDAY)[:6]]
+    rows += [
+        PageDay(day=MONDAY, page="/c", events=7, hours=24),
+        PageDay(day="2026-01-06", page="/d", events=1, hours=9),
+    ]
+    text = newsletter.written(MONDAY, rows, {"/c": 1000})
+    assert "Figures are too small: 2026-01-06 has 9 of 24 hours; 2026-01-11 is missing." in text
+    assert "| 1 | /a\\|b | 12 | new |\n| 2 | /c | 7 | 1,000 |\n| 3 | /d | 1 | new |" in text
+    # Ties are in the order of the names, and no week before is no news.
+    assert "| 1 | /a\\|b | 12 |  |" in newsletter.written(MONDAY, rows, {})
+    assert newsletter.views_of(MONDAY, rows) == {}, "a partial week is nothing to compare with"
+
+
+def test_a_newsletter_written_again_replaces_the_file(places: PlacesResource) -> None:
+    days = newsletter.days_of(MONDAY)
+    for events in (1, 5):
+        pages = {"event_date": days, "page": ["/a"] * 7, "events": [events] * 7}
+        columns = {**pages, "hours_present": pa.array([24] * 7, pa.int32())}
+        write_deltalake(Path(places.gold) / "page_stats", pa.table(columns), mode="overwrite")
+        assert run(places, assets.weekly_newsletter, MONDAY).success
+    (file,) = (Path(places.own) / "newsletter").iterdir()
+    assert (file.name, "| 1 | /a | 35 |" in file.read_text()) == (f"{MONDAY}.md", True)
+    assert "too small" not in file.read_text()
+
+
+def test_folders_follow_the_platforms_home() -> None:
+    found = of({"BLOGDATA_HOME": "/data"})
+    assert (str(found.gold), str(found.own)) == ("/data/lake/gold", "/data/analytics")
+    assert str(of({"ANALYTICS_GOLD": "/g", "ANALYTICS_HOME": "/o"}).own) == "/o"

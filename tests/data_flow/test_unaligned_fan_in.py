@@ -1,0 +1,124 @@
+"""At its deadline a period is computed from what is there, and again when the rest comes; without Spark.
+
+Pattern: Unaligned Fan-In.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from errors import ConfigurationError
+from evidence.events import EventLog
+from lake.lake import Lake
+from patterns.data_flow.unaligned_fan_in import LONGEST_SILENCE, Source, gather, silent
+from planning.look import Snapshot
+from planning.plan import Planner
+from planning.staleness import Scope
+from publish.contract import Clock, On, Runs
+from publish.partitions import Grain, between, finer
+from published import bronze, enriched, publish
+from quality.contracts import GRAPH
+
+DAY, NEXT = "2026-01-05", "2026-01-06"
+HOURS = finer(DAY, Grain.DAY, Grain.HOUR)
+REPORT = "gold.daily_report"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path / "lake"))
+
+
+def delivered(lake: Lake, hours: Sequence[str]) -> dict[str, int]:
+    """Publish hours of visits; returns the versions of what the report reads."""
+    read = bronze(lake, {hour: {hour: 1} for hour in hours})
+    letters = publish(
+        lake, "bronze.dead_letters", "arrival_hour", dict.fromkeys(hours, 0), inputs={"bronze.visits": read}
+    )
+    return {"silver.visits_enriched": enriched(lake, hours, read=0), "bronze.dead_letters": letters}
+
+
+def reported(lake: Lake, day: str, inputs: dict[str, int]) -> None:
+    publish(lake, REPORT, "event_date", {day: 6}, inputs=inputs)
+
+
+def runs(lake: Lake, now: str, scope: Scope = Scope.READY) -> list[str]:
+    """Give the days whose report runs by itself at a moment."""
+    with pytest.MonkeyPatch.context() as clock:
+        clock.setattr("planning.look.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
+        look = Snapshot(Path(lake.root).parent / "landing", EventLog(lake))
+        return list(Planner(graph=GRAPH, look=look, scope=scope).stale(GRAPH.task_of(REPORT)))
+
+
+def test_the_deadline_does_not_wait_for_missing_parts(lake: Lake) -> None:
+    delivered(lake, HOURS[:20])
+    assert runs(lake, f"{NEXT}T01:59:59") == []
+    assert runs(lake, f"{NEXT}T02:00") == [DAY]
+    assert runs(lake, f"{NEXT}T02:00", Scope.ENDED) == [DAY]
+
+
+def test_all_parts_there_do_not_wait_for_the_deadline(lake: Lake) -> None:
+    # Ads have never come, so nothing waits for them.
+    delivered(lake, HOURS)
+    assert runs(lake, f"{NEXT}T00:10") == [DAY]
+    publish(lake, "bronze.ads", "arrival_hour", {HOURS[0]: 1})
+    publish(lake, "silver.ads", "display_hour", {HOURS[0]: 1})
+    assert runs(lake, f"{NEXT}T00:10") == []
+
+
+def test_a_missing_part_replaces_the_report_when_it_comes(lake: Lake) -> None:
+    reported(lake, DAY, delivered(lake, HOURS[:20]))
+    assert runs(lake, f"{NEXT}T02:00") == []
+    delivered(lake, HOURS[20:21])
+    assert runs(lake, f"{NEXT}T02:00") == [DAY], "one of four is reason enough"
+    # A source that comes for the first time, too.
+    reported(lake, DAY, delivered(lake, HOURS[21:]))
+    publish(lake, "silver.ads", "display_hour", {HOURS[0]: 1})
+    assert runs(lake, f"{NEXT}T09:00") == [DAY]
+
+
+def test_a_day_without_any_part_is_reported(lake: Lake) -> None:
+    versions = delivered(lake, [HOURS[0], "2026-01-07T00"])
+    for day in (DAY, "2026-01-07"):
+        reported(lake, day, versions)
+    assert runs(lake, "2026-01-08T03:00") == [NEXT]
+    reported(lake, NEXT, {})
+    assert runs(lake, "2026-01-08T03:00") == []
+
+
+def test_years_of_silence_are_no_missing_days() -> None:
+    days = ["2015-05-17", "2015-05-19", "2026-01-05"]
+    assert silent(days, Grain.DAY) == ["2015-05-18"]
+    assert silent([], Grain.DAY) == []
+    week = between("2026-01-05", "2026-01-13", Grain.DAY)
+    assert silent([week[0], week[-1]], Grain.DAY) == list(week[1:-1])
+    assert len(week) == LONGEST_SILENCE + 2
+    assert silent([week[0], "2026-01-14"], Grain.DAY) == []
+
+
+def test_late_rows_are_no_delivery(lake: Lake) -> None:
+    source = Source(published=HOURS[:2], delivered=HOURS[:1])
+    found = gather([DAY], Grain.DAY, Grain.HOUR, {"visits": source})[DAY]
+    assert (found.parts["visits"].present, found.read) == (1, {"visits"})
+    assert found.completeness == 1 / 24
+
+
+def test_a_source_counts_from_its_first_delivery() -> None:
+    sources = {
+        "visits": Source(published=HOURS, delivered=HOURS),
+        "ads": Source(published=(), delivered=(f"{NEXT}T05",)),
+    }
+    found = gather([DAY, NEXT], Grain.DAY, Grain.HOUR, sources)
+    assert (set(found[DAY].parts), found[DAY].completeness) == ({"visits"}, 1.0)
+    assert (set(found[NEXT].parts), found[NEXT].completeness) == ({"visits", "ads"}, 0.0)
+    assert found[NEXT].read == frozenset()
+
+
+def test_a_deadline_needs_a_clock() -> None:
+    with pytest.raises(ConfigurationError, match="runs at its deadline, and has none"):
+        Runs(on=On.DEADLINE)
+    assert (Clock.NIGHTLY.after, Clock.WEEKLY.after) == (timedelta(hours=2), timedelta(hours=3))

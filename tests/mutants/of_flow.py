@@ -1,0 +1,69 @@
+"""Defects in what runs after what: fan-ins, and other teams' pipelines."""
+
+from __future__ import annotations
+
+from mutants.mutant import in_code
+
+UNALIGNED = "tests/data_flow/test_unaligned_fan_in.py"
+ISOLATED = "tests/data_flow/test_isolated_sequencer.py"
+FAN_IN = "platform/patterns/data_flow/unaligned_fan_in.py"
+SEQUENCER = "platform/patterns/data_flow/isolated_sequencer.py"
+
+FLOW = (
+    in_code(
+        "a report waits for its missing parts after the deadline",
+        "platform/planning/staleness.py",
+        "if at_deadline and _is_due(contract.runs.at, key, contract.grain):",
+        "if False:",
+        f"{UNALIGNED}::test_the_deadline_does_not_wait_for_missing_parts",
+    ),
+    in_code(
+        "a report is made before the deadline from what is there",
+        "platform/planning/staleness.py",
+        "return clock.now() >= start_of(key, grain) + grain.length + at.after",
+        "return True",
+        f"{UNALIGNED}::test_the_deadline_does_not_wait_for_missing_parts",
+    ),
+    in_code(
+        "a source that delivers for the first time was missing before",
+        FAN_IN,
+        "(first is not None and first <= period)",
+        "first is not None",
+        f"{UNALIGNED}::test_a_source_counts_from_its_first_delivery",
+    ),
+    in_code(
+        "late rows count as a delivered hour",
+        FAN_IN,
+        "there = set(source.published) & set(source.delivered)",
+        "there = set(source.published)",
+        f"{UNALIGNED}::test_late_rows_are_no_delivery",
+    ),
+    in_code(
+        "years between two logs are reported day by day",
+        FAN_IN,
+        "for gap in gaps if len(gap) <= LONGEST_SILENCE for key in gap",
+        "for gap in gaps for key in gap",
+        f"{UNALIGNED}::test_years_of_silence_are_no_missing_days",
+    ),
+    in_code(
+        "a consumer is not asked whether it was called before",
+        SEQUENCER,
+        "consumer.run_for(what, period) or consumer.start(what, period)",
+        "consumer.start(what, period)",
+        f"{ISOLATED}::test_a_lost_memory_starts_nothing_twice",
+    ),
+    in_code(
+        "a consumer is called for years before the first call",
+        SEQUENCER,
+        "return there[-1:]",
+        "return there",
+        f"{ISOLATED}::test_years_before_the_first_call_are_not_called_for",
+    ),
+    in_code(
+        "a partial day is forecast from",
+        "analytics/forecast.py",
+        "return self.value if self.completeness >= 1 else None",
+        "return self.value",
+        "tests/analytics/test_forecast.py::test_a_partial_day_makes_no_forecast_smaller",
+    ),
+)
