@@ -18,6 +18,7 @@ from orchestration.step import Source, Step
 from patterns.data_value import dynamic_joiner
 from planning.around import Around
 from quality.contracts import CONTRACTS
+from quality.contracts.ads import BOTH
 
 VISITS, ADS = "silver.visits", "silver.ads"
 DATASET = "silver.visits_with_ads"
@@ -58,7 +59,7 @@ def _counted(step: Step, visits: DataFrame, displays: DataFrame, joined: DataFra
     parts = {
         WITHOUT_AD: visits.where(F.col("ad_id").isNull()).select(F.col("event_hour").alias("hour")),
         WITH_EVENT: dynamic_joiner.with_partner(shown, events, ad_visits.JOIN).select("hour"),
-        PAIRS: joined.where(F.col("side") == dynamic_joiner.BOTH).select(F.col("event_hour").alias("hour")),
+        PAIRS: joined.where(F.col("side") == BOTH).select(F.col("event_hour").alias("hour")),
     }
     rows = reduce(DataFrame.unionByName, (frame.withColumn("part", F.lit(name)) for name, frame in parts.items()))
     found = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
