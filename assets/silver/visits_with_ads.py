@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,9 +18,11 @@ from orchestration.step import Source, Step
 from patterns.data_value import dynamic_joiner
 from planning.around import Around
 from quality.contracts import CONTRACTS
+from quality.contracts.ads import BOTH
 
 VISITS, ADS = "silver.visits", "silver.ads"
 DATASET = "silver.visits_with_ads"
+WITHOUT_AD, WITH_EVENT, PAIRS = "without_ad", "with_event", "pairs"
 READ = {read.dataset: read.reach for read in CONTRACTS[DATASET].reads if isinstance(read.reach, Around)}
 
 
@@ -27,9 +30,18 @@ READ = {read.dataset: read.reach for read in CONTRACTS[DATASET].reads if isinsta
 def visits_with_ads(step: Step) -> Mapping[str, Commit]:
     """Join each hour's events and displays with those of its neighbours that may belong to them."""
     visits, ads = _near(step, VISITS, "event_hour"), _near(step, ADS, "display_hour")
-    events, displays = ad_visits.naming_an_ad(visits), ad_visits.displays_of(ads)
-    joined = ad_visits.with_ads(events, displays).where(F.col("event_hour").isin(*step.partitions))
-    return step.publish(joined, Source(accounts=_accounts(step, visits, events, displays)))
+    displays = ad_visits.displays_of(ads)
+    joined = ad_visits.with_ads(ad_visits.naming_an_ad(visits), displays).where(
+        F.col("event_hour").isin(*step.partitions)
+    )
+    counted = _counted(step, visits, displays, joined)
+    return step.publish(
+        joined,
+        Source(
+            accounts=_accounts(step, counted),
+            expected={key: {"pairs": counted[key, PAIRS]} for key in step.partitions},
+        ),
+    )
 
 
 def _near(step: Step, dataset: str, hour: str) -> DataFrame:
@@ -41,20 +53,25 @@ def _near(step: Step, dataset: str, hour: str) -> DataFrame:
     return step.read(dataset).where(F.col(hour).isin(*sorted(hours)))
 
 
-def _accounts(step: Step, visits: DataFrame, events: DataFrame, displays: DataFrame) -> dict[str, Account]:
-    """Account for each hour's rows of both inputs; those left out are counted in the inputs, beside the join."""
+def _counted(step: Step, visits: DataFrame, displays: DataFrame, joined: DataFrame) -> Counter[tuple[str, str]]:
+    """Count what is left out of each hour, and its pairs: a pair that is lost is missed in no input."""
+    events, shown = ad_visits.naming_an_ad(visits), displays.withColumn("hour", hour_of(F.col("display_time")))
+    parts = {
+        WITHOUT_AD: visits.where(F.col("ad_id").isNull()).select(F.col("event_hour").alias("hour")),
+        WITH_EVENT: dynamic_joiner.with_partner(shown, events, ad_visits.JOIN).select("hour"),
+        PAIRS: joined.where(F.col("side") == BOTH).select(F.col("event_hour").alias("hour")),
+    }
+    rows = reduce(DataFrame.unionByName, (frame.withColumn("part", F.lit(name)) for name, frame in parts.items()))
+    found = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
+    return Counter({(row["hour"], row["part"]): int(row["count"]) for row in found})
+
+
+def _accounts(step: Step, counted: Counter[tuple[str, str]]) -> dict[str, Account]:
+    """Account for each hour's rows of both inputs."""
     rows = Counter[str]()
     for dataset in filter(step.exists, (VISITS, ADS)):
         rows.update({key: entry.rows_out for key, entry in accounts.entries(step, dataset, step.partitions).items()})
-    shown = displays.withColumn("hour", hour_of(F.col("display_time")))
-    left_out = (
-        visits.where(F.col("ad_id").isNull()).select(
-            F.col("event_hour").alias("hour"), F.lit("without_ad").alias("why")
-        ),
-        dynamic_joiner.with_partner(shown, events, ad_visits.JOIN).select("hour", F.lit("with_event").alias("why")),
-    )
-    counted = left_out[0].unionByName(left_out[1]).where(F.col("hour").isin(*step.partitions))
-    reasons: dict[str, dict[str, int]] = {key: {"without_ad": 0, "with_event": 0} for key in step.partitions}
-    for row in counted.groupBy("hour", "why").count().collect():
-        reasons[row["hour"]][row["why"]] = int(row["count"])
-    return {key: Account(rows_in=rows[key], reasons=reasons[key]) for key in step.partitions}
+    return {
+        key: Account(rows_in=rows[key], reasons={name: counted[key, name] for name in (WITHOUT_AD, WITH_EVENT)})
+        for key in step.partitions
+    }

@@ -8,8 +8,7 @@ from pyspark.sql import functions as F
 from assets.transforms.cubes import named
 from patterns.data_value import distributed_aggregator
 from patterns.data_value.distributed_aggregator import How, Measure
-from patterns.data_value.dynamic_joiner import BOTH
-from quality.contracts.ads import DISPLAY_SIDE, EVENT_SIDE
+from quality.contracts.ads import BOTH, DISPLAY_SIDE, EVENT_SIDE
 
 COUNTS = (
     Measure(name="displays", column="_display"),

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from patterns.data_value.dynamic_joiner import BOTH
 from planning.around import Around
 from planning.reach import SAME, EventsOf, Landed
 from publish.contract import LEAST_ROWS, Contract, Read, Runs
@@ -164,7 +163,7 @@ AD_CONFLICTS = Contract(
 
 BELONGS = timedelta(minutes=30)
 """How long before a visit's event the display was at most to which it belongs."""
-EVENT_SIDE, DISPLAY_SIDE = "event", "display"
+BOTH, EVENT_SIDE, DISPLAY_SIDE = "both", "event", "display"
 _EVENT = "struct(visit_id, event_time, page)"
 
 WITH_ADS = Contract(

@@ -7,7 +7,7 @@ from planning.reach import SAME
 from publish.contract import Contract, Read
 from publish.watch import Lag, Watch
 from publish.writes import Append
-from quality.contracts.ads import WITH_ADS
+from quality.contracts import ads
 from quality.contracts.live import BATCH, LATE
 
 WRITTEN = Append(stream="ads")
@@ -19,10 +19,10 @@ WITH_ADS_LIVE = Contract(
     owner="team:analytics",
     reads=(Read(dataset="landing.visits", reach=SAME), Read(dataset="landing.ads", reach=SAME)),
     write=WRITTEN,
-    columns=(*WITH_ADS.columns, BATCH),
-    key=WITH_ADS.key,
-    partitioning=WITH_ADS.partitioning,
-    rules=WITH_ADS.rules,
+    columns=(*ads.WITH_ADS.columns, BATCH),
+    key=ads.WITH_ADS.key,
+    partitioning=ads.WITH_ADS.partitioning,
+    rules=ads.WITH_ADS.rules,
     rows_in="rows that the join let go of in the batch, and those that came too late for it",
     left_out={
         Verdict.DUPLICATE.value: "of a row published before, from a line that was received twice",

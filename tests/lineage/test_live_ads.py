@@ -30,25 +30,25 @@ LIVE = "silver.visits_with_ads_live"
 # Those of visits are hours late; up to an hour is not late here.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.03, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=2500, seed=8, faults=FaultRates(**RATES), ads=True)
-SIX_HOURS = 6
+HOURS = 8
 COLUMNS = ("event_hour", "side", "visit_id", "event_time", "page", "display_time", "campaign")
 
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    """A simulated day, landed six hours at a time, a tick for each; the third one is cut off while it publishes."""
+    """A simulated day, landed eight hours at a time, a tick for each; the second one is cut off while it publishes."""
     source = tmp_path_factory.mktemp("source")
     simulator.simulate(SPEC, source)
     deployment = deploy("live-ads")
-    for tick, begin in enumerate(range(0, 24, SIX_HOURS)):
-        for hour in range(begin, begin + SIX_HOURS):
+    for tick, begin in enumerate(range(0, 24, HOURS)):
+        for hour in range(begin, begin + HOURS):
             for table in ("visits", "ads"):
                 there = source / table / "date=2026-01-05" / f"hour={hour:02d}"
                 if there.is_dir():
                     shutil.copytree(there, deployment.folder(f"2026-01-05T{hour:02d}", table))
         for at, file in enumerate(files(deployment)):
             os.utime(file, (1_767_600_000 + at,) * 2)
-        if tick == 2:
+        if tick == 1:
             interrupted(deployment, tmp_path_factory.mktemp("probe"))
         live.tick(deployment, STREAM)
     return deployment
@@ -76,7 +76,7 @@ def model(landing: Path) -> tuple[list[brute_force.Pair], int]:
     """Compute which rows the stream has let go of, and how many lines came too late for it."""
     sides = [brute_force.read(landing, table) for table in ("visits", "ads")]
     kept, late, mark = (brute_force.Lines(), brute_force.Lines()), 0, datetime.min.replace(tzinfo=timezone.utc)
-    for tick in range(24 // SIX_HOURS):
+    for tick in range(24 // HOURS):
         newest = []
         for side, lines in enumerate(sides):
             mine = [
@@ -84,7 +84,7 @@ def model(landing: Path) -> tuple[list[brute_force.Pair], int]:
                 for line in lines.all
                 if line.verdict.time is not None
                 and not line.verdict.reasons
-                and int(line.arrival_hour[11:]) // SIX_HOURS == tick
+                and int(line.arrival_hour[11:]) // HOURS == tick
                 and (side == 1 or brute_force.text(json.loads(line.raw), "ad_id") is not None)
             ]
             newest.append(max(time for _, time in mine))

@@ -28,8 +28,6 @@ from pyspark.sql import functions as F
 
 from patterns.data_value.static_joiner import ColumnClash
 
-BOTH = "both"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
@@ -54,7 +52,8 @@ class TimedJoin:
         right: The side whose rows come first.
         bound: Longest time from a right row to a left row that belongs to it; both ends are included.
         late: How late a row of a stream may come; a later one is dropped. A batch takes every row.
-        side: Name of the STRING column to add: :data:`BOTH`, or the name of the side that has no partner.
+        side: Name of the STRING column to add: `both`, or the name of the side that has no partner.
+        both: Value of that column for a pair.
     """
 
     on: tuple[str, ...]
@@ -63,6 +62,7 @@ class TimedJoin:
     bound: timedelta
     late: timedelta
     side: str = "side"
+    both: str = "both"
 
     def belong(self, left: str, right: str) -> Column:
         """Build the condition that two rows belong together; both forms of the join use it.
@@ -111,7 +111,7 @@ def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
     side = (
         F.when(F.col(f"left.{spec.left.time}").isNull(), spec.right.name)
         .when(F.col(f"right.{spec.right.time}").isNull(), spec.left.name)
-        .otherwise(BOTH)
+        .otherwise(spec.both)
     )
     return joined.select(
         *(F.coalesce(F.col(f"left.{name}"), F.col(f"right.{name}")).alias(name) for name in spec.on),
