@@ -37,6 +37,7 @@ WORKING = (
     "Proxy",
     "Distributed Aggregator",
     "Metadata Decorator",
+    "Dynamic Joiner",
     "Static Joiner",
     "Wrapper",
     "Aligned Fan-In",
