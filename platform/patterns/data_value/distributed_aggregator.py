@@ -3,13 +3,16 @@
 Problem: counts over days of events by several dimensions; the rows of a group are spread over many machines and must
 be brought together.
 How it works: every measure is partially aggregated before the shuffle, so that only partial results cross the
-network (:func:`aggregate`). Exact distinct counts have no small partial result: the engine groups by the
-counted values first. Approximate ones keep a sketch of fixed size per group instead (DataSketches HLL), with
-an error known in advance. :func:`salted` aggregates in two steps: the first splits every group by the counted values
-and by a hash of chosen columns.
+network (:func:`aggregate`). Exact distinct counts have no small partial result: the engine groups by the counted values
+first. Approximate ones keep a sketch of fixed size per group instead (DataSketches HLL), with an error known in
+advance; stored, sketches can be merged later (:mod:`.sketches`). :func:`salted` aggregates in two steps: the first
+splits every group by the counted values and by a hash of chosen columns. The measure of the largest group in the newest
+publication decides whether a group is hot (:func:`share_of`).
 The trap: skew. One group far larger than the rest leaves one task working alone. A salt must be computed from the
-row: a random one changes when a task is retried, and rows are lost or counted twice. Salting a measure with small
-partial results gains nothing; it only adds a shuffle. The distinct counts of days do not add up to that of the week.
+row: a random one changes when a task is retried, and rows are lost or counted twice. Salting counts and sketches gains
+nothing: their partial results are small, and it only adds a shuffle. So only distinct counts are salted: of several of
+them the engine copies every row for each, before it groups; the first step puts equal rows together before that. The
+distinct counts of days do not add up to that of the week.
 When not to use it: when the data is already partitioned by the group (Local Aggregator), or fits one process.
 Source: "Data Engineering Design Patterns", ch. 5; error of the sketch: Flajolet et al., HyperLogLog, 2007.
 """
