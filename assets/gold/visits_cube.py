@@ -7,20 +7,21 @@ from assets.transforms import cubes
 from lake.commit import Commit
 from orchestration.computation import computes
 from orchestration.step import Source, Step
-from patterns.data_value.distributed_aggregator import share_of
 
 
 @computes("gold.visits_cube_daily")
 def visits_cube_daily(step: Step) -> Mapping[str, Commit]:
     """Aggregate a day from its 24 hours."""
     period = gather(step)
-    cube = cubes.visits_cube(period.visits, "event_date", share_of(step.events.publications(step.contract.dataset)))
-    return step.publish(period.with_hours(cube), Source(accounts=period.accounts))
+    return step.publish(
+        period.with_hours(cubes.visits_cube(period.visits, "event_date")), Source(accounts=period.accounts)
+    )
 
 
 @computes("gold.visits_cube_weekly")
 def visits_cube_weekly(step: Step) -> Mapping[str, Commit]:
     """Aggregate a week from its hours: distinct visitors of days do not add up to those of the week."""
     period = gather(step)
-    cube = cubes.visits_cube(period.visits, "event_week", share_of(step.events.publications(step.contract.dataset)))
-    return step.publish(period.with_hours(cube), Source(accounts=period.accounts))
+    return step.publish(
+        period.with_hours(cubes.visits_cube(period.visits, "event_week")), Source(accounts=period.accounts)
+    )

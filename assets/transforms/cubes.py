@@ -20,18 +20,17 @@ COUNTS = (
 )
 
 
-def visits_cube(visits: DataFrame, period: str, largest_share: float = 0.0) -> DataFrame:
+def visits_cube(visits: DataFrame, period: str) -> DataFrame:
     """Count by device, browser and origin.
 
     Args:
         visits: Rows of silver.visits_enriched with the column `period`.
         period: `event_date` or `event_week`.
-        largest_share: Share of the rows in the largest group, 0 to 1, as far as it is known.
 
     Returns:
         Rows of gold.visits_cube_daily or gold.visits_cube_weekly, without `hours_present`.
     """
-    return _counted(visits, (period, *DIMENSIONS), largest_share)
+    return _counted(visits, (period, *DIMENSIONS))
 
 
 def page_stats(visits: DataFrame) -> DataFrame:
@@ -60,9 +59,10 @@ def referral_stats(visits: DataFrame) -> DataFrame:
     return _counted(visits, ("event_date", "referral_host")).withColumnRenamed("users", "visitors")
 
 
-def _counted(visits: DataFrame, by: tuple[str, ...], largest_share: float = 0.0) -> DataFrame:
+def _counted(visits: DataFrame, by: tuple[str, ...]) -> DataFrame:
     named_visits = visits.withColumns({name: named(F.col(name)) for name in by[1:]})
-    return distributed_aggregator.aggregate(named_visits, by, COUNTS, largest_share=largest_share)
+    # Not salted: for exact distinct counts the engine first groups by the counted values.
+    return distributed_aggregator.aggregate(named_visits, by, COUNTS)
 
 
 def named(dimension: Column) -> Column:

@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import functions as F
 
 from errors import ConfigurationError
-from lake.commit import Entry
 from patterns.data_value import distributed_aggregator, sketches
 from patterns.data_value.distributed_aggregator import How, Measure
 from patterns.data_value.sketches import SketchUnreadable
@@ -94,36 +93,6 @@ def test_salting_adds_a_shuffle_by_the_salt(spark: Any) -> None:
     assert plain.count("Exchange hashpartitioning") == 1
     assert salted.count("Exchange hashpartitioning") == 2
     assert "xxhash64" in salted
-
-
-def test_only_distinct_counts_of_a_hot_key_are_salted(spark: Any) -> None:
-    rows = skewed()
-    frame = spark.createDataFrame(rows, ROWS)
-
-    def plan(measures: tuple[Measure, ...], share: float) -> str:
-        return str(distributed_aggregator.aggregate(frame, ("a",), measures, largest_share=share)._explain_string())
-
-    # The counted values are part of the first grouping, so its tasks have about as many rows each.
-    assert "__distinct_who" in plan(EXACT, 0.9)
-    sketch = (Measure(name="people", how=How.APPROXIMATE, column="who"),)
-    for measures, share in ((EXACT, 0.0), (EXACT, 0.1), (EXACT[:2], 0.9), (sketch, 0.9)):
-        assert "__" not in plan(measures, share)
-    found = distributed_aggregator.aggregate(frame, ("a", "b"), EXACT, largest_share=0.9)
-    assert by_key(found, 2) == brute(rows, (0, 1))
-
-
-def test_the_newest_publication_shows_a_hot_key() -> None:
-    def entry(day: str, rows: int, **measures: Any) -> Entry:
-        return Entry(
-            dataset="gold.cube", partition=day, version=0, rows_in=rows, rows_out=1, reasons={}, measures=measures
-        )
-
-    older, newer = entry("2026-01-05", 100, largest=80), entry("2026-01-06", 200, largest=50)
-    # A day without rows, or from before the measure, shows nothing.
-    empty, unmeasured = entry("2026-01-07", 0, largest=None), entry("2026-01-08", 10)
-    published = {one.partition: one for one in (newer, older, empty, unmeasured)}
-    assert distributed_aggregator.share_of(published) == 0.25
-    assert distributed_aggregator.share_of({}) == distributed_aggregator.share_of({"x": unmeasured}) == 0.0
 
 
 def test_counts_are_computed_in_part_before_rows_move(spark: Any) -> None:
