@@ -1,8 +1,9 @@
 """The outbox of an ordered delivery: records wait in one SQLite file, and it knows after any crash what was sent.
 
 A partition of the source is taken in one transaction: its new records wait, and those that are gone or changed do not
-any more, if they were not sent. Before a request is sent, it is committed with its id and its records; after its answer,
-what was taken. So a process that dies leaves, at most, open requests. The next one repeats them under the same id.
+any more, if they were not sent. Before a request is sent, it is committed with its id and its records; after its
+answer, what was taken. So a process that dies leaves, at most, open requests. The next one repeats
+them under the same id.
 
 The target honours an id for a limited time. An older open request is not repeated, because its records might be taken
 twice; nor is one with a record that may no longer be sent. Such a request is held for a person, and so are its keys.
