@@ -11,8 +11,8 @@ from errors import ConfigurationError
 from errors.remedies import Remedy, ShowLedger
 from evidence.events import EventLog
 from patterns.data_value import ordered_delivery
-from patterns.data_value.bin_pack_orderer import BinPacker
-from patterns.data_value.fifo_orderer import Fifo, Mode
+from patterns.data_value.bin_pack_orderer import pack
+from patterns.data_value.fifo_orderer import Mode, line_up
 from patterns.data_value.http_target import MOST_RECORDS, HttpTarget
 from patterns.data_value.ordered_delivery import Orderer, Record
 from patterns.data_value.outbox import Outbox, RowsUnaccounted
@@ -180,5 +180,5 @@ def _text(value: object) -> str:
 
 def _orderer(settings: Settings, waiting: list[Record]) -> Orderer:
     if settings.partner.mode == "bins":
-        return BinPacker(waiting, size=MOST_RECORDS)
-    return Fifo(waiting, mode=Mode(settings.partner.mode), size=MOST_RECORDS)
+        return pack(waiting, size=MOST_RECORDS)
+    return line_up(waiting, mode=Mode(settings.partner.mode), size=MOST_RECORDS)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_value.partner_feed import by_key, expected, outbox, partner, rows, target
-from patterns.data_value.bin_pack_orderer import BinPacker
+from patterns.data_value.bin_pack_orderer import pack
 from patterns.data_value.ordered_delivery import NotTaken, Record, Request, deliver
 from simulator.partner import PartnerFaults, received
 
@@ -33,7 +33,7 @@ def record(key: str, sequence: int) -> Record:
 )
 def test_bins_hold_one_record_per_key(counts: dict[str, int], size: int, chance: object, failing: float) -> None:
     records = [record(key, number) for key, count in counts.items() for number in range(1, count + 1)]
-    packer, taken, bins = BinPacker(records, size=size), Counter[str](), 0
+    packer, taken, bins = pack(records, size=size), Counter[str](), 0
     while found := packer.next():
         assert len(found) <= size
         assert len({one.key for one in found}) == len(found)
@@ -52,7 +52,7 @@ def test_partial_failures_keep_the_order(tmp_path: Path) -> None:
     taken, file = rows(40, 5), tmp_path / "partner.jsonl"
     box = outbox(tmp_path, taken)
     with partner(file, PartnerFaults(partial=0.3), seed=7) as server, target(server) as there:
-        done = deliver(BinPacker(box.due(before=LATER), size=20), box, there, patience=10)
+        done = deliver(pack(box.due(before=LATER), size=20), box, there, patience=10)
     assert done == len(taken)
     assert by_key(received(file)) == expected(taken)
 
@@ -76,7 +76,7 @@ def test_every_fault_at_once_loses_nothing(tmp_path: Path) -> None:
     taken, file = rows(60, 6), tmp_path / "partner.jsonl"
     box = outbox(tmp_path, taken)
     with partner(file, PartnerFaults.every(0.05, slow_seconds=0.15), seed=3) as server, target(server) as there:
-        deliver(BinPacker(box.due(before=LATER), size=20), box, there, patience=20)
+        deliver(pack(box.due(before=LATER), size=20), box, there, patience=20)
         assert server.repeated > 0, "something was sent twice, and taken once"
     assert by_key(received(file)) == expected(taken)
     assert box.open() == []
@@ -89,8 +89,8 @@ def test_records_wait_while_the_partner_is_down(tmp_path: Path) -> None:
         port = server.server_address[1]
     with target(server) as there:
         with pytest.raises(NotTaken, match="cannot be reached"):
-            deliver(BinPacker(box.due(before=LATER), size=20), box, there, patience=0.1)
+            deliver(pack(box.due(before=LATER), size=20), box, there, patience=0.1)
         assert (received(file), box.open()) == ([], [])
         with partner(file, port=port):
-            deliver(BinPacker(box.due(before=LATER), size=20), box, there, patience=5)
+            deliver(pack(box.due(before=LATER), size=20), box, there, patience=5)
     assert by_key(received(file)) == expected(taken)

@@ -14,7 +14,7 @@ import pytest
 
 from data_value.partner_feed import DAY, PARTITION, by_key, expected, outbox, partner, row, rows, target
 from errors import ConfigurationError
-from patterns.data_value.bin_pack_orderer import BinPacker
+from patterns.data_value.bin_pack_orderer import pack
 from patterns.data_value.ordered_delivery import Unanswered, deliver
 from patterns.data_value.outbox import Outbox, OutboxBusy, RowsUnaccounted
 from simulator.partner import Partner, PartnerFaults, received
@@ -25,8 +25,8 @@ KILLS = 20
 
 def send(box: Outbox, server: Partner, patience: float = 5.0) -> int:
     with target(server) as there:
-        repeated = deliver(BinPacker([], size=500), box, there, unanswered=box.repeatable(), patience=patience)
-        return repeated + deliver(BinPacker(box.due(before=LATER), size=500), box, there, patience=patience)
+        repeated = deliver(pack([], size=500), box, there, unanswered=box.repeatable(), patience=patience)
+        return repeated + deliver(pack(box.due(before=LATER), size=500), box, there, patience=patience)
 
 
 def unanswered(box: Outbox, server: Partner) -> None:

@@ -97,3 +97,17 @@ class Fifo:
     def _lane(self, key: str) -> int:
         # The hash of a text differs between processes.
         return zlib.crc32(key.encode()) % self.in_flight
+
+
+def line_up(records: Iterable[Record], *, mode: Mode, size: int) -> Fifo:
+    """Line records up, first in, first out.
+
+    Args:
+        records: The records, in their order.
+        mode: How they are sent.
+        size: Most records of a bulk request.
+
+    Returns:
+        The requests, one after another, each as the outcome of those before allows.
+    """
+    return Fifo(records, mode=mode, size=size)
