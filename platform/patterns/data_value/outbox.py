@@ -100,7 +100,9 @@ class Outbox:
                 raise OutboxBusy(
                     what="another process sends to the partner", where=str(self.path), next_step="try it again later"
                 ) from error
-            yield
+            # While this is open, no other connection is the last one, whose close would write the log back.
+            with self._connected():
+                yield
 
     def sources(self) -> dict[str, str]:
         """Return the version of the source that was taken, by partition."""
