@@ -22,7 +22,6 @@ from quality.data_docs import data_docs
 from quality.profiles import profiles
 from resources import connections
 from sensors import JOBS, instigators, jobs
-from services import postgres
 from services.config import Settings, load
 
 
@@ -35,7 +34,7 @@ def build(settings: Settings) -> dg.Definitions:
     Returns:
         The definitions; partitions begin where the deployment's data begins.
     """
-    sinks = serving.SINKS if postgres.is_configured(settings) else ()
+    sinks = serving.configured(settings)
     events = EventLog(Lake(root=str(settings.lake)))
     partitions = calendar(history.first_day(settings.landing, events, configured=settings.first_day))
     sensors, schedules = instigators(automatic=settings.run_automatically)

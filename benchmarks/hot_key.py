@@ -1,4 +1,4 @@
-"""(j) A hot key: half of the rows in one group, aggregated plainly and salted, with the times of the tasks."""
+"""(k) A hot key: half of the rows in one group, aggregated plainly and salted, with the times of the tasks."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def measure(bench: Bench, size: Size) -> Result:
         )
         for name, taken in seconds.items()
     ]
-    return Result(letter="j", title="A hot key", cases=cases)
+    return Result(letter="k", title="A hot key", cases=cases)
 
 
 def _table(spark: Any, rows: int, path: str) -> DataFrame:

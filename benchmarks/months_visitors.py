@@ -1,4 +1,4 @@
-"""(i) A month's visitors: merged from the sketches of its hours, against a distinct count of its page views."""
+"""(j) A month's visitors: merged from the sketches of its hours, against a distinct count of its page views."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def measure(bench: Bench, size: Size) -> Result:
         Target(what="exact / sketches", bound="at least", limit=100.0, found=faster.value),
         Target(what="error / stated standard error", bound="at most", limit=2.0, found=round(error / stated, 3)),
     ]
-    return Result(letter="i", title="A month's visitors", cases=[case], targets=targets)
+    return Result(letter="j", title="A month's visitors", cases=[case], targets=targets)
 
 
 def _write(spark: Any, lake: Lake, rows: int) -> None:

@@ -132,6 +132,17 @@ def _events() -> Any:
     return events
 
 
+@command_of(
+    COMMANDS,
+    "feed",
+    "Show what was sent to the partner and what waits; exit code 1 when a request waits for a person.",
+)
+def _feed() -> Any:
+    from blogdata.feed_command import feed
+
+    return feed
+
+
 @command_of(COMMANDS, "metrics", "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.")
 def _metrics() -> Any:
     from blogdata.metrics_command import metrics

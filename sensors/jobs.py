@@ -11,6 +11,7 @@ from assets.bronze.access_logs import split_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
 from assets.streams import STREAMS
+from orchestration.feeds import PartnerFeed
 from orchestration.names import asset_key
 from orchestration.refresh import JOB, refresh_job
 from orchestration.sinks import Sink
@@ -19,11 +20,11 @@ from quality.data_docs import data_docs as data_docs_of_newest
 from quality.profiles import profiles as profiles_of_new
 
 
-def refresh(sinks: Sequence[Sink]) -> dg.JobDefinition:
+def refresh(sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDefinition:
     """Build the job over the whole lineage.
 
     Args:
-        sinks: Datasets served from the deployment's databases.
+        sinks: Datasets served outside the lake.
     """
     return refresh_job(code(), first=split_access_logs, served=[(sink.contract, sink.step()) for sink in sinks])
 

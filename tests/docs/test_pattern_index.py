@@ -15,6 +15,7 @@ from docs.pages import ROOT
 from orchestration.names import slug
 from quality.contracts import EVERY
 from services.config import PostgresSettings, Settings
+from services.partner_settings import PartnerSettings
 
 WORKING = (
     "Full Loader",
@@ -41,6 +42,8 @@ WORKING = (
     "Dynamic Joiner",
     "Static Joiner",
     "Wrapper",
+    "Bin Pack Orderer",
+    "FIFO Orderer",
     "Aligned Fan-In",
     "Exclusive Choice",
     "Parallel Split",
@@ -82,7 +85,10 @@ Source: "Data Engineering Design Patterns", ch. 2.
 def index() -> dict[str, Pattern]:
     nowhere = Path("/nowhere")
     served = PostgresSettings(url="postgresql://nowhere/nothing")
-    definitions = build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served))
+    fed = PartnerSettings(url="http://nowhere")
+    definitions = build(
+        Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served, partner=fed)
+    )
     return {pattern.name: pattern for pattern in pattern_index.find(ROOT, definitions)}
 
 
