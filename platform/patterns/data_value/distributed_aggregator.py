@@ -4,10 +4,11 @@ Problem: counts over days of events by several dimensions; the rows of a group a
 be brought together.
 How it works: every measure is partially aggregated before the shuffle, so that only partial results cross the
 network (:func:`aggregate`). Exact distinct counts have no small partial result: the engine groups by the
-counted values first, so the rows of a hot group are spread over all tasks without a salt (with half of the rows in one
-group, the largest of eight tasks had 0.3 % more rows than the median one). Approximate ones keep a sketch of fixed size per group instead (DataSketches HLL), with
-an error known in advance. :func:`salted` aggregates in two steps: the first splits every group by the counted values
-and by a hash of chosen columns.
+counted values first, so the rows of a hot group are spread over all tasks without a salt (with half of the
+rows in one group, the largest of eight tasks had 0.3 % more rows than the median one). Approximate ones keep
+a sketch of fixed size per group instead (DataSketches HLL), with an error known in advance; kept sketches can
+be merged later (:mod:`.sketches`). :func:`salted` aggregates in two steps: the first splits every group by the
+counted values and by a hash of chosen columns.
 The trap: skew. One group far larger than the rest leaves one task working alone. A salt must be computed from the
 row: a random one changes when a task is retried, and rows are lost or counted twice. Salting a measure with small
 partial results gains nothing; it only adds a shuffle. The distinct counts of days do not add up to that of the week.
