@@ -60,10 +60,15 @@ def referral_stats(visits: DataFrame) -> DataFrame:
 
 
 def _counted(visits: DataFrame, by: tuple[str, ...]) -> DataFrame:
-    named = visits.withColumns({name: _named(F.col(name)) for name in by[1:]})
+    grouped = visits.withColumns({name: named(F.col(name)) for name in by[1:]})
     # Not salted: for exact distinct counts the engine first groups by the counted values.
-    return distributed_aggregator.aggregate(named, by, COUNTS)
+    return distributed_aggregator.aggregate(grouped, by, COUNTS)
 
 
-def _named(dimension: Column) -> Column:
+def named(dimension: Column) -> Column:
+    """Build the group of a dimension: `unknown` where it is null or empty.
+
+    Args:
+        dimension: A STRING.
+    """
     return F.when(F.length(dimension) > 0, dimension).otherwise(F.lit(UNKNOWN))

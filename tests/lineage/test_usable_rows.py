@@ -23,6 +23,8 @@ from assets.silver import ads
 from assets.silver.visits import ARRIVAL_ORDER, IDENTITY
 from assets.transforms import (
     ad_displays,
+    ad_visits,
+    campaigns,
     cubes,
     daily_report,
     visit_events,
@@ -44,6 +46,7 @@ from publish.partitions import Grain, coarser
 from quality.contracts import EVERY
 from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
 from quality.contracts.daily_report import FIGURES
+from quality.contracts.gold import DAY
 from quality.contracts.live import LATE
 from services import spark_session
 from services.spark_connect import SparkServer
@@ -197,6 +200,13 @@ def _report(at: Computed) -> DataFrame:
     return daily_report.report(at.spark, sources, gathered)
 
 
+def _campaigns(at: Computed) -> DataFrame:
+    day = F.substring("display_hour", 1, 10)
+    joined = keyed(at["silver.visits_with_ads"], DAY)
+    counted = campaigns.campaign_stats(joined, at["silver.ads"].withColumn("event_date", day))
+    return counted.withColumn("hours_present", F.lit(24))
+
+
 def _deduplicated(how: Callable[..., DataFrame]) -> Callable[[Computed], DataFrame]:
     key = ("event_hour", *IDENTITY)
     return lambda at: how(at.events, key=key, order=ARRIVAL_ORDER, payload=F.xxhash64("raw"))
@@ -229,6 +239,11 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
         at["silver.visits"], users=at["silver.users"], devices=at["silver.devices"]
     ),
     "silver.ads": lambda at: ads.each_once(ad_displays.parse(at["bronze.ads"])),
+    "silver.ad_conflicts": lambda at: ads.conflicting(ad_displays.parse(at["bronze.ads"])),
+    "silver.visits_with_ads": lambda at: ad_visits.with_ads(
+        ad_visits.naming_an_ad(at["silver.visits"]), ad_visits.displays_of(at["silver.ads"])
+    ),
+    "silver.visits_with_ads_live": lambda at: at["silver.visits_with_ads"].withColumn("batch", F.lit("one/0")),
     "silver.visits_live": lambda at: at.streamed.where(F.col("verdict") == "first"),
     "silver.visits_live_aside": lambda at: at.streamed.where(F.col("verdict") != "first"),
     "gold.visits_cube_daily": _period("gold.visits_cube_daily", lambda rows: cubes.visits_cube(rows, "event_date")),
@@ -237,6 +252,7 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "gold.page_stats": _period("gold.page_stats", cubes.page_stats),
     "gold.referral_stats": _period("gold.referral_stats", cubes.referral_stats),
     "gold.daily_report": _report,
+    "gold.campaign_stats": _campaigns,
 }
 
 
