@@ -32,8 +32,9 @@ from patterns.error_management.filter_interceptor import Filter, first_match
 from patterns.idempotency import keyed_idempotency
 from patterns.ingestion.landed_lines import is_replay
 from patterns.ingestion.log_splitter import PART
+from quality.contracts.silver import INACTIVITY
 
-GAP = timedelta(minutes=30)
+GAP = INACTIVITY
 POSITION = ("arrival_hour", "source_file", "source_offset")
 FILTERS = ("method", "status", "asset", "feed", "crawler")
 

@@ -37,6 +37,7 @@ WORKING = (
     "Proxy",
     "Distributed Aggregator",
     "Metadata Decorator",
+    "Incremental Sessionizer",
     "Static Joiner",
     "Wrapper",
     "Aligned Fan-In",

@@ -21,13 +21,14 @@ from pyspark.sql import functions as F
 from assets.gold.fan_in import Period, keyed
 from assets.silver import ads
 from assets.silver.visits import ARRIVAL_ORDER, IDENTITY
-from assets.transforms import access_logs, ad_displays, cubes, daily_report, visit_events, weekly_visits
+from assets.transforms import access_logs, ad_displays, cubes, daily_report, sessions, visit_events, weekly_visits
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from assets.transforms.enrichment import enrich
 from lineage import odd_lines
 from patterns.data_flow import unaligned_fan_in
 from patterns.data_flow.unaligned_fan_in import Source
+from patterns.data_value.incremental_sessionizer import sessionize
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.schema_migrator import both
@@ -37,6 +38,7 @@ from publish.partitions import Grain, coarser
 from quality.contracts import EVERY
 from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
 from quality.contracts.daily_report import FIGURES
+from quality.contracts.gold import DAY
 from quality.contracts.live import LATE
 from services import spark_session
 from services.spark_connect import SparkServer
@@ -190,6 +192,11 @@ def _report(at: Computed) -> DataFrame:
     return daily_report.report(at.spark, sources, gathered)
 
 
+def _sessions(at: Computed) -> DataFrame:
+    hours = [row[0] for row in at["silver.visits"].select("event_hour").distinct().collect()]
+    return sessionize(sessions.page_views(at["silver.visits"]), None, sessions.SPEC, partitions=hours)
+
+
 def _deduplicated(how: Callable[..., DataFrame]) -> Callable[[Computed], DataFrame]:
     key = ("event_hour", *IDENTITY)
     return lambda at: how(at.events, key=key, order=ARRIVAL_ORDER, payload=F.xxhash64("raw"))
@@ -229,6 +236,11 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "gold.visits_weekly": _period("gold.visits_weekly", weekly_visits.for_analysts),
     "gold.page_stats": _period("gold.page_stats", cubes.page_stats),
     "gold.referral_stats": _period("gold.referral_stats", cubes.referral_stats),
+    "silver.sessions": _sessions,
+    "silver.sessions_pending": lambda at: _sessions(at).where("NOT is_completed"),
+    "gold.sessions_daily": lambda at: sessions.daily(
+        keyed(at["silver.sessions"].where("is_completed"), DAY)
+    ).withColumn("hours_present", F.lit(24)),
     "gold.daily_report": _report,
 }
 

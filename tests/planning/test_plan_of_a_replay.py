@@ -32,7 +32,7 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(root=str(tmp_path))
 
 
-DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.daily_report")
+DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.sessions_daily", "gold.daily_report")
 WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
 
 

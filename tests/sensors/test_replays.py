@@ -17,7 +17,7 @@ from sensors.replays import ReplayConfig, plan_replay
 
 HOUR = "2026-01-05T03"
 replay_runs = sensor.replay_runs()
-DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.daily_report")
+DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.sessions_daily", "gold.daily_report")
 WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
 SILVER = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched")
 
@@ -110,7 +110,7 @@ def test_a_repeated_job_plans_the_same_replay(lake: LakeResource, instance: dg.D
 def test_planning_only_starts_no_replay(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T03", only_plan=True)
     metadata = context.get_output_metadata("result")
-    assert metadata["datasets"] == 8
+    assert metadata["datasets"] == 10
     assert metadata["plan"].records[0].data["partitions"] == HOUR
     assert tick(replay_runs).skip_message == "no replay was asked for"
 
