@@ -40,7 +40,7 @@ class Carried:
         }
         found = {}
         for key, entry in published.items():
-            there, read = self.left_by(published.get(before[key])), entry.landed
+            there, read = self.left_by(published.get(before[key])), entry.landed or self.left_by(None)
             if read == TOGETHER:
                 read = self.left_by(earlier.get((before[key], entry.version), published.get(before[key])))
             if read != there:

@@ -57,12 +57,14 @@ def test_a_replay_asks_only_for_unfinished_parts(lake: LakeResource, instance: d
     ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     first = tick(replay_runs)
     gold = {dataset: ["2026-01-05"] for dataset in (*DAILY, *WEEKLY)}
-    assert asked(first) == {"silver.visits": [HOUR], "silver.visits_enriched": [HOUR], **gold}
+    hourly = ("silver.visits", "silver.visits_enriched", "silver.sessions")
+    assert asked(first) == {**{dataset: [HOUR] for dataset in hourly}, **gold}
     assert tick(replay_runs).run_requests[0].run_key == first.run_requests[0].run_key, "as long as it has not run"
     write(lake, "silver.visits", HOUR)
     assert "silver.visits" in asked(tick(replay_runs)), "as long as a part of it has not run"
     write(lake, "silver.visit_conflicts", HOUR)
-    write(lake, "silver.visits_enriched", HOUR)
+    for dataset in (*hourly[1:], "silver.sessions_pending"):
+        write(lake, dataset, HOUR)
     assert asked(tick(replay_runs)) == gold
     for dataset in (*DAILY, *WEEKLY):
         write(lake, dataset, "2026-01-05")
