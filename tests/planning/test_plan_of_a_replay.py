@@ -304,7 +304,7 @@ def settle(lake: Lake) -> dict[str, set[str]]:
             done.setdefault(dataset, set()).update(keys)
             inputs = lake.versions(edge.above for edge, _ in GRAPH.edges(task) if edge.below is contract)
             rows = arrived(events) if dataset == "silver.visits" else {}
-            marks = dict.fromkeys(keys, "no watermark")
+            marks = dict.fromkeys(keys, "no watermark") if dataset == "silver.late_visits" else None
             published = {key: rows.get(key, 0) for key in keys}
             publish(lake, dataset, contract.partition_column, published, inputs=inputs, landed=marks)
     return done
