@@ -29,7 +29,7 @@ if dies == "dies":
         os.kill(os.getpid(), 9)
         taken(*arguments)
     Record.taken = die
-done = alerting.tell(load({"BLOGDATA_HOME": home}), GRAPH, ())
+done = alerting.tell(load({"BLOGDATA_HOME": home}), GRAPH, (), ())
 print(done.sent)
 """
 

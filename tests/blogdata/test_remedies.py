@@ -32,6 +32,7 @@ from errors.remedies import (
     Run,
     RunStream,
     ShowEvents,
+    ShowFeed,
     ShowLedger,
     ShowMigrations,
     ShowService,
@@ -76,6 +77,7 @@ TYPED: list[tuple[Action, str]] = [
     (Diagnose(), "blogdata doctor"),
     (TryAlerts(), "blogdata alerts --test"),
     (ShowEvents(), "blogdata events"),
+    (ShowFeed(), "blogdata feed"),
     (RetryEvent(name="shop/release-42"), "blogdata events --retry shop/release-42"),
 ]
 
