@@ -53,7 +53,7 @@ def test_a_kill_before_recording_sends_again(tmp_path: Path, hook: Posted) -> No
     assert (killed.returncode, len(hook.bodies)) == (-signal.SIGKILL, 1)
     settings = load({"BLOGDATA_HOME": str(home)})
     assert alert_channels.record(settings).messages(9) == []
-    assert [alerting.tell(settings, GRAPH, ()).sent for _ in range(2)] == [1, 0]
+    assert [alerting.tell(settings, GRAPH, (), ()).sent for _ in range(2)] == [1, 0]
     assert len(hook.bodies) == 2
     # The receiver can recognize that it is the same message.
     assert len({body["id"] for body in hook.bodies}) == 1
