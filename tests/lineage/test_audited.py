@@ -118,7 +118,7 @@ def test_only_what_is_new_is_profiled(deployment: Deployment) -> None:
     assert _periods(_observe(deployment)) == 0
     deployment.land("2026-01-06T00", [event("12:59", "late"), event("13:30", "other")])
     assert deployment.run().ok
-    assert _periods(_observe(deployment)) == 2, "the day of the visits, and the late rows of the day of arrival"
+    assert _periods(_observe(deployment)) == 3, "the day of visits, that of sessions, and that of late rows"
     (again,) = observations(deployment.events, ENRICHED)
     assert again.profile.rows == 363
 
