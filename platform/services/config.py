@@ -16,9 +16,10 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from errors import ConfigurationError
-from services import alert_settings, event_settings, setting_values
+from services import alert_settings, event_settings, location_settings, setting_values
 from services.alert_settings import AlertSettings
 from services.event_settings import EventSettings
+from services.location_settings import LocationSettings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -49,6 +50,7 @@ _ENVIRONMENT = {
     "BLOGDATA_DAGSTER_STORAGE": ("dagster", "storage"),
     "BLOGDATA_EVENTS_HOST": ("events", "host"),
     "BLOGDATA_EVENTS_PORT": ("events", "port"),
+    "BLOGDATA_GEOLOCATION": ("geolocation", "url"),
     "BLOGDATA_POSTGRES": ("postgres", "url"),
     "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
 }
@@ -63,6 +65,7 @@ _FILE_KEYS = {
     "postgres": {"url", "port"},
     "alerting": alert_settings.ALERTING_KEYS,
     "events": event_settings.KEYS,
+    "geolocation": location_settings.KEYS,
 }
 
 
@@ -130,6 +133,7 @@ class Settings:
         run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
         alerts: Who is told of what a person should know, and how often.
         events: Who may start runs from outside, and where their events are received.
+        geolocation: Who is asked where addresses are.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
 
@@ -148,6 +152,7 @@ class Settings:
     dagster_storage: str | None = None
     alerts: AlertSettings = field(default_factory=AlertSettings)
     events: EventSettings = field(default_factory=EventSettings)
+    geolocation: LocationSettings = field(default_factory=LocationSettings)
     first_day: str | None = None
     run_automatically: bool = False
 
@@ -217,6 +222,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         dagster_storage=_storage(values.get("dagster", {})),
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
         events=event_settings.parse(values.get("events", {}), file=file),
+        geolocation=location_settings.parse(values.get("geolocation", {})),
         first_day=setting_values.day(values.get("history", {})),
         run_automatically=setting_values.switch(values.get("automation", {})),
     )
