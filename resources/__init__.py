@@ -10,6 +10,7 @@ from dagster import ConfigurableResource
 from resources.alerting import AlertingResource
 from resources.events import EventsResource
 from resources.lake import LakeResource
+from resources.locations import LocationsResource
 from resources.postgres import PostgresResource
 from resources.secrets import SecretsResource
 from resources.spark import SparkResource
@@ -27,6 +28,7 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
         "alerting": AlertingResource(home=str(settings.home)),
         "events": EventsResource(home=str(settings.home)),
         "secrets": SecretsResource(home=str(settings.home)),
+        "locations": LocationsResource(home=str(settings.home)),
         "postgres": PostgresResource(home=str(settings.home)),
         "lake": LakeResource(
             root=str(settings.lake),

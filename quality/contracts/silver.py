@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from patterns.quality.online_observer import observed
+from planning.answers import Answers
 from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, Outdated, Watermarked
 from publish.contract import LEAST_ROWS, Contract, Read, Runs
 from publish.partitions import Grain
@@ -11,6 +12,7 @@ from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from publish.writes import AppearsWith, InOrder, Merge
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
+from quality.contracts.places import PLACE
 
 EVENT = Partitioning(column="event_hour", grain=Grain.HOUR)
 IN_ITS_HOUR = RowRule(
@@ -347,12 +349,13 @@ DEVICES = Contract(
 
 VISITS_ENRICHED = Contract(
     dataset="silver.visits_enriched",
-    description="Visit events with the user and the device as of the event",
+    description="Visit events with the user, the device and the place as of the event",
     owner="team:analytics",
     reads=(
         Read(dataset="silver.visits", reach=SAME),
         Read(dataset="silver.users", reach=AsOf(delivered="bronze.users")),
         Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices")),
+        Read(dataset="silver.places", reach=Answers(lacking="waiting_places", answered="answered")),
     ),
     columns=(
         c.EVENT_HOUR,
@@ -384,11 +387,21 @@ VISITS_ENRICHED = Contract(
             nullable=False,
             description="A version of the device held at the event",
         ),
+        *PLACE,
+        Column(
+            name="place_outcome",
+            type="STRING",
+            description="found, unknown, private, or waiting (not yet answered); null if the event has no address",
+        ),
     ),
     key=("visit_id", "event_time", "page"),
     partitioning=EVENT,
     rules=(IN_ITS_HOUR, IDENTIFIED),
-    measures={"unknown_users": "count_if(not user_known)", "unknown_devices": "count_if(not device_known)"},
+    measures={
+        "unknown_users": "count_if(not user_known)",
+        "unknown_devices": "count_if(not device_known)",
+        "waiting_places": "count_if(place_outcome = 'waiting')",
+    },
     references=(Reference(dataset="silver.users", columns={"user_id": "user_id", "user_version_from": "valid_from"}),),
     profiled=("page", "referral_host", "browser", "device_type", "network_type", "user_known"),
     statistics=("event_time", "user_id", "page"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from patterns.data_flow.local_sequencer import Answer, Journal
+from patterns.data_flow.local_sequencer import Answer, Journal, ask_once
 from services.locations import AT_MOST, LocationService, LocationsRefused, LocationsUnavailable
 from simulator.locations import LocationFaults, LocationServer, serving
 
@@ -53,7 +53,7 @@ def test_answers_are_the_truth_whatever_fails(faulty: LocationServer, tmp_path: 
     journal, service = Journal(file=tmp_path / "answers"), client(faulty)
     answers: dict[str, Answer] = {}
     for _ in range(20):
-        asked = journal.ask([*ADDRESSES, PRIVATE], lambda batch: asking(service, batch), at_most=10)
+        asked = ask_once(journal, [*ADDRESSES, PRIVATE], lambda batch: asking(service, batch), at_most=10)
         answers.update(asked.answers)
         if not asked.missing:
             break
@@ -70,7 +70,7 @@ def test_later_failure_does_not_ask_again(healthy: LocationServer, tmp_path: Pat
     service = client(healthy)
     for _ in range(3):
         journal = Journal(file=tmp_path / "answers")
-        asked = journal.ask(ADDRESSES[:250], lambda batch: asking(service, batch), at_most=AT_MOST)
+        asked = ask_once(journal, ADDRESSES[:250], lambda batch: asking(service, batch), at_most=AT_MOST)
         assert len(asked.answers) == 250
     assert set(healthy.paid.values()) == {1}
     assert len(healthy.paid) == 250
@@ -80,7 +80,7 @@ def test_two_runs_at_once_pay_once(healthy: LocationServer, tmp_path: Path) -> N
     def run() -> None:
         service = client(healthy)
         journal = Journal(file=tmp_path / "answers")
-        journal.ask(ADDRESSES[:300], lambda batch: asking(service, batch), at_most=AT_MOST)
+        ask_once(journal, ADDRESSES[:300], lambda batch: asking(service, batch), at_most=AT_MOST)
 
     runs = [threading.Thread(target=run) for _ in range(4)]
     for one in runs:
@@ -95,7 +95,7 @@ def test_a_killed_run_keeps_what_it_paid(healthy: LocationServer, tmp_path: Path
         import os, signal, sys
         from dataclasses import asdict
         from pathlib import Path
-        from patterns.data_flow.local_sequencer import Journal
+        from patterns.data_flow.local_sequencer import Journal, ask_once
         from services.locations import LocationService
         service, asked = LocationService(url=sys.argv[1], rate=1000), []
         def ask(batch):
@@ -103,7 +103,7 @@ def test_a_killed_run_keeps_what_it_paid(healthy: LocationServer, tmp_path: Path
                 os.kill(os.getpid(), signal.SIGKILL)
             asked.append(batch)
             return {address: asdict(one) for address, one in service.locate(batch).items()}
-        Journal(file=Path(sys.argv[2])).ask(sys.argv[3:], ask, at_most=100)
+        ask_once(Journal(file=Path(sys.argv[2])), sys.argv[3:], ask, at_most=100)
     """)
     file = tmp_path / "answers"
     root = Path(__file__).parents[2] / "platform"
@@ -117,16 +117,16 @@ def test_a_killed_run_keeps_what_it_paid(healthy: LocationServer, tmp_path: Path
     with file.open("ab") as handle:
         handle.write(b'{"question": "1.')
     service = client(healthy)
-    asked = Journal(file=file).ask(ADDRESSES[:300], lambda batch: asking(service, batch), at_most=AT_MOST)
+    asked = ask_once(Journal(file=file), ADDRESSES[:300], lambda batch: asking(service, batch), at_most=AT_MOST)
     assert asked.answers == {address: expected(healthy, address) for address in ADDRESSES[:300]}
     assert set(healthy.paid.values()) == {1}
 
 
 def test_a_service_that_is_down_leaves_questions(healthy: LocationServer, tmp_path: Path) -> None:
     service, journal = client(healthy), Journal(file=tmp_path / "answers")
-    journal.ask(ADDRESSES[:5], lambda batch: asking(service, batch), at_most=AT_MOST)
+    ask_once(journal, ADDRESSES[:5], lambda batch: asking(service, batch), at_most=AT_MOST)
     healthy.down = True
-    asked = journal.ask(ADDRESSES[:8], lambda batch: asking(service, batch), at_most=AT_MOST)
+    asked = ask_once(journal, ADDRESSES[:8], lambda batch: asking(service, batch), at_most=AT_MOST)
     assert (len(asked.answers), asked.missing) == (5, tuple(ADDRESSES[5:8]))
     assert isinstance(asked.fault, LocationsUnavailable)
 
@@ -135,13 +135,13 @@ def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
     with serving(LocationServer(key="right")) as server:
         service = LocationService(url=server.url, key="wrong")
         with pytest.raises(LocationsRefused, match="401"):
-            Journal(file=tmp_path / "answers").ask(["8.8.8.8"], lambda batch: asking(service, batch), at_most=1)
+            ask_once(Journal(file=tmp_path / "answers"), ["8.8.8.8"], lambda batch: asking(service, batch), at_most=1)
     assert not server.paid
 
 
 def test_published_answers_leave_the_journal_later(healthy: LocationServer, tmp_path: Path) -> None:
     file, service = tmp_path / "answers", client(healthy)
-    Journal(file=file).ask(ADDRESSES[:4], lambda batch: asking(service, batch), at_most=AT_MOST)
+    ask_once(Journal(file=file), ADDRESSES[:4], lambda batch: asking(service, batch), at_most=AT_MOST)
     Journal(file=file).settle()
     assert len(file.read_bytes().splitlines()) == 4
     assert file.stat().st_mode & 0o077 == 0

@@ -64,49 +64,21 @@ class Journal:
     seconds: float = field(default=600.0)
     kept: float = field(default=_DAY)
 
-    def ask(self, questions: Sequence[str], ask: Ask, *, at_most: int) -> Asked:
-        """Return the answers, asking only for those that the journal does not have.
-
-        Args:
-            questions: Distinct texts; one that may be asked again later must contain what makes it another question.
-            ask: Asks a batch; questions without an answer are absent from its result.
-            at_most: Size of a batch.
-
-        Raises:
-            LockTimeout: Another run has been asking for too long; transient.
-        """
-        with locked(self._lock, seconds=self.seconds):
-            stored = self._stored()
-            answers = {question: stored[question]["answer"] for question in questions if question in stored}
-            left = [question for question in questions if question not in answers]
-            fault: PlatformError | None = None
-            for start in range(0, len(left), at_most):
-                try:
-                    found = ask(left[start : start + at_most])
-                except PlatformError as error:
-                    if not error.transient:
-                        raise
-                    fault = error
-                    break
-                self._append(found)
-                answers.update(found)
-        missing = tuple(question for question in questions if question not in answers)
-        return Asked(answers=answers, missing=missing, fault=fault)
-
     def settle(self) -> None:
         """Drop the answers older than the time they are kept; called when a later step has published all of them."""
-        with locked(self._lock, seconds=self.seconds):
-            stored, oldest = self._stored(), time.time() - self.kept
+        with locked(self.lock, seconds=self.seconds):
+            stored, oldest = self.stored(), time.time() - self.kept
             rest = [line for line in stored.values() if line["at"] > oldest]
             if len(rest) < len(stored):
                 text = "".join(json.dumps(line) + "\n" for line in rest)
                 write_atomically(self.file, text.encode(), mode=0o600)
 
     @property
-    def _lock(self) -> Path:
+    def lock(self) -> Path:
+        """The file that one run locks while it asks."""
         return self.file.with_name(f".{self.file.name}.lock")
 
-    def _stored(self) -> dict[str, dict[str, Any]]:
+    def stored(self) -> dict[str, dict[str, Any]]:
         """Read the journal; a line cut off by a crash ends it, and is removed so that the next one stands alone."""
         if not self.file.exists():
             return {}
@@ -117,7 +89,8 @@ class Journal:
         lines = [json.loads(line) for line in whole.splitlines()]
         return {line["question"]: line for line in lines}
 
-    def _append(self, answers: Mapping[str, Answer]) -> None:
+    def append(self, answers: Mapping[str, Answer]) -> None:
+        """Add answers, synced to disk."""
         lines = [
             {"question": question, "answer": dict(answer), "at": time.time()} for question, answer in answers.items()
         ]
@@ -126,3 +99,34 @@ class Journal:
             handle.write("".join(json.dumps(line) + "\n" for line in lines).encode())
             handle.flush()
             os.fsync(handle.fileno())
+
+
+def ask_once(journal: Journal, questions: Sequence[str], ask: Ask, *, at_most: int) -> Asked:
+    """Return the answers, asking only for those that the journal does not have.
+
+    Args:
+        journal: Where the answers are stored.
+        questions: Distinct texts; one that may be asked again later must contain what makes it another question.
+        ask: Asks a batch; questions without an answer are absent from its result.
+        at_most: Size of a batch.
+
+    Raises:
+        LockTimeout: Another run has been asking for too long; transient.
+    """
+    with locked(journal.lock, seconds=journal.seconds):
+        stored = journal.stored()
+        answers = {question: stored[question]["answer"] for question in questions if question in stored}
+        left = [question for question in questions if question not in answers]
+        fault: PlatformError | None = None
+        for start in range(0, len(left), at_most):
+            try:
+                found = ask(left[start : start + at_most])
+            except PlatformError as error:
+                if not error.transient:
+                    raise
+                fault = error
+                break
+            journal.append(found)
+            answers.update(found)
+    missing = tuple(question for question in questions if question not in answers)
+    return Asked(answers=answers, missing=missing, fault=fault)
