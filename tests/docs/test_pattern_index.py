@@ -42,6 +42,7 @@ WORKING = (
     "Aligned Fan-In",
     "Unaligned Fan-In",
     "Isolated Sequencer",
+    "Local Sequencer",
     "Horizontal Partitioner",
     "Metadata Enhancer",
     "Audit-Write-Audit-Publish",
