@@ -11,7 +11,7 @@ from lake.commit import WHOLE_TABLE, Account, Commit
 from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import FullDelivery, Step
-from patterns.data_flow.local_sequencer import Journal
+from services.answer_journal import AnswerJournal
 
 
 @computes("silver.places")
@@ -23,7 +23,7 @@ def places(step: Step) -> Mapping[str, Commit]:
     hours = [hour for hour, entry in accounts.entries(step, "silver.visits").items() if entry.version > read]
     visits = step.read("silver.visits").where(F.col("event_hour").isin(*hours))
     asked = rules.questions(visits, before)
-    journal = Journal(file=step.locations.journal)
+    journal = AnswerJournal(file=step.locations.journal)
     rows = rules.answers(asked, step.locations.locator(), journal, datetime.now(timezone.utc))
     given = step.spark.createDataFrame(rows, step.contract.ddl)
 

@@ -19,20 +19,15 @@ Source: Data Engineering Design Patterns, ch. 6.
 
 from __future__ import annotations
 
-import json
-import os
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from errors import PlatformError
-from services.files import locked, write_atomically
 
 Answer = Mapping[str, Any]
 Ask = Callable[[Sequence[str]], Mapping[str, Answer]]
-_DAY = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,55 +45,17 @@ class Asked:
     fault: PlatformError | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Journal:
-    """Answers that were paid for and may not be published yet.
+class Journal(Protocol):
+    """Answers that were paid for and may not be published yet."""
 
-    Args:
-        file: The journal; its folder exists.
-        seconds: How long to wait for another run that is asking.
-        kept: How long an answer stays after it was given, published or not, in seconds.
-    """
+    def held(self) -> AbstractContextManager[None]:
+        """Keep other runs from asking meanwhile."""
 
-    file: Path
-    seconds: float = field(default=600.0)
-    kept: float = field(default=_DAY)
-
-    def settle(self) -> None:
-        """Drop the answers older than the time they are kept; called when a later step has published all of them."""
-        with locked(self.lock, seconds=self.seconds):
-            stored, oldest = self.stored(), time.time() - self.kept
-            rest = [line for line in stored.values() if line["at"] > oldest]
-            if len(rest) < len(stored):
-                text = "".join(json.dumps(line) + "\n" for line in rest)
-                write_atomically(self.file, text.encode(), mode=0o600)
-
-    @property
-    def lock(self) -> Path:
-        """The file that one run locks while it asks."""
-        return self.file.with_name(f".{self.file.name}.lock")
-
-    def stored(self) -> dict[str, dict[str, Any]]:
-        """Read the journal; a line cut off by a crash ends it, and is removed so that the next one stands alone."""
-        if not self.file.exists():
-            return {}
-        content = self.file.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
-            write_atomically(self.file, whole, mode=0o600)
-        lines = [json.loads(line) for line in whole.splitlines()]
-        return {line["question"]: line for line in lines}
+    def stored(self) -> Mapping[str, Answer]:
+        """Read the answers, by question."""
 
     def append(self, answers: Mapping[str, Answer]) -> None:
-        """Add answers, synced to disk."""
-        lines = [
-            {"question": question, "answer": dict(answer), "at": time.time()} for question, answer in answers.items()
-        ]
-        descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(descriptor, "ab") as handle:
-            handle.write("".join(json.dumps(line) + "\n" for line in lines).encode())
-            handle.flush()
-            os.fsync(handle.fileno())
+        """Add answers; they survive a crash when it returns."""
 
 
 def ask_once(journal: Journal, questions: Sequence[str], ask: Ask, *, at_most: int) -> Asked:
@@ -113,9 +70,9 @@ def ask_once(journal: Journal, questions: Sequence[str], ask: Ask, *, at_most: i
     Raises:
         LockTimeout: Another run has been asking for too long; transient.
     """
-    with locked(journal.lock, seconds=journal.seconds):
+    with journal.held():
         stored = journal.stored()
-        answers = {question: stored[question]["answer"] for question in questions if question in stored}
+        answers = {question: stored[question] for question in questions if question in stored}
         left = [question for question in questions if question not in answers]
         fault: PlatformError | None = None
         for start in range(0, len(left), at_most):
