@@ -8,6 +8,7 @@ from assets import detector_checks, landing_checks, live, ops, serving, sources
 from assets.bronze.access_logs import hourly_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
+from assets.serving.page_files import page_files
 from blogdata import remedies
 from evidence.events import EventLog
 from lake.lake import Lake
@@ -15,12 +16,12 @@ from orchestration import dead_runs
 from orchestration.calendar import calendar
 from orchestration.dataset import AssetBuilder
 from orchestration.refresh import Request
+from orchestration.split_files import shared_rows
 from planning import history
 from quality.data_docs import data_docs
 from quality.profiles import profiles
 from resources import connections
 from sensors import JOBS, instigators, jobs
-from services import postgres
 from services.config import Settings, load
 
 
@@ -33,7 +34,7 @@ def build(settings: Settings) -> dg.Definitions:
     Returns:
         The definitions; partitions begin where the deployment's data begins.
     """
-    sinks = serving.SINKS if postgres.is_configured(settings) else ()
+    sinks = serving.configured(settings)
     events = EventLog(Lake(root=str(settings.lake)))
     partitions = calendar(history.first_day(settings.landing, events, configured=settings.first_day))
     sensors, schedules = instigators(automatic=settings.run_automatically)
@@ -43,7 +44,9 @@ def build(settings: Settings) -> dg.Definitions:
             hourly_access_logs,
             *AssetBuilder(code=code(), calendar=partitions).assets(),
             live.visits_live(),
+            live.visits_with_ads_live(),
             *[sink.asset(partitions, code().version) for sink in sinks],
+            *page_files.assets(partitions),
             frozen_years,
             ops.lineage,
             ops.report,
@@ -55,7 +58,7 @@ def build(settings: Settings) -> dg.Definitions:
         jobs=[jobs.refresh(sinks), *JOBS],
         schedules=schedules,
         sensors=sensors,
-        resources={**connections(settings), "request": Request()},
+        resources={**connections(settings), "request": Request(), "shared_rows": shared_rows},
         # All steps share one process and one Spark session: a step has no startup cost.
         executor=dead_runs.in_process,
     )

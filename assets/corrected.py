@@ -5,28 +5,94 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from evidence.events import EventLog
-from patterns.error_management.dead_letter_replay import Correction
+from patterns.error_management.dead_letter_replay import Correction, ReplayRefused
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.readiness_marker import LandingZone
 from planning.look import Snapshot
 from planning.plan import STALE, Planner
+from planning.reach import EventsOf, landed_input
+from publish.contract import Contract
 from publish.partitions import Grain, following, key_of
-from quality.contracts import GRAPH
+from quality.contracts import CONTRACTS, GRAPH
 
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::\d\d(?:[.,]\d+)?)?(?:Z|([+-]\d\d)(?::?(\d\d))?)")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The datasets of a landed table whose lines are judged.
+
+    Args:
+        table: Its folder in the landing zone.
+        received: The dataset of its lines, by hour of arrival.
+        letters: The dataset of its dead letters.
+        events: The dataset of its usable lines, by hour of the event.
+        time: Field of a line with the time of the event.
+    """
+
+    table: str
+    received: Contract
+    letters: Contract
+    events: Contract
+    time: str
+
+
+def judged_tables() -> dict[str, Judged]:
+    """Find the landed tables whose dead letters can be corrected, by folder."""
+    found = {}
+    for contract in CONTRACTS.values():
+        letters = contract.runs.judged_by
+        source = next((read.dataset for read in contract.reads if isinstance(read.reach, EventsOf)), None)
+        landed = landed_input(CONTRACTS[source]) if source else None
+        flow = contract.watch.flow
+        if letters and source and landed and flow and flow.event_time:
+            found[landed.table] = Judged(
+                table=landed.table,
+                received=CONTRACTS[source],
+                letters=CONTRACTS[letters],
+                events=contract,
+                time=flow.event_time,
+            )
+    return found
+
+
+def of_one_table(corrections: Sequence[Correction]) -> Judged:
+    """Find the table whose lines are corrected.
+
+    Raises:
+        ReplayRefused: They belong to several tables, or to one without dead letters.
+    """
+    tables = judged_tables()
+    named = sorted({correction.table for correction in corrections})
+    unknown = [name for name in named if name not in tables]
+    if unknown:
+        raise ReplayRefused(
+            what=f"lines of {unknown[0]} are not corrected one by one",
+            where="source_file",
+            next_step=f"correct lines of {' or '.join(tables)}; of other tables, land the delivery again",
+        )
+    if len(named) > 1:
+        raise ReplayRefused(
+            what=f"the corrections are of {' and '.join(named)}",
+            where="source_file",
+            next_step="write those of each into a file of their own",
+        )
+    return tables[named[0]] if named else next(iter(tables.values()))
+
+
 def stale_after(
-    corrections: Sequence[Correction], landing: Path | LandingZone, events: EventLog
+    corrections: Sequence[Correction], judged: Judged, landing: Path | LandingZone, events: EventLog
 ) -> dict[str, list[str]]:
     """Find the partitions that landed corrections make stale, from bronze to gold.
 
     Args:
         corrections: The landed corrections.
+        judged: The table they belong to.
         landing: The landing zone.
         events: The event log.
 
@@ -35,11 +101,12 @@ def stale_after(
         that will be rejected again still counts in its event hour. A watermark change shows only after the hours ran.
     """
     planner = Planner(graph=GRAPH, look=Snapshot(landing, events))
-    behind = planner.stale(GRAPH.task_of("bronze.visits"))
+    received, integrated = judged.received.dataset, judged.events.dataset
+    behind = planner.stale(GRAPH.task_of(received))
     waiting = [correction for correction in corrections if correction.arrival_hour in behind]
     hours = {correction.arrival_hour for correction in waiting}
-    touched = {hour for correction in waiting if (hour := event_hour(correction)) is not None}
-    asked = {"bronze.visits": dict.fromkeys(hours, STALE), "silver.visits": dict.fromkeys(touched, STALE)}
+    touched = {hour for correction in waiting if (hour := event_hour(correction, judged.time)) is not None}
+    asked = {received: dict.fromkeys(hours, STALE), integrated: dict.fromkeys(touched, STALE)}
     found: dict[str, set[str]] = {}
     for run in planner.plan_of_replay(asked).runs:
         for dataset in run.datasets:
@@ -47,18 +114,23 @@ def stale_after(
     return {dataset: sorted(keys) for dataset, keys in found.items()}
 
 
-def event_hour(correction: Correction) -> str | None:
-    """Read the event hour of a corrected visit from its payload; None if the payload has no plausible time."""
+def event_hour(correction: Correction, time: str) -> str | None:
+    """Read the event hour of a corrected line from its payload; None if the payload has no plausible time.
+
+    Args:
+        correction: The correction.
+        time: Field of a JSON line with the time.
+    """
     is_log = correction.source_file.removesuffix(".gz").endswith(".log")
-    hour = hour_of_combined(correction.payload.encode()) if is_log else _hour_of_event(correction.payload)
+    hour = hour_of_combined(correction.payload.encode()) if is_log else _hour_of_event(correction.payload, time)
     # The producer's clock may run slightly ahead, into the hour after arrival.
     latest = following(correction.arrival_hour, Grain.HOUR)
     return hour if hour is not None and "2000" <= hour <= latest else None
 
 
-def _hour_of_event(payload: str) -> str | None:
+def _hour_of_event(payload: str, time: str) -> str | None:
     try:
-        found = _ISO_TIME.fullmatch(json.loads(payload)["event_time"])
+        found = _ISO_TIME.fullmatch(json.loads(payload)[time])
         if found is None:
             return None
         minute, hours, minutes = found.groups()

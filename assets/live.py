@@ -3,11 +3,16 @@
 import dagster as dg
 
 from assets.code_version import version
-from assets.transforms.live_visits import STREAM
+from assets.streams import STREAMS
 from orchestration.streamed_dataset import streamed
 from quality.contracts import STREAMED
 
 
 def visits_live() -> dg.AssetsDefinition:
     """Build the assets of the visits stream."""
-    return streamed(STREAM, STREAMED, version=version())
+    return streamed(STREAMS["visits"], STREAMED, version=version())
+
+
+def visits_with_ads_live() -> dg.AssetsDefinition:
+    """Build the asset of the stream that joins visits and ads."""
+    return streamed(STREAMS["ads"], STREAMED, version=version())

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [a|…|h|all]`: measures, prints and keeps the figures, writes docs/reference/benchmarks.md."""
+"""`python -m benchmarks [a|…|k|all]`: measures, prints and keeps the figures, writes docs/reference/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ MODULES = {
     "f": "replaced_week",
     "g": "late_hours",
     "h": "merged_rows",
+    "i": "partner_modes",
+    "j": "months_visitors",
+    "k": "hot_key",
 }
 STANDARD_DAYS = (1, 10, 100)
 RESULTS = Path(__file__).parent / "results"

@@ -138,7 +138,43 @@ below. With deletion vectors, which the platform's merged tables have, a changed
 file and written anew; without them every file with a changed row is copied.
 """,
 )
+_I = Chapter(
+    title="Events to a partner",
+    aim="bins send at least 20 times as many events a second as single calls",
+    text="""
+1,000 events of 250 visitors, four of each, wait in an outbox and are sent over HTTP to the simulated partner, which
+answers each request after 10 ms. Every request is committed to the outbox before it is sent, and its answer after it.
+In the end it is checked that the partner has each event once, those of a visitor in order.
+
+- *bins*: the Bin Pack Orderer; each bin has one event of each visitor.
+- *individual*, *bulk*, *concurrent*: the FIFO Orderer. Bulk requests end before the first visitor that repeats; in this
+  order of the events that is after 250, the best case. Concurrent ones are single events, five at a time.
+""",
+)
+_J = Chapter(
+    title="A month's visitors",
+    aim="at least 100 times as fast, error at most 2 standard errors",
+    text="""
+A month of 10,000,000 page views, by arithmetic, in a table partitioned by the hour, and the sketches of its hours as
+`gold.audience_hourly` keeps them (lgConfigK 12).
+
+- *distinct count of the page views*: `count(DISTINCT user_id)` of the table, on the warm Spark server, which reads one
+  column.
+- *sketches merged*: 720 sketches are read with delta-rs and merged with DataSketches, as `blogdata audience` does.
+""",
+)
+_K = Chapter(
+    title="A hot key",
+    aim="none",
+    text="""
+Half of 4,000,000 rows have one key; the others have 400. Both ways give the same rows. The tasks are those of the
+stage with the longest task of all that read a shuffle, from Spark's event log; eight tasks, not merged adaptively.
+
+- *plain*: `distributed_aggregator.aggregate`.
+- *salted*: `distributed_aggregator.salted`, by 16 salts of the visit's id, and by the counted values.
+""",
+)
 CHAPTERS: Mapping[str, Chapter] = MappingProxyType(
-    {"a": _A, "b": _B, "c": _C, "d": _D, "e": _E, "f": _F, "g": _G, "h": _H}
+    {"a": _A, "b": _B, "c": _C, "d": _D, "e": _E, "f": _F, "g": _G, "h": _H, "i": _I, "j": _J, "k": _K}
 )
 """The benchmarks by letter."""

@@ -38,7 +38,7 @@ def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
     """
     rows = {}
     for dataset, contract in CONTRACTS.items():
-        if contract.executed is not None:
+        if contract.executed is not None or Lake(root=str(other)).version(dataset) is None:
             # The peers do not have it; the platform's time is with it.
             continue
         columns = [f"`{column.name}`" for column in contract.columns]

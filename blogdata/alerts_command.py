@@ -37,12 +37,14 @@ def alerts(
         return
     from orchestration.alerting import alert_of, observed
     from planning import findings
-    from quality.contracts import GRAPH
+    from quality.contracts import GRAPH, SERVED
     from quality.contracts.streams import streamed_inputs
 
     standing = [
         alert_of(finding)
-        for finding in findings.standing(observed(settings, GRAPH, streamed_inputs(settings.checkpoints)))
+        for finding in findings.standing(
+            observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
+        )
     ]
     routes, record = alert_channels.routes(settings), alert_channels.record(settings)
     sent, failures = record.messages(_SHOWN), record.failures()
@@ -102,10 +104,10 @@ def tell_after_run(settings: Settings) -> bool:
         return True
     from alerts.sending import AlertsNotSent
     from orchestration.alerting import tell
-    from quality.contracts import GRAPH
+    from quality.contracts import GRAPH, SERVED
     from quality.contracts.streams import streamed_inputs
 
-    done = tell(settings, GRAPH, streamed_inputs(settings.checkpoints))
+    done = tell(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
     failed = (*done.failures, *done.paused)
     if failed:
         say_error(AlertsNotSent(failed))

@@ -13,6 +13,7 @@ from blogdata.pattern_figures import Measured
 from errors import PlatformError
 from quality.contracts import EVERY
 from services.config import PostgresSettings, Settings
+from services.partner_settings import PartnerSettings
 
 ROOT = Path(__file__).parent.parent
 
@@ -36,7 +37,10 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
     nowhere = Path("/nowhere")
     # Include every optional service; no connection is made.
     served = PostgresSettings(url="postgresql://nowhere/nothing")
-    definitions = build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served))
+    fed = PartnerSettings(url="http://nowhere")
+    definitions = build(
+        Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served, partner=fed)
+    )
     readme, architecture = root / "README.md", root / "docs" / "explanation" / "architecture.md"
     patterns = pattern_index.find(root, definitions)
     return {

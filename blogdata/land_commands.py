@@ -117,7 +117,6 @@ def replay_corrections(
     from evidence.events import EventLog
     from lake.lake import Lake
     from patterns.error_management import dead_letter_replay
-    from quality.contracts import CONTRACTS
     from resources.lake import zone_of
     from services.config import load
 
@@ -126,9 +125,10 @@ def replay_corrections(
     settings = load()
     with file.open("rb") as lines:
         corrections = dead_letter_replay.read_corrections(lines, str(file))
+    judged = corrected.of_one_table(corrections)
     hours = sorted({correction.arrival_hour for correction in corrections})
     lake = Lake(root=str(settings.lake))
-    table = lake.caught_up("bronze.dead_letters")
+    table = lake.caught_up(judged.letters.dataset)
     columns = ["source_file", "source_offset"]
     dead = (
         []
@@ -139,11 +139,11 @@ def replay_corrections(
         corrections,
         [(row["source_file"], row["source_offset"]) for row in dead],
         settings.landing,
-        letters=CONTRACTS["bronze.dead_letters"],
+        letters=judged.letters,
         awaited=lambda: _awaited(settings.home),
         convention=settings.ready,
     )
-    stale = corrected.stale_after(corrections, zone_of(settings), EventLog(lake))
+    stale = corrected.stale_after(corrections, judged, zone_of(settings), EventLog(lake))
     if as_json:
         say_json({"files": result.files, "landed": result.landed, "stale": stale})
         return
@@ -160,12 +160,12 @@ def replay_corrections(
 
 
 def _awaited(home: Path) -> Sequence[str]:
-    """List the landed files of the stream's unfinished batch."""
-    from assets.transforms.live_visits import STREAM
+    """List the landed files of the streams' unfinished batches."""
+    from assets.streams import STREAMS
     from patterns.error_management.checkpointer import checkpoints
 
     # Only the newest checkpoint is resumed.
-    newest = checkpoints(home / "checkpoints", STREAM.name)[-1:]
+    newest = [one for name in STREAMS for one in checkpoints(home / "checkpoints", name)[-1:]]
     return [path for checkpoint in newest if checkpoint.identity for path in checkpoint.unfinished()]
 
 

@@ -14,9 +14,12 @@ from errors import refuse_unknown
 from evidence import ledger as core
 from evidence.events import EventLog
 from evidence.ledger import LedgerLine
+from lake.commit import Entry
 from lake.lake import Lake
-from quality.contracts import EVERY
-from services.config import load
+from orchestration import partner
+from publish.writes import Feed
+from quality.contracts import EVERY, SERVED
+from services.config import Settings, load
 
 
 def ledger(
@@ -27,17 +30,38 @@ def ledger(
     as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
 ) -> None:
     """Show that nothing is lost: rows in = rows out + every row left out, with its reason."""
-    refuse_unknown([dataset] if dataset else [], EVERY, where="ledger")
-    lake = Lake(root=str(load().lake))
+    feeds = [name for name, contract in SERVED.items() if isinstance(contract.write, Feed)]
+    refuse_unknown([dataset] if dataset else [], [*EVERY, *feeds], where="ledger")
+    settings = load()
+    lake = Lake(root=str(settings.lake))
     events = EventLog(lake)
-    chosen = [EVERY[dataset]] if dataset else list(EVERY.values())
+    chosen = [contract for name, contract in EVERY.items() if dataset in (None, name)]
     lines = {contract.dataset: core.audit(lake, events, contract) for contract in chosen}
+    lines |= {name: _sent(settings, name) for name in feeds if dataset in (None, name)}
     if as_json:
         say_json([_as_json(line) for found in lines.values() for line in found])
     else:
         _show(lines, partitions=dataset is not None)
     if any(not line.balanced for found in lines.values() for line in found):
         raise typer.Exit(1)
+
+
+def _sent(settings: Settings, dataset: str) -> list[LedgerLine]:
+    """Return the account of what is sent to the partner; what the partner does not have yet is left out, by reason."""
+    found = []
+    for line in partner.outbox(settings).lines():
+        delivered = line.states.get("delivered", 0)
+        entry = Entry(
+            dataset=dataset,
+            partition=line.partition,
+            version=int(line.source.rpartition(":")[2]),
+            rows_in=line.rows_in,
+            rows_out=delivered,
+            reasons={"private": line.private, **{name: n for name, n in line.states.items() if name != "delivered"}},
+        )
+        problem = f"{line.missing} rows are not accounted for" if line.missing else None
+        found.append(LedgerLine(entry=entry, rows_there=delivered, problem=problem))
+    return found
 
 
 def _as_json(line: LedgerLine) -> dict[str, Any]:

@@ -9,7 +9,7 @@ LAYERS = {
     "bronze": "every line as received, by hour of *arrival*, with the reasons for which it cannot be used.",
     "silver": "events parsed, each once, by hour of the *event*, joined to user and device as of the event.",
     "gold": "statistics by day and week, for the people who read them.",
-    "serving": "the statistics of a day in PostgreSQL, all tables of a day or none.",
+    "serving": "the statistics of a day in PostgreSQL, all of a day or none; events that may be shared, at a partner.",
 }
 """From left to right; groups that are not listed only observe the datasets and are not part of the flow."""
 

@@ -132,6 +132,17 @@ def _events() -> Any:
     return events
 
 
+@command_of(
+    COMMANDS,
+    "feed",
+    "Show what was sent to the partner and what waits; exit code 1 when a request waits for a person.",
+)
+def _feed() -> Any:
+    from blogdata.feed_command import feed
+
+    return feed
+
+
 @command_of(COMMANDS, "metrics", "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.")
 def _metrics() -> Any:
     from blogdata.metrics_command import metrics
@@ -144,6 +155,17 @@ def _sql() -> Any:
     from blogdata.sql_command import sql
 
     return sql
+
+
+@command_of(
+    COMMANDS,
+    "audience",
+    "Show the page views and the visitors of any hours, pages or origins, each visitor counted once.",
+)
+def _audience() -> Any:
+    from blogdata.audience_command import audience
+
+    return audience
 
 
 @command_of(COMMANDS, "versions", "Show which copy of a dataset was visible when.")

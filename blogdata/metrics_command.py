@@ -27,13 +27,13 @@ def metrics(
     from lake.lake import Lake
     from orchestration.alerting import observed
     from planning.metrics import registry
-    from quality.contracts import EVERY, GRAPH
+    from quality.contracts import EVERY, GRAPH, SERVED
     from quality.contracts.streams import streamed_inputs
 
     settings = load()
     failing = alert_channels.record(settings).failures()
     channels = {channel.name: channel.name in failing for channel in settings.alerts.channels}
-    deployment = observed(settings, GRAPH, streamed_inputs(settings.checkpoints))
+    deployment = observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
     found = registry(deployment, Lake(root=str(settings.lake)), list(EVERY.values()), channels)
     if out is None:
         typer.echo(generate_latest(found).decode(), nl=False)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from blogdata import landing_findings
+from blogdata import landing_findings, unserved
 from blogdata.outcome import Outcome
 from errors import refuse_unknown
 from evidence.events import EventLog
@@ -21,9 +21,9 @@ from planning.plan import Plan, Planner
 from planning.selection import Selection
 from planning.window import Window
 from publish.audit import guard_of
-from quality.contracts import CONTRACTS, GRAPH, SERVED
+from quality.contracts import CONTRACTS, GRAPH
 from resources.lake import zone_of
-from services import dagster_home, postgres
+from services import dagster_home
 from services.config import Settings
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Pipeline:
         self._accepted = frozenset([accept] if accept else [])
         self._command = command
         self._events = EventLog(Lake(root=str(settings.lake)))
-        self._served = tuple(SERVED) if postgres.is_configured(settings) else ()
+        self._served = unserved.configured(settings)
 
     def run(self, *, window: Window | None = None, select: Sequence[str] = ()) -> Outcome:
         """Run what is stale, or what is requested; a fault of one partition does not block the others.
@@ -132,9 +132,7 @@ class Pipeline:
     def _unserved(self) -> bool:
         if not self._served:
             return False
-        from blogdata.unserved import is_behind
-
-        return is_behind(self._settings, self._events)
+        return unserved.is_behind(self._settings, self._events)
 
     def _with_held(self, outcome: Outcome, selection: Selection) -> Outcome:
         """Add to the problems the hours that wait for a person, once per reason; everything else has run."""

@@ -19,6 +19,7 @@ from errors.remedies import (
     Run,
     RunStream,
     ShowEvents,
+    ShowFeed,
     ShowLedger,
     ShowMigrations,
     ShowService,
@@ -93,6 +94,8 @@ def _words(action: Action) -> list[str]:
             return ["doctor"]
         case TryAlerts():
             return ["alerts", "--test"]
+        case ShowFeed():
+            return ["feed"]
         case ShowEvents():
             return ["events"]
         case RetryEvent():

@@ -53,7 +53,7 @@ def run(
 
     window = None
     if from_ or to:
-        window = Window(start=_moment(from_, "--from") if from_ else None, end=_moment(to, "--to") if to else None)
+        window = Window(start=moment(from_, "--from") if from_ else None, end=moment(to, "--to") if to else None)
     chosen = tuple(name.strip() for name in select.split(",")) if select else ()
     settings = load()
     outcome = Pipeline(settings, quiet=as_json, accept=accept).run(window=window, select=chosen)
@@ -70,7 +70,12 @@ def run(
         raise typer.Exit(1)
 
 
-def _moment(text: str, option: str) -> datetime:
+def moment(text: str, option: str) -> datetime:
+    """Parse a day, hour or minute (UTC) of an option.
+
+    Raises:
+        ConfigurationError: The text is neither.
+    """
     for shape in ("%Y-%m-%d", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M"):
         try:
             return datetime.strptime(text, shape).replace(tzinfo=timezone.utc)

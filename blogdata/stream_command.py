@@ -1,4 +1,4 @@
-"""`blogdata stream`: ingests visits within seconds of landing, until it is stopped."""
+"""`blogdata stream`: ingests visits, or joins them with ads, within seconds of landing, until it is stopped."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _HEALTHY_SECONDS = 60.0
 
 
 def stream(
-    dataset: Annotated[str, typer.Argument(help="The stream, or one of its datasets, like silver.visits_live")] = (
-        "visits"
-    ),
+    dataset: Annotated[
+        str, typer.Argument(help="The stream (visits or ads), or one of its datasets, like silver.visits_live")
+    ] = ("visits"),
     once: Annotated[bool, typer.Option("--once", help="Take in what is there and end")] = False,
     every: Annotated[float, typer.Option(help="Seconds from one look at the landing zone to the next")] = 5.0,
     new_checkpoint: Annotated[
@@ -38,7 +38,8 @@ def stream(
 ) -> None:
     """Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two."""
     from assets.code import code
-    from assets.transforms.live_visits import DEAD_LETTERS, STREAM
+    from assets.streams import STREAMS
+    from assets.transforms.live_visits import DEAD_LETTERS
     from evidence.appended import appended
     from orchestration import stream as streams
     from orchestration.stream import Place
@@ -47,9 +48,10 @@ def stream(
     from patterns.error_management.streamed_files import left_out_in, left_out_warnings
     from resources.spark import SparkResource
 
-    if dataset not in (STREAM.name, *STREAM.datasets):
+    chosen = next((one for one in STREAMS.values() if dataset in (one.name, *one.datasets)), None)
+    if chosen is None:
         raise ConfigurationError(
-            what=f"no stream is called '{dataset}'", where="stream", next_step=f"choose {STREAM.name}"
+            what=f"no stream is called '{dataset}'", where="stream", next_step=f"choose {' or '.join(STREAMS)}"
         )
     if accept not in (None, DEAD_LETTERS):
         raise ConfigurationError(
@@ -68,9 +70,12 @@ def stream(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     if not once and not as_json:
-        console.print(f"taking in {STREAM.source.table} from {settings.landing}; Ctrl-C ends it", markup=False)
+        console.print(
+            f"taking in {' and '.join(one.table for one in chosen.sources)} from {settings.landing}; Ctrl-C ends it",
+            markup=False,
+        )
     kept = settings.checkpoints
-    before = checkpoints(kept, STREAM.name)
+    before = checkpoints(kept, chosen.name)
     failures, renew = 0, new_checkpoint
     while True:
         began = time.monotonic()
@@ -78,7 +83,7 @@ def stream(
             with SparkResource(home=str(settings.home)).guard() as spark:
                 streams.run(
                     spark,
-                    STREAM,
+                    chosen,
                     place,
                     checkpoints=kept,
                     every_seconds=None if once else every,
@@ -93,11 +98,11 @@ def stream(
             # The interrupted batch is retried: the checkpoint lists it.
             console.print(f"{error.what}; going on", markup=False)
             # An attempt that failed early has not begun the new checkpoint yet: request it again.
-            renew = renew and checkpoints(kept, STREAM.name) == before
+            renew = renew and checkpoints(kept, chosen.name) == before
             stop.wait(min(2.0**failures, 30.0))
-    published = dict.fromkeys(STREAM.datasets, 0)
+    published = dict.fromkeys(chosen.datasets, 0)
     commits = []
-    for name in STREAM.datasets:
+    for name in chosen.datasets:
         for commit in appended(lake, name):
             if commit.info["run"]["run_id"] != run_id:
                 break
@@ -109,6 +114,6 @@ def stream(
         console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()), markup=False)
         for line in left_out_warnings(left_out_in(commits)):
             console.print(line, markup=False)
-        for name in STREAM.without_late:
+        for name in chosen.without_late:
             if warning := LateShare.of(appended(lake, name)).warning:
                 console.print(f"{name}: {warning}", markup=False)

@@ -1,25 +1,40 @@
-"""Checks whether a deployment's database lacks published data."""
+"""Checks whether a deployment's database or partner lacks published data."""
 
 from __future__ import annotations
 
 from errors import PlatformError
 from evidence.events import EventLog
 from lake.lake import Lake
+from publish.writes import Feed
+from quality.contracts import SERVED
 from services import postgres, postgres_connection
 from services.config import Settings
 
 
+def configured(settings: Settings) -> tuple[str, ...]:
+    """List the datasets that the deployment serves, by its settings."""
+    feeds = {name for name, contract in SERVED.items() if isinstance(contract.write, Feed)}
+    there = {True: settings.partner.url is not None, False: postgres.is_configured(settings)}
+    return tuple(name for name in SERVED if there[name in feeds])
+
+
 def is_behind(settings: Settings, events: EventLog) -> bool:
-    """Return whether the database is behind; also True if it does not answer, so that the run reports why.
+    """Return whether the database or the partner is behind; True if the database does not answer: the run says why.
 
     Args:
-        settings: Settings of the deployment, which has a database.
+        settings: Settings of the deployment, which has one of them.
         events: The event log.
     """
-    from assets.serving import SINKS
-    from orchestration import sinks
+    from assets.serving import FEEDS, SINKS
+    from orchestration import partner, sinks
     from patterns.idempotency import transactional_sink
 
+    if partner.is_configured(settings) and any(
+        partner.is_behind(settings, events, feed.source.dataset) for feed in FEEDS
+    ):
+        return True
+    if not postgres.is_configured(settings):
+        return False
     try:
         with postgres_connection.connected(postgres.running_address(settings)) as connection:
             return any(

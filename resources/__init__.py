@@ -11,6 +11,7 @@ from resources.alerting import AlertingResource
 from resources.events import EventsResource
 from resources.lake import LakeResource
 from resources.locations import LocationsResource
+from resources.partner import PartnerResource
 from resources.postgres import PostgresResource
 from resources.secrets import SecretsResource
 from resources.spark import SparkResource
@@ -29,6 +30,7 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
         "events": EventsResource(home=str(settings.home)),
         "secrets": SecretsResource(home=str(settings.home)),
         "locations": LocationsResource(home=str(settings.home)),
+        "partner": PartnerResource(home=str(settings.home)),
         "postgres": PostgresResource(home=str(settings.home)),
         "lake": LakeResource(
             root=str(settings.lake),

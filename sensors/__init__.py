@@ -8,13 +8,14 @@ from sensors.consumers import consumers_called
 from sensors.dead_runs import end_dead_runs
 from sensors.detectors import detector_readings
 from sensors.external_events import start_runs
-from sensors.live import visits_landed
+from sensors.live import ads_landed, visits_landed
 from sensors.overdue import overdue_arrivals
+from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
 from sensors.replays import replay_job, replay_runs
 from sensors.schedules import schedules
 
-JOBS = (*jobs.JOBS, replay_job)
+JOBS = (*jobs.JOBS, write_page_files, replay_job)
 
 
 def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
@@ -27,8 +28,9 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
     # The detectors only look: without them their checks would stay empty.
     watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
-    own = [whatever_is_stale(sensing), replay_runs(sensing), consumers_called(sensing), *watching]
-    return [*own, visits_landed, start_runs, end_dead_runs, tell_people], schedules(timing)
+    requesting = [whatever_is_stale(sensing), replay_runs(sensing), page_files_due(sensing), consumers_called(sensing)]
+    landed = [visits_landed, ads_landed]
+    return [*requesting, *watching, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
 
 
 __all__ = ["JOBS", "instigators"]

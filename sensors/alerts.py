@@ -6,7 +6,7 @@ import dagster as dg
 
 from alerts.sending import AlertsNotSent
 from orchestration.alerting import tell
-from quality.contracts import GRAPH
+from quality.contracts import GRAPH, SERVED
 from quality.contracts.streams import streamed_inputs
 from resources.alerting import AlertingResource
 from services.files import LockTimeout
@@ -27,7 +27,9 @@ def tell_people(context: dg.SensorEvaluationContext, alerting: AlertingResource)
     if not settings.alerts.channels:
         return dg.SkipReason("no channel is configured: [[alerts]] in blogdata.toml")
     try:
-        done = tell(settings, GRAPH, streamed_inputs(settings.checkpoints), lock_seconds=_LOCK_SECONDS)
+        done = tell(
+            settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()], lock_seconds=_LOCK_SECONDS
+        )
     except LockTimeout:
         return dg.SkipReason("another process is sending what is due")
     if done.failures:

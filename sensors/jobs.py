@@ -10,28 +10,35 @@ from assets import ops
 from assets.bronze.access_logs import split_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
+from assets.streams import STREAMS
+from orchestration.feeds import PartnerFeed
 from orchestration.names import asset_key
-from orchestration.pools import ARRIVING
 from orchestration.refresh import JOB, refresh_job
 from orchestration.sinks import Sink
-from quality.contracts import STREAMED
+from patterns.data_flow.concurrent_runner import ARRIVING
 from quality.data_docs import data_docs as data_docs_of_newest
 from quality.profiles import profiles as profiles_of_new
 
 
-def refresh(sinks: Sequence[Sink]) -> dg.JobDefinition:
+def refresh(sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDefinition:
     """Build the job over the whole lineage.
 
     Args:
-        sinks: Datasets served from the deployment's databases.
+        sinks: Datasets served outside the lake.
     """
     return refresh_job(code(), first=split_access_logs, served=[(sink.contract, sink.step()) for sink in sinks])
 
 
 live = dg.define_asset_job(
     "live",
-    selection=dg.AssetSelection.assets(*[asset_key(dataset) for dataset in STREAMED]),
+    selection=dg.AssetSelection.assets(*[asset_key(dataset) for dataset in STREAMS["visits"].datasets]),
     description="A tick of the stream of visits: what has landed since the last one",
+    tags=ARRIVING,
+)
+live_ads = dg.define_asset_job(
+    "live_ads",
+    selection=dg.AssetSelection.assets(*[asset_key(dataset) for dataset in STREAMS["ads"].datasets]),
+    description="A tick of the stream that joins visits and ads: what has landed since the last one",
     tags=ARRIVING,
 )
 freeze = dg.define_asset_job(
@@ -64,5 +71,17 @@ report = dg.define_asset_job(
     selection=dg.AssetSelection.assets(ops.report),
     description="Write the page about the blog and its data",
 )
-JOBS = (live, freeze, retention, data_docs, profiles, lineage, report)
-__all__ = ["JOB", "JOBS", "data_docs", "freeze", "lineage", "live", "profiles", "refresh", "report", "retention"]
+JOBS = (live, live_ads, freeze, retention, data_docs, profiles, lineage, report)
+__all__ = [
+    "JOB",
+    "JOBS",
+    "data_docs",
+    "freeze",
+    "lineage",
+    "live",
+    "live_ads",
+    "profiles",
+    "refresh",
+    "report",
+    "retention",
+]

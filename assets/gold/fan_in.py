@@ -1,13 +1,13 @@
 """Gathers the event hours of a longer period (Aligned Fan-In), and counts how many of them are present.
 
-An hour is present if it was delivered, with or without rows, and is published in the enriched visits. Rows alone are no
-proof: late rows from another hour's delivery publish an event hour whose own delivery never came. If an outage made a
-producer send the rows of an hour with a later one, the flag of the empty hour marks it as delivered.
+An hour is present if it was delivered, with or without rows, and is published in the dataset that is read. Rows alone
+are no proof: late rows from another hour's delivery publish an event hour whose own delivery never came. If an outage
+made a producer send the rows of an hour with a later one, the flag of the empty hour marks it as delivered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,10 +29,10 @@ DELIVERED_VISITS = "bronze.visits"
 
 @dataclass(frozen=True)
 class Period:
-    """The visits of the step's days or weeks.
+    """The rows of the step's days or weeks.
 
     Args:
-        visits: Rows of silver.visits_enriched with the period's key in the contract's partition column.
+        visits: Rows of the input with the period's key in the contract's partition column.
         accounts: How many rows each period has, from the hours' own accounts.
         column: The contract's partition column.
         hours: Number of hours present in each period.
@@ -49,21 +49,27 @@ class Period:
         return frame.withColumn("hours_present", known[F.col(self.column)])
 
 
-def gather(step: Step) -> Period:
-    """Read the hours of the step's periods."""
+def gather(step: Step, dataset: str = ENRICHED_VISITS, delivered_to: Sequence[str] = (DELIVERED_VISITS,)) -> Period:
+    """Read the hours of the step's periods.
+
+    Args:
+        step: The step.
+        dataset: The input, by event hour.
+        delivered_to: The datasets by hour of arrival in which a present hour is delivered.
+    """
     partitioning = step.contract.partitioning
     assert partitioning is not None
     hours = {key: finer(key, partitioning.grain, Grain.HOUR) for key in step.partitions}
     within = [hour for period in hours.values() for hour in period]
-    published = accounts.entries(step, ENRICHED_VISITS, within)
-    # Not an input: none of its rows are read, and a new delivery arrives through the enriched visits.
-    delivered = step.events.publications(DELIVERED_VISITS, within)
-    there = published.keys() & delivered.keys()
+    published = accounts.entries(step, dataset, within)
+    # Not inputs: none of their rows are read, and a new delivery arrives through the input.
+    delivered = [step.events.publications(name, within).keys() for name in delivered_to]
+    there = published.keys() & set.intersection(*map(set, delivered))
     whole = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, there)
-    rows = step.read(ENRICHED_VISITS).where(F.col("event_hour").isin(*sorted(published)))
+    rows = step.read(dataset).where(F.col("event_hour").isin(*sorted(published)))
     return Period(
         visits=keyed(rows, partitioning).where(F.col(partitioning.column).isin(*step.partitions)),
-        accounts=accounts.gathered(step, ENRICHED_VISITS, lambda period: hours[period]),
+        accounts=accounts.gathered(step, dataset, lambda period: hours[period]),
         column=partitioning.column,
         hours={period: found.present for period, found in whole.items()},
     )
@@ -73,7 +79,7 @@ def keyed(visits: DataFrame, partitioning: Partitioning) -> DataFrame:
     """Add the partition column: the day or week of `event_hour`.
 
     Args:
-        visits: Rows of silver.visits_enriched.
+        visits: Rows with `event_hour`.
         partitioning: Partitioning of a gold contract.
     """
     day = F.to_date(F.substring("event_hour", 1, 10))

@@ -12,9 +12,9 @@ from errors import PlatformError
 from lake.commit import Commit
 from orchestration.computation import computes, run_context
 from orchestration.names import asset_key
-from orchestration.pools import pool_of
 from orchestration.retries import failure
 from orchestration.step import LakeAccess, Source, Step
+from patterns.data_flow.concurrent_runner import pool_of
 from patterns.idempotency import fast_metadata_cleaner
 from planning.finality import lookback_of, newest_ended
 from publish.partitions import Grain, coarser, start_of

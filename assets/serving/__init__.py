@@ -1,5 +1,20 @@
-"""Serving: statistics for the blog itself, in PostgreSQL; only if the deployment has a server."""
+"""Serving: what leaves the lake, for PostgreSQL and for a partner; each only if the deployment has the other side."""
 
 from assets.serving.daily_stats import daily_stats
+from assets.serving.partner_feed import partner_feed
+from orchestration import partner
+from orchestration.feeds import PartnerFeed
+from orchestration.sinks import Sink
+from services import postgres
+from services.config import Settings
 
 SINKS = (daily_stats,)
+FEEDS = (partner_feed,)
+
+
+def configured(settings: Settings) -> list[Sink | PartnerFeed]:
+    """List what the deployment serves, by its settings."""
+    return [
+        *(SINKS if postgres.is_configured(settings) else ()),
+        *(FEEDS if partner.is_configured(settings) else ()),
+    ]

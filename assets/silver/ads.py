@@ -14,14 +14,21 @@ from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import Source, Step
 from patterns.error_management import windowed_deduplicator
+from patterns.ingestion.landed_lines import is_replay
+from publish.target import Companion
 from quality.contracts import CONTRACTS
 
 IDENTITY = CONTRACTS["silver.ads"].key
+# A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
+ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 
 
 @computes("silver.ads")
 def ads(step: Step) -> Mapping[str, Commit]:
-    """Compute each hour of display from all of bronze, whenever its rows arrived, and replace it whole."""
+    """Compute each hour of display from all of bronze, whenever its rows arrived, and replace it whole.
+
+    Duplicates with another payload than the kept display are published with it, in the companion table.
+    """
     since = earliest_arrival(step)
     above = accounts.entries(step, "bronze.ads", since=since)
     require_usable(step)
@@ -34,7 +41,14 @@ def ads(step: Step) -> Mapping[str, Commit]:
             if hour in rows:
                 rows[hour] += count
     accounted = {hour: Account(rows_in=count) for hour, count in rows.items()}
-    return step.publish(each_once(displays), Source(accounts=accounted))
+    conflicts = Companion(
+        contract=CONTRACTS["silver.ad_conflicts"],
+        frame=conflicting(displays),
+        counted_measure="reason.duplicates",
+        kept_measure="conflicts",
+        dropped_reason="identical",
+    )
+    return step.publish(each_once(displays), Source(accounts=accounted), companions=[conflicts])
 
 
 def each_once(displays: DataFrame) -> DataFrame:
@@ -46,9 +60,23 @@ def each_once(displays: DataFrame) -> DataFrame:
     Returns:
         Rows of silver.ads.
     """
-    return windowed_deduplicator.deduplicate(
-        displays,
-        key=("display_hour", *IDENTITY),
-        order=("arrival_hour", "source_file", "source_offset"),
-        payload=F.xxhash64("raw"),
-    )
+    return windowed_deduplicator.deduplicate(_in_order(displays), payload=F.xxhash64("raw"), **_EACH)
+
+
+def conflicting(displays: DataFrame) -> DataFrame:
+    """Find the lines that repeat a display with another payload.
+
+    Args:
+        displays: Rows of :func:`assets.transforms.ad_displays.parse`.
+
+    Returns:
+        Rows of silver.ad_conflicts.
+    """
+    return windowed_deduplicator.conflicting(_in_order(displays), payload=F.xxhash64("raw"), **_EACH)
+
+
+def _in_order(displays: DataFrame) -> DataFrame:
+    return displays.withColumn("_replay", is_replay())
+
+
+_EACH = {"key": ("display_hour", *IDENTITY), "order": ARRIVAL_ORDER}

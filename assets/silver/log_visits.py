@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from assets.transforms import access_logs, visit_events
+from assets.transforms import visit_events, visits_by_inactivity
 from lake.commit import Entry
 from orchestration.step import Step
 from publish.partitions import Grain, key_of, start_of
@@ -59,7 +59,7 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
         around = visit_events.parse(_rows(step).where(~ours & _between(since, until)), COMBINED, key)
         # No visit reaches beyond the oldest or the newest page view.
         edges = (since if known and known[0] < since else None, until if known and known[-1] >= until else None)
-        if not access_logs.touches_edge(target, around, *edges):
+        if not visits_by_inactivity.touches_edge(target, around, *edges):
             break
         look *= 2
     first_key, end_key = key_of(since, Grain.HOUR), key_of(until, Grain.HOUR)
@@ -69,11 +69,11 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     others = _could_change(step, arrivals, sorted(nearby & integrated.keys()))
     if others:
         published = step.lake.read(step.spark, step.contract.dataset).where(F.col("event_hour").isin(*others))
-        changed.update(access_logs.rejoined(published, target, around, key, *edges))
+        changed.update(visits_by_inactivity.rejoined(published, target, around, key, *edges))
     makes_stale: dict[str, list[str]] = {}
     for hour in sorted(changed):
         makes_stale.setdefault(_nearest(step, hour), []).append(hour)
-    return Events(rows=access_logs.with_visit_ids(target, around, key), makes_stale=makes_stale)
+    return Events(rows=visits_by_inactivity.with_visit_ids(target, around, key), makes_stale=makes_stale)
 
 
 COMBINED = frozenset({visit_events.COMBINED})

@@ -60,10 +60,11 @@ def referral_stats(visits: DataFrame) -> DataFrame:
 
 
 def _counted(visits: DataFrame, by: tuple[str, ...]) -> DataFrame:
-    named = visits.withColumns({name: _named(F.col(name)) for name in by[1:]})
+    named_visits = visits.withColumns({name: named(F.col(name)) for name in by[1:]})
     # Not salted: for exact distinct counts the engine first groups by the counted values.
-    return distributed_aggregator.aggregate(named, by, COUNTS)
+    return distributed_aggregator.aggregate(named_visits, by, COUNTS)
 
 
-def _named(dimension: Column) -> Column:
+def named(dimension: Column) -> Column:
+    """Name a dimension's missing values: null and empty become `unknown`."""
     return F.when(F.length(dimension) > 0, dimension).otherwise(F.lit(UNKNOWN))

@@ -13,6 +13,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 _BLOCK = 64
+ID_DIGITS = 32
+"""Digits of a keyed hash that an identifier has."""
 
 
 def keyed_hash(message: Column, secret: str, purpose: str) -> Column:

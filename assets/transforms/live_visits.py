@@ -30,7 +30,7 @@ from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import is_replay
 from publish.changes import READ, AppendBatch
 from publish.partitions import Grain, key_of
-from quality.contracts import STREAMED, streams
+from quality.contracts import streamed_by, streams
 from quality.contracts.live import BRONZE, LATE, SET_ASIDE, TOLERANCE, VISITS, WRITTEN
 from quality.contracts.silver import WATERMARK
 
@@ -291,7 +291,7 @@ STREAM = Stream(
     schema=SCHEMA,
     key=IDENTITY,
     watermark=f"{STRATEGY.value} of sources less {WATERMARK.allowed}",
-    datasets=tuple(STREAMED),
+    datasets=tuple(streamed_by(WRITTEN)),
     without_late=(VISITS.dataset,),
     process=take_in,
 )

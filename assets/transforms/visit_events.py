@@ -75,7 +75,7 @@ def parse(rows: DataFrame, formats: Set[str] = FORMATS, key: str | None = None) 
 
     Returns:
         The columns of :data:`PARSED`. `visit_id` of log rows is null until
-        :func:`assets.transforms.access_logs.with_visit_ids` fills it from the rows around them.
+        :func:`assets.transforms.visits_by_inactivity.with_visit_ids` fills it from the rows around them.
 
     Raises:
         ConfigurationError: A format is unknown, none is given, or logs come without a key.

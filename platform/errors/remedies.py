@@ -194,6 +194,13 @@ class RetryEvent(_Worded):
     name: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShowFeed(_Worded):
+    """Show what was sent to the partner, what waits, and what waits for a person."""
+
+    words = "show what goes to the partner"
+
+
 Action: TypeAlias = (
     Run
     | Replay
@@ -212,6 +219,7 @@ Action: TypeAlias = (
     | TryAlerts
     | ShowEvents
     | RetryEvent
+    | ShowFeed
 )
 """Everything that an error may ask a person to do with the platform."""
 

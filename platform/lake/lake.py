@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -135,27 +136,37 @@ class Lake(Store):
             table=self.at(members.table_of(dataset, member.location), member.version), partitions=_only(member)
         )
 
-    def columns(self, dataset: str, names: Sequence[str], *, since: str | None = None) -> pa.Table:
+    def columns(
+        self,
+        dataset: str,
+        names: Sequence[str],
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        only: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> pa.Table:
         """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published.
 
         Args:
             dataset: Name as `layer.table`.
             names: The columns.
-            since: Only partitions from this key on, of a partitioned dataset; None: all rows.
+            since: Only partitions from this key on, of a partitioned dataset; None: from the first on.
+            until: Only partitions before this key; None: to the last one.
+            only: STRING column to its wanted values; empty: all rows of these partitions.
         """
         listed = ", ".join(f'"{name}"' for name in names)
         parts = []
         for part in self.parts(dataset):
-            only = ""
-            if part.partitions is not None or since is not None:
+            wanted = [_among(column, values) for column, values in only.items()]
+            if part.partitions is not None or since is not None or until is not None:
                 (column,) = part.table.metadata().partition_columns
-                keys = "" if part.partitions is None else ", ".join(map(arrow.text, sorted(part.partitions)))
-                wanted = [f'"{column}" IN ({keys})'] if keys else []
+                wanted += [_among(column, part.partitions)] if part.partitions else []
                 wanted += [] if since is None else [f'"{column}" >= {arrow.text(since)}']
-                only = f" WHERE {' AND '.join(wanted)}"
+                wanted += [] if until is None else [f'"{column}" < {arrow.text(until)}']
+            where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
             # This reader leaves out rows that are marked as removed (deletion vectors).
             with store_faults(dataset):
-                found = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{only}")
+                found = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{where}")
                 # `pa.table` would import pandas, which takes longer than reading a small table.
                 parts.append(pa.RecordBatchReader.from_stream(found).read_all())
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
@@ -257,6 +268,10 @@ class Lake(Store):
     def versions(self, datasets: Iterable[str]) -> dict[str, int]:
         """Return the newest version of each dataset that exists; a main table and its companions agree."""
         return companions.agreeing(self, list(datasets))
+
+
+def _among(column: str, values: Iterable[str]) -> str:
+    return f'"{column}" IN ({", ".join(map(arrow.text, sorted(values)))})'
 
 
 def _counted(table: DeltaTable, column: str | None) -> list[tuple[str, int]]:

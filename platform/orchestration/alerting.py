@@ -10,12 +10,14 @@ from alerts.sending import Round
 from evidence.events import EventLog
 from evidence.finding import Finding
 from lake.lake import Lake
-from orchestration import external_events
+from orchestration import external_events, partner
 from patterns.ingestion.readiness_marker import LandingZone
 from planning import findings, look
 from planning.deployment import Deployment, StreamedInput
 from planning.graph import Graph
 from planning.look import Snapshot
+from publish.contract import Contract
+from publish.writes import Feed
 from services import alert_channels
 from services.config import Settings
 from services.files import locked
@@ -34,26 +36,45 @@ def alert_of(finding: Finding) -> Alert:
     )
 
 
-def observed(settings: Settings, graph: Graph, streams: Sequence[StreamedInput]) -> Deployment:
+def observed(
+    settings: Settings, graph: Graph, streams: Sequence[StreamedInput], served: Sequence[Contract]
+) -> Deployment:
     """Take a snapshot of a deployment, from which findings are drawn.
 
     Args:
         settings: Settings of the deployment.
         graph: The lineage.
         streams: The streams that run beside it.
+        served: Contracts of what is served outside the lake.
     """
     zone = LandingZone(folder=settings.landing, convention=settings.ready)
     seen = Snapshot(zone, EventLog(Lake(root=str(settings.lake))))
-    return Deployment(graph=graph, look=seen, now=look.now(), streams=streams, inbox=external_events.inbox(settings))
+    box = partner.outbox(settings)
+    return Deployment(
+        graph=graph,
+        look=seen,
+        now=look.now(),
+        streams=streams,
+        inbox=external_events.inbox(settings),
+        feeds=[(contract, box) for contract in served if isinstance(contract.write, Feed)],
+    )
 
 
-def tell(settings: Settings, graph: Graph, streams: Sequence[StreamedInput], *, lock_seconds: float = 120.0) -> Round:
+def tell(
+    settings: Settings,
+    graph: Graph,
+    streams: Sequence[StreamedInput],
+    served: Sequence[Contract],
+    *,
+    lock_seconds: float = 120.0,
+) -> Round:
     """Send what is due of everything that stands now.
 
     Args:
         settings: Settings of the deployment; without channels nothing is examined.
         graph: The lineage.
         streams: The streams that run beside it.
+        served: Contracts of what is served outside the lake.
         lock_seconds: How long to wait for another process that is sending.
 
     Returns:
@@ -67,7 +88,7 @@ def tell(settings: Settings, graph: Graph, streams: Sequence[StreamedInput], *, 
         return Round(sent=0, failures=(), paused=())
     with locked(alert_channels.lock(settings), seconds=lock_seconds):
         # Examined under the lock: an older view than that of the last sender would end what has just begun.
-        standing = findings.standing(observed(settings, graph, streams))
+        standing = findings.standing(observed(settings, graph, streams, served))
         return sending.send(
             [alert_of(finding) for finding in standing],
             routes=alert_channels.routes(settings),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import ModuleType
@@ -20,6 +20,7 @@ from orchestration.checks import failed_checks, passed_checks
 from orchestration.lineage import as_table, column_lineage
 from orchestration.names import ACCEPT, EVENT, asset_key
 from orchestration.step import LakeAccess, Step
+from patterns.data_flow import single_runner
 from planning.graph import Graph, Task
 from publish.contract import Contract
 from publish.run import RunContext
@@ -170,7 +171,7 @@ def compute(context: Context, code: Code, task: Task, keys: Sequence[str], *, at
                 raise
             at_fault = error.partitions & set(left)
             done.faults.update(dict.fromkeys(sorted(at_fault) or left or [""], error))
-            left = sorted(set(left) - at_fault) if at_fault else []
+            left = _to_try_again(task, left, at_fault)
             if not left:
                 break
             context.log.error(f"left out: {', '.join(sorted(at_fault))}: {error}")
@@ -182,6 +183,15 @@ def compute(context: Context, code: Code, task: Task, keys: Sequence[str], *, at
         ]
         break
     return done
+
+
+def _to_try_again(task: Task, keys: Sequence[str], at_fault: Collection[str]) -> list[str]:
+    """List the partitions to compute without those at fault; nothing if these are unknown."""
+    if not at_fault:
+        return []
+    if task.contracts[0].executed is not None:
+        return single_runner.before(keys, at_fault)
+    return sorted(set(keys) - set(at_fault))
 
 
 def _computed(

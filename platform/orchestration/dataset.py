@@ -24,9 +24,9 @@ from orchestration.computation import (
 from orchestration.freshness import freshness_of
 from orchestration.lineage import column_schema
 from orchestration.names import asset_key, slug, step_of
-from orchestration.pools import pool_of
 from orchestration.retries import failure
 from orchestration.waiting import note_faults, waiting_result, waiting_spec
+from patterns.data_flow.concurrent_runner import pool_of
 from planning.graph import Task
 from planning.reach import Within
 from publish.contract import Contract, Read

@@ -33,9 +33,9 @@ from orchestration.computation import (
 )
 from orchestration.names import op_of, step_of
 from orchestration.partition_faults import joined
-from orchestration.pools import ARRIVING
 from orchestration.retries import MAX_RETRIES, failed, failure
 from orchestration.waiting import note_faults, waiting_check
+from patterns.data_flow.concurrent_runner import ARRIVING
 from planning.graph import Task
 from planning.look import Snapshot
 from planning.plan import Planner

@@ -20,10 +20,10 @@ from orchestration.computation import Context, access_of, evaluation, log_event
 from orchestration.dataset import deps, described
 from orchestration.names import asset_key, op_of
 from orchestration.partition_faults import joined
-from orchestration.pools import pool_of
 from orchestration.refresh import Request, op_failing_after_output
 from orchestration.retries import failed, failure
 from orchestration.step import InputChanged, LakeAccess
+from patterns.data_flow.concurrent_runner import pool_of
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
 from planning.window import Window

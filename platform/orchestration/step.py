@@ -13,6 +13,7 @@ from evidence import executions
 from evidence.events import EventLog
 from lake.commit import WHOLE_TABLE, Account, Commit
 from lake.lake import DatasetMissing, Lake
+from patterns.data_flow import single_runner
 from patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
 from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from patterns.idempotency.transactional_writer import overwrite_together
@@ -274,11 +275,10 @@ class Step:
 
     def _merge_in_order(self, delivery: Callable[[str], FullDelivery]) -> Commit:
         """Merge the step's periods in order, with undone executions before them and later ones after them."""
-        target, left, commits = self._target(), set(self.partitions), list[Commit]()
-        while todo := self._due(left):
-            period = todo[0]
-            commits.append(self._execute(target, period, delivery(period)))
-            left.discard(period)
+        target = self._target()
+        commits = single_runner.in_turn(
+            self.partitions, self._due, lambda period: self._execute(target, period, delivery(period))
+        )
         entries = {period: entry for commit in commits for period, entry in commit.entries.items()}
         return replace(commits[-1], entries=entries, repeated=all(commit.repeated for commit in commits))
 

@@ -75,8 +75,9 @@ class MicroBatch:
         lines: Its rows, with the columns of the source.
         number: Batch number in the checkpoint.
         checkpoint: The stream's checkpoint.
-        source: The source it is read from.
+        source: The source it is read from, or the first one.
         place: Where it is published.
+        others: The further sources.
     """
 
     lines: DataFrame
@@ -84,6 +85,7 @@ class MicroBatch:
     checkpoint: Checkpoint
     source: StreamedFiles
     place: Place
+    others: tuple[StreamedFiles, ...] = ()
 
     @property
     def spark(self) -> SparkSession:
@@ -98,7 +100,9 @@ class MicroBatch:
     @cached_property
     def files(self) -> Sequence[BatchFile]:
         """The files of the batch, as the checkpoint records them."""
-        return self.source.batch_files(self.checkpoint, self.number, self.place.landing)
+        sources = enumerate((self.source, *self.others))
+        landing = self.place.landing
+        return [file for at, one in sources for file in one.batch_files(self.checkpoint, self.number, landing, at=at)]
 
     def append(
         self,
@@ -145,13 +149,16 @@ class Stream:
 
     Args:
         name: Name of the stream.
-        source: The source it reads.
+        source: The source it reads, or the first one.
         schema: Schema of the source, as Spark SQL column definitions.
         key: Columns that rows are deduplicated by.
         watermark: Text that describes how event time advances; it must change whenever the rule does.
         datasets: Names of the published datasets, in order.
         without_late: Those of the datasets whose accounts leave out late rows.
         process: Processes a micro-batch. Must be idempotent: a retry must not change what is already published.
+        others: Further sources, all with the same schema.
+        query: Computes the rows of a batch from the lines of the sources, in their order; None: the lines themselves.
+            If it keeps state, `process` has to compute its rows exactly once.
     """
 
     name: str
@@ -162,12 +169,23 @@ class Stream:
     datasets: tuple[str, ...]
     without_late: tuple[str, ...] = ()
     process: Callable[[MicroBatch], None]
+    others: tuple[StreamedFiles, ...] = ()
+    query: Callable[[Sequence[DataFrame]], DataFrame] | None = None
+
+    @property
+    def sources(self) -> tuple[StreamedFiles, ...]:
+        """All sources, in the order in which the checkpoint counts them."""
+        return (self.source, *self.others)
 
     def spec(self, landing: Path) -> StreamSpec:
         """Return the facts that a checkpoint must match to be resumed."""
         return StreamSpec(
             name=self.name,
-            source=self.source.checkpoint_properties(landing),
+            source={
+                f"{name}{at or ''}": value
+                for at, one in enumerate(self.sources)
+                for name, value in one.checkpoint_properties(landing).items()
+            },
             schema=self.schema,
             key=self.key,
             watermark=self.watermark,
@@ -190,6 +208,7 @@ class _Work:
             checkpoint=self.checkpoint,
             source=self.stream.source,
             place=self.place,
+            others=self.stream.others,
         )
         try:
             # The server keeps running a query whose client was killed; this ends it once another run has the claim.
@@ -242,8 +261,9 @@ def run(
         )
     with _alone(place.lake, stream.name) as claim, stream_faults.unpacked(stream.name):
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
-        lines = stream.source.lines(spark, place.landing)
-        writer = lines.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
+        lines = [source.lines(spark, place.landing) for source in stream.sources]
+        rows = stream.query(lines) if stream.query else lines[0]
+        writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
         writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))
         if every_seconds is None:
             query = writer.trigger(availableNow=True).start()

@@ -18,10 +18,10 @@ from orchestration.computation import RESOURCES, accepted, run_context
 from orchestration.dataset import deps, described
 from orchestration.late_share import late_share_result, late_share_spec
 from orchestration.names import asset_key
-from orchestration.pools import pool_of
 from orchestration.retries import failure
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
+from patterns.data_flow.concurrent_runner import pool_of
 from patterns.error_management.streamed_files import left_out_in, left_out_warnings
 from publish.contract import Contract
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from patterns.data_value.outbox import Outbox
 from patterns.error_management.streamed_files import StreamedFiles
 from patterns.ingestion.event_inbox import Inbox
 from planning.graph import Graph
@@ -41,6 +42,7 @@ class Deployment:
         now: Current time, timezone-aware.
         streams: The streams that run beside the lineage.
         inbox: Events from outside; None if it is not looked at.
+        feeds: What is sent to partners: the contract of each feed, and its outbox.
     """
 
     graph: Graph
@@ -48,6 +50,7 @@ class Deployment:
     now: datetime
     streams: Sequence[StreamedInput] = ()
     inbox: Inbox | None = None
+    feeds: Sequence[tuple[Contract, Outbox]] = ()
 
     @property
     def contracts(self) -> Mapping[str, Contract]:

@@ -10,11 +10,12 @@ from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
 
 from errors import PlatformError
-from errors.remedies import Remedy, RetryEvent, Run, ShowLedger, ShowMigrations
+from errors.remedies import Remedy, RetryEvent, Run, ShowFeed, ShowLedger, ShowMigrations
 from evidence import new_fields
 from evidence.events import EVENTS, EventLog
 from evidence.finding import Finding, Severity
 from evidence.new_fields import NewField
+from patterns.data_value.outbox_account import Line
 from patterns.quality.offline_observer import observations
 from planning import detectors
 from planning.arrivals import Arrivals
@@ -24,12 +25,15 @@ from planning.reach import landed_input
 from publish.audit import warnings
 from publish.column_types import paths
 from publish.contract import Contract
+from publish.partitions import Grain, key_of
 from publish.schema import Failed
 
 NEWEST = 24
 """How many of the newest partitions are looked at for what was published with a warning."""
 LONGEST_WAIT = timedelta(hours=1)
 """How long an event may wait for its run."""
+LONGEST_WAIT_FOR_PARTNER = timedelta(hours=6)
+"""How old an hour may be whose records a partner lacks."""
 
 
 def standing(deployment: Deployment) -> list[Finding]:
@@ -222,6 +226,50 @@ def unstarted(deployment: Deployment) -> Iterator[Finding]:
         )
 
 
+def unsent(deployment: Deployment) -> Iterator[Finding]:
+    """Find what does not reach a partner: requests without an answer, late records, and what it has and should not."""
+    for contract, outbox in deployment.feeds:
+        for one in outbox.held():
+            yield Finding(
+                source="feed",
+                dataset=contract.dataset,
+                owner=contract.owner,
+                severity=Severity.CRITICAL,
+                what=f"a request of {len(one.request.records)} records was not answered, and may not be repeated",
+                remedy=Remedy("ask the partner whether it has them, and settle it: ", ShowFeed()),
+                partition=one.request.id,
+            )
+        lines = outbox.lines()
+        overdue = [
+            line
+            for line in lines
+            if _is_old(line.partition, deployment.now) and {"waiting", "sending"} & {*line.states}
+        ]
+        for name, count, what in (
+            ("waiting", sum(sum(_of(line, "waiting", "sending")) for line in overdue), "wait for the partner"),
+            ("late", sum(sum(_of(line, "late")) for line in lines), "came too late to be sent in order, and are kept"),
+            ("corrected", sum(line.corrected for line in lines), "were corrected after they were sent"),
+            ("withdrawn", sum(line.withdrawn for line in lines), "were withdrawn after they were sent"),
+        ):
+            if count:
+                yield _warning(
+                    contract,
+                    "feed",
+                    what=f"{count:,} records {what}",
+                    remedy=Remedy("see what the partner has: ", ShowFeed()),
+                    partition=name,
+                    figures={"records": count},
+                )
+
+
+def _of(line: Line, *states: str) -> list[int]:
+    return [line.states.get(state, 0) for state in states]
+
+
+def _is_old(partition: str, now: datetime) -> bool:
+    return partition < key_of(now - LONGEST_WAIT_FOR_PARTNER, Grain.HOUR)
+
+
 def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
     """List the fields that a producer sends and that the contract of their dataset does not announce by now.
 
@@ -241,6 +289,7 @@ SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (
     unannounced,
     retiring,
     unstarted,
+    unsent,
     detectors.findings,
 )
 
@@ -254,6 +303,7 @@ __all__ = [
     "standing",
     "still_unannounced",
     "unannounced",
+    "unsent",
     "unstarted",
     "waiting",
 ]

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from errors import PlatformError
 from evidence.executions import ReplayTooLong, due
 from lake.commit import WHOLE_TABLE
+from patterns.data_flow import single_runner
 from patterns.error_management import static_late_data_integrator
 from planning import look as clock
 from planning.finality import lookback_of
@@ -97,7 +98,8 @@ class Staleness:
     def waiting(self, task: Task) -> dict[str, PlatformError]:
         """Find the partitions of a task that wait for a person: held ones, and those that failed permanently.
 
-        A failed partition waits until its inputs change.
+        A failed partition waits until its inputs change. If periods build on one another, the later ones wait, too
+        (Single Runner).
         """
         stale = self.stale(task)
         failed: dict[str, PlatformError] = {
@@ -106,7 +108,10 @@ class Staleness:
         held_ones = {
             key: why for contract in task.contracts for key, why in self.held().get(contract.dataset, {}).items()
         }
-        return dict(sorted({**failed, **held_ones}.items()))
+        waiting = {**failed, **held_ones}
+        if task.contracts[0].executed is not None:
+            waiting.update(single_runner.stopped(stale, waiting, dataset=task.main))
+        return dict(sorted(waiting.items()))
 
     def known(self, task: Task) -> set[str]:
         """Find all partitions a task could run: landed, published and stale ones."""

@@ -84,4 +84,23 @@ class Serve:
     without: tuple[str, ...] = ()
 
 
-Write = Replace | Merge | InOrder | Copy | ByPeriod | AppearsWith | Append | Serve
+@dataclass(frozen=True, kw_only=True)
+class Feed:
+    """Rows of the input are sent to a partner one by one, those of a key in the order of their times.
+
+    Args:
+        key: Column of the input with the key.
+        at: Column with the event time, TIMESTAMP.
+        identity: Columns that identify a row.
+        payload: Columns that are sent.
+        unless: BOOLEAN column: a row where it is true is not sent.
+    """
+
+    key: str
+    at: str
+    identity: tuple[str, ...]
+    payload: tuple[str, ...]
+    unless: str
+
+
+Write = Replace | Merge | InOrder | Copy | ByPeriod | AppearsWith | Append | Serve | Feed

@@ -125,7 +125,7 @@ def duration(values: Values, key: str, default: str, *, least: float) -> float:
     value, source = values.get(key, (default, ""))
     match = re.fullmatch(r"(\d{1,6})([smhd])", str(value))
     seconds = int(match[1]) * _UNITS[match[2]] if match else 0
-    if seconds < least:
+    if match is None or seconds < least:
         raise ConfigurationError(
             what=f"{value!r} is not a duration this setting takes",
             where=source,

@@ -68,6 +68,8 @@ class FaultRates:
     """The event time has no zone."""
     invalid_connected_since: float = 0.0001
     """`connected_since` is no date-time."""
+    minutes_late: float = 0.0
+    """Arrives 1 to 60 minutes late; on time if that would be after the span."""
     empty_hour: float = 0.0
     """The hour lands with the flag and without lines."""
     missing_hour: float = 0.0
@@ -96,6 +98,8 @@ class FaultRates:
         return cls(**{**dict.fromkeys((one.name for one in fields(cls)), 0.0), **rates})
 
 
+SINCE_FIRST_STORED = ("minutes_late",)
+"""Faults that older simulations do not know: their stored parameters name them only if they have a rate."""
 LINE_FAULTS: tuple[str, ...] = tuple(one.name for one in fields(FaultRates) if one.name not in HOUR_FAULTS)
 
 

@@ -142,6 +142,9 @@ def _lines_of(spec: SimulationSpec, source: Source, hour: int, events: Events) -
     late, steps = faults.pop("late"), source.latest_ms // source.late_step_ms
     delayed = arrival_ms[late] + draw.integers(1, steps + 1, len(late)) * source.late_step_ms
     arrival_ms[late] = np.where(delayed < last_ms, delayed, arrival_ms[late])
+    a_little = faults.pop("minutes_late")
+    delayed = arrival_ms[a_little] + draw.integers(1, 61, len(a_little)) * 60_000
+    arrival_ms[a_little] = np.where(delayed < last_ms, delayed, arrival_ms[a_little])
     clean = Lines(
         text=events.clean().cast(pa.large_binary()),
         arrival_ms=arrival_ms,

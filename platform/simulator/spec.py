@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from errors import ConfigurationError
-from simulator.faults import FaultRates
+from simulator.faults import SINCE_FIRST_STORED, FaultRates
 
 FORMAT = 1
 """Version of the simulator, increased whenever the same spec would produce other bytes."""
@@ -80,6 +80,7 @@ class SimulationSpec:
 
     def as_json(self) -> dict[str, Any]:
         """Returns all parameters that determine the bytes, as JSON to be stored beside them."""
+        rates = asdict(self.faults)
         return {
             "format": FORMAT,
             "days": self.days,
@@ -88,7 +89,7 @@ class SimulationSpec:
             "start": self.start.isoformat(),
             "gzip": self.gzip,
             "part_lines": self.part_lines,
-            "faults": {one.name: getattr(self.faults, one.name) for one in fields(self.faults)},
+            "faults": {name: rate for name, rate in rates.items() if rate or name not in SINCE_FIRST_STORED},
             # A landing zone from before there were ads is one without them.
             **({"ads": True} if self.ads else {}),
         }

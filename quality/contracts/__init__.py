@@ -6,7 +6,8 @@ from types import MappingProxyType, ModuleType
 from planning.graph import Graph
 from planning.reach import landed_input
 from publish.contract import Contract
-from quality.contracts import ads, bronze, daily_report, gold, live, places, serving, silver
+from publish.writes import Append
+from quality.contracts import ads, bronze, daily_report, gold, live, live_ads, places, serving, silver
 
 
 def _declared(*modules: ModuleType) -> Mapping[str, Contract]:
@@ -28,11 +29,16 @@ LANDED: Mapping[str, Contract] = MappingProxyType(
     {name: contract for name, contract in CONTRACTS.items() if landed_input(contract) is not None}
 )
 """The datasets that are computed from the landing zone."""
-STREAMED = _declared(live)
-"""The datasets that a stream appends to; `blogdata run` does not compute them."""
+STREAMED = _declared(live, live_ads)
+"""The datasets that streams append to; `blogdata run` does not compute them."""
 EVERY: Mapping[str, Contract] = _by_layer({**CONTRACTS, **STREAMED})
 """Every dataset of the lake."""
 SERVED = _declared(serving)
 """Datasets served to a database; they are not tables of the lake."""
 DECLARED: Mapping[str, Contract] = MappingProxyType({**EVERY, **SERVED})
 """Every dataset, of the lake or served."""
+
+
+def streamed_by(write: Append) -> Mapping[str, Contract]:
+    """Return the datasets that a stream appends to, in the order in which it does."""
+    return {name: contract for name, contract in STREAMED.items() if contract.write == write}

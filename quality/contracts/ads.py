@@ -1,18 +1,29 @@
-"""The ads that visitors were shown: as they arrived, those that are unusable, and each display once."""
+"""The ads that visitors were shown: as they arrived, those that are unusable, each once, and joined with visits."""
 
+from dataclasses import replace
+from datetime import timedelta
+
+from planning.around import Around
 from planning.reach import SAME, EventsOf, Landed
 from publish.contract import LEAST_ROWS, Contract, Read, Runs
 from publish.partitions import Grain
 from publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
 from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
+from publish.writes import AppearsWith
 from quality.contracts import columns as c
 from quality.contracts import landed
 from quality.contracts.bronze import ARRIVAL, BYTES, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
-from quality.contracts.silver import ARRIVED, BOUNDED_DUPLICATES, STANDS_FOR_ITSELF
+from quality.contracts.silver import ARRIVED, BOUNDED_DUPLICATES, EVENT, STANDS_FOR_ITSELF
 
 DISPLAY = Partitioning(column="display_hour", grain=Grain.HOUR)
 POSITION = ("source_file", "source_offset")
 IN_BRONZE = Reference(dataset="bronze.ads", columns={name: name for name in POSITION})
+
+IN_ITS_HOUR = RowRule(
+    name="in_its_hour",
+    expression="display_hour = date_format(display_time, \"yyyy-MM-dd'T'HH\")",
+    description="A row lies in the partition of its display time",
+)
 
 RECEIVED = Contract(
     dataset="bronze.ads",
@@ -94,11 +105,7 @@ DISPLAYED = Contract(
     partitioning=DISPLAY,
     references=(IN_BRONZE,),
     rules=(
-        RowRule(
-            name="in_its_hour",
-            expression="display_hour = date_format(display_time, \"yyyy-MM-dd'T'HH\")",
-            description="A row lies in the partition of its display time",
-        ),
+        IN_ITS_HOUR,
         RowRule(
             name="identified",
             expression=" AND ".join(c.filled(name) for name in c.AD_IDENTIFIERS),
@@ -135,4 +142,108 @@ DISPLAYED = Contract(
     freshness_hours=2,
     # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.
     watch=Watch(flow=Flow(layer=Layer.DATA, event_time="display_time"), lag=Lag(), sla=Sla()),
+)
+
+AD_CONFLICTS = Contract(
+    dataset="silver.ad_conflicts",
+    description="Displays that lost to an earlier one with the same identity and another payload",
+    owner="team:analytics",
+    reads=(Read(dataset="silver.ads", reach=SAME),),
+    write=AppearsWith(main="silver.ads"),
+    columns=(c.DISPLAY_HOUR, c.AD[2], c.AD[0], c.AD[3], c.RAW, ARRIVED, *c.SOURCE),
+    key=POSITION,
+    partitioning=DISPLAY,
+    references=(Reference(dataset="silver.ads", columns={name: name for name in DISPLAYED.key}),),
+    rows_in="duplicates of `silver.ads`, by the commit that publishes both",
+    left_out={"identical": ""},
+    rules=(IN_ITS_HOUR,),
+    statistics=("visit_id",),
+    patterns=("Windowed Deduplicator", "Transactional Writer"),
+)
+
+BELONGS = timedelta(minutes=30)
+"""How long before a visit's event the display was at most to which it belongs."""
+BOTH, EVENT_SIDE, DISPLAY_SIDE = "both", "event", "display"
+_EVENT = "struct(visit_id, event_time, page)"
+
+WITH_ADS = Contract(
+    dataset="silver.visits_with_ads",
+    description="Visit events that name an ad, joined with its displays in the half hour before: a row for each pair, "
+    "for each event without a display, and for each display without an event",
+    owner="team:analytics",
+    reads=(
+        Read(dataset="silver.ads", reach=Around(grain=Grain.HOUR, before=BELONGS)),
+        # A blog that displays no ads has no such hours.
+        Read(dataset="silver.visits", reach=Around(grain=Grain.HOUR, after=BELONGS, since="silver.ads")),
+    ),
+    columns=(
+        replace(
+            c.EVENT_HOUR, description="Hour of the event; of a display without an event, that of the display (UTC)"
+        ),
+        Column(
+            name="side",
+            type="STRING",
+            nullable=False,
+            description="both (an event and a display it belongs to), event (without a display), display (without "
+            "an event)",
+        ),
+        c.VISIT[0],
+        c.AD[0],
+        c.optional(c.VISIT[1]),
+        c.optional(c.VISIT[2]),
+        c.optional(c.VISIT[3]),
+        c.optional(c.VISIT[4]),
+        c.optional(c.AD[3]),
+        c.optional(c.AD[4]),
+        Column(name="display_page", type="STRING", description="Path of the page that showed the ad"),
+        Column(name="seconds_between", type="DOUBLE", description="Seconds from the display to the event"),
+    ),
+    key=("visit_id", "ad_id", "event_time", "page", "display_time"),
+    partitioning=EVENT,
+    references=(
+        Reference(dataset="silver.visits", columns={name: name for name in ("visit_id", "event_time", "page")}),
+        Reference(dataset="silver.ads", columns={name: name for name in DISPLAYED.key}),
+    ),
+    rules=(
+        RowRule(
+            name="in_its_hour",
+            expression="event_hour = date_format(coalesce(event_time, display_time), \"yyyy-MM-dd'T'HH\")",
+            description="A row lies in the partition of its event, or of its display if it has no event",
+        ),
+        RowRule(
+            name="side_is_there",
+            expression=f"(side = '{DISPLAY_SIDE}') = (event_time IS NULL)"
+            f" AND (side = '{EVENT_SIDE}') = (display_time IS NULL)"
+            f" AND side IN ('{BOTH}', '{EVENT_SIDE}', '{DISPLAY_SIDE}')",
+            description="A row has the columns of the side or sides that it names",
+        ),
+        RowRule(
+            name="belong_together",
+            expression=f"(side = '{BOTH}') = (seconds_between IS NOT NULL)"
+            f" AND (seconds_between IS NULL OR seconds_between BETWEEN 0 AND {BELONGS.total_seconds():g})",
+            description="An event belongs to a display of at most half an hour before",
+        ),
+    ),
+    rows_in="rows of `silver.visits` and of `silver.ads` of the hour",
+    stands_for=f"count(distinct case when event_time is not null then {_EVENT} end) + count_if(event_time is null)",
+    reasons={
+        "further_displays": f"count(distinct case when event_time is not null then {_EVENT} end)"
+        " - count_if(event_time is not null)"
+    },
+    left_out={
+        "without_ad": "events that name no ad",
+        "with_event": "displays to which an event belongs: they are in the rows of their events",
+        # These rows count as rows out but not as rows in.
+        "further_displays": "below zero: rows of an event that belongs to more than one display, but for one",
+    },
+    measures={
+        "pairs": f"count_if(side = '{BOTH}')",
+        "events_alone": f"count_if(side = '{EVENT_SIDE}')",
+        "displays_alone": f"count_if(side = '{DISPLAY_SIDE}')",
+    },
+    profiled=("seconds_between",),
+    statistics=("visit_id", "ad_id", "display_time"),
+    patterns=("Dynamic Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),
+    freshness_hours=3,
+    watch=Watch(lag=Lag(), sla=Sla()),
 )

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from datetime import date, timedelta
 
-from planning.reach import WITHIN
+from planning.reach import SAME, WITHIN
 from publish.compatibility import Rename
 from publish.contract import Clock, Contract, On, Read, Runs
 from publish.migrations import migrating
 from publish.partitions import Grain
-from publish.schema import Audit, Column, Partitioning, RowRule
+from publish.schema import Audit, Classification, Column, Partitioning, RowRule
 from publish.watch import Flow, Lag, Skew, Sla, Watch
 from publish.writes import ByPeriod
 from quality.contracts import columns as c
@@ -247,4 +247,123 @@ REFERRAL_STATS = migrating(
         freshness_hours=6,
         watch=WATCHED,
     )
+)
+
+_JOINED = Read(dataset="silver.visits_with_ads", reach=WITHIN)
+CAMPAIGN_STATS = Contract(
+    dataset="gold.campaign_stats",
+    description="Displays of a campaign on a day, and the page views and visitors within half an hour after them",
+    owner="team:analytics",
+    consumers=("team:marketing",),
+    reads=(_JOINED, Read(dataset="silver.ads", reach=WITHIN)),
+    runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
+    columns=(
+        c.EVENT_DATE,
+        Column(
+            name="campaign",
+            type="STRING",
+            nullable=False,
+            description="The campaign, or unknown: of page views that name an ad and belong to no display, too",
+        ),
+        Column(name="displays", type="BIGINT", nullable=False, description="Displays of its ads"),
+        Column(
+            name="displays_alone",
+            type="BIGINT",
+            nullable=False,
+            description="Of these, displays to which no page view belongs",
+        ),
+        Column(
+            name="events",
+            type="BIGINT",
+            nullable=False,
+            description="Page views that belong to a display; one that belongs to several counts once",
+        ),
+        Column(
+            name="events_alone",
+            type="BIGINT",
+            nullable=False,
+            description="Page views that name an ad and belong to no display, so their campaign is unknown",
+        ),
+        Column(name="pairs", type="BIGINT", nullable=False, description="Page views by each display they belong to"),
+        Column(name="visits", type="BIGINT", nullable=False, description="Distinct browsing sessions of the events"),
+        Column(name="visitors", type="BIGINT", nullable=False, description="Distinct visitors of the events"),
+        HOURS_PRESENT,
+    ),
+    key=("event_date", "campaign"),
+    partitioning=DAY,
+    rules=(
+        RowRule(
+            name="counts_are_plausible",
+            expression="displays_alone BETWEEN 0 AND displays AND events BETWEEN 0 AND pairs AND events_alone >= 0"
+            " AND visits BETWEEN 0 AND events AND visitors BETWEEN 0 AND events",
+            description="No part is larger than what it is a part of",
+        ),
+        RowRule(
+            name="no_campaign_without_a_display",
+            expression=f"events_alone = 0 OR campaign = '{c.UNKNOWN}'",
+            description="Only its display tells the campaign of a page view",
+        ),
+        HOURS_OF_A_DAY,
+    ),
+    rows_in="rows of `silver.visits_with_ads` of the hours of the day; displays are held against `silver.ads`",
+    stands_for="sum(pairs + displays_alone + events_alone)",
+    reasons={"aggregated": "sum(pairs + displays_alone + events_alone) - count(1)"},
+    left_out={"aggregated": "the rows joined, less the number of campaigns"},
+    measures={**PARTS, "displays": "sum(displays)"},
+    parts=24,
+    statistics=("campaign",),
+    patterns=PATTERNS,
+    freshness_hours=6,
+    watch=WATCHED,
+)
+
+ALL = "all"
+"""The dimension with one group, of every page view."""
+AUDIENCE_DIMENSIONS = (ALL, "page", "referral_host", "device_type")
+LG_K = 12
+"""Size of a sketch as a power of two; of 12, one standard error is 1.6 %, and a sketch has at most 4,136 bytes."""
+
+AUDIENCE_HOURLY = Contract(
+    dataset="gold.audience_hourly",
+    description="Page views of an hour, and sketches of its visitors that can be merged, by one dimension at a time",
+    owner="team:analytics",
+    consumers=("team:editors",),
+    reads=(Read(dataset="silver.visits_enriched", reach=SAME),),
+    columns=(
+        c.EVENT_HOUR,
+        Column(
+            name="dimension",
+            type="STRING",
+            nullable=False,
+            description=f"What the page views are grouped by: {', '.join(AUDIENCE_DIMENSIONS)}",
+        ),
+        Column(name="value", type="STRING", nullable=False, description="Its value, or unknown"),
+        Column(name="events", type="BIGINT", nullable=False, description="Page views"),
+        Column(
+            name="visitors",
+            type="BINARY",
+            nullable=False,
+            # Who knows a user's id can try whether a sketch of few visitors has it.
+            classification=Classification.PERSONAL,
+            description=f"HLL sketch (Apache DataSketches, lgConfigK {LG_K}) of the `user_id` of the visitors",
+        ),
+    ),
+    key=("event_hour", "dimension", "value"),
+    partitioning=Partitioning(column="event_hour", grain=Grain.HOUR),
+    rules=(
+        RowRule(name="has_events", expression="events >= 1", description="A group has events"),
+        RowRule(
+            name="has_visitors",
+            expression="hll_sketch_estimate(visitors) >= 1",
+            description="The sketch can be read, and has visitors",
+        ),
+    ),
+    rows_in="rows of `silver.visits_enriched` of the hour, once for each dimension",
+    stands_for=STANDS_FOR,
+    reasons=AGGREGATED,
+    left_out=MORE_OF_AGGREGATED,
+    statistics=("dimension", "value"),
+    patterns=("Local Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
+    freshness_hours=3,
+    watch=Watch(lag=Lag(), sla=Sla()),
 )

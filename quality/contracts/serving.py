@@ -1,9 +1,9 @@
-"""Serving: statistics for the blog itself, in PostgreSQL; only if the deployment has a server."""
+"""Serving: statistics in PostgreSQL, and events for a partner; each only if the deployment has the other side."""
 
 from planning.reach import SAME
 from publish.contract import Contract, Read
-from publish.writes import Serve
-from quality.contracts import gold
+from publish.writes import Feed, Serve
+from quality.contracts import gold, silver
 
 DAILY_STATS = Contract(
     dataset="serving.daily_stats",
@@ -14,4 +14,29 @@ DAILY_STATS = Contract(
     reads=(Read(dataset="gold.page_stats", reach=SAME), Read(dataset="gold.referral_stats", reach=SAME)),
     write=Serve(schema="serving"),
     patterns=("Transactional Writer",),
+)
+
+PARTNER_FEED = Contract(
+    dataset="serving.partner_feed",
+    description="The events of visitors who may be shared, sent to the partner: those of a visitor in order, each once",
+    owner="team:analytics",
+    columns=(),
+    partitioning=silver.EVENT,
+    reads=(Read(dataset="silver.visits", reach=SAME),),
+    write=Feed(
+        key="user_id",
+        at="event_time",
+        identity=silver.VISITS.key,
+        # Nothing personal; a referral may have anything in its query.
+        payload=("visit_id", "event_time", "page", "ad_id", "browser", "device_type"),
+        unless="keep_private",
+    ),
+    rows_in="rows of `silver.visits` of the hour",
+    left_out={
+        "private": "may not be shared",
+        "waiting": "to be sent",
+        "sending": "in a request without an answer",
+        "late": "older than what was sent of the visitor: kept, and not sent",
+    },
+    patterns=("Bin Pack Orderer", "FIFO Orderer"),
 )

@@ -277,7 +277,7 @@ USERS_CURRENT = Contract(
     },
     measures={"newest_change": "max(changed_on)"},
     statistics=("user_id",),
-    patterns=("Stateful Merger", "Audit-Write-Audit-Publish"),
+    patterns=("Stateful Merger", "Single Runner", "Audit-Write-Audit-Publish"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),
 )

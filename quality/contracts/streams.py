@@ -4,11 +4,11 @@ from pathlib import Path
 
 from patterns.error_management.streamed_files import StreamedFiles
 from planning.deployment import StreamedInput
-from quality.contracts import STREAMED
-from quality.contracts.live import WRITTEN
+from quality.contracts import live, live_ads, streamed_by
 
 # Access logs come in bulk, and a line's visit depends on lines around it: the batch pipeline processes them.
 VISITS = StreamedFiles(table="visits", suffixes=(".json", ".json.gz"))
+ADS = StreamedFiles(table="ads", suffixes=VISITS.suffixes)
 
 
 def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
@@ -17,4 +17,7 @@ def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
     Args:
         checkpoints: Folder of the checkpoints of all streams.
     """
-    return (StreamedInput(name=WRITTEN.stream, source=VISITS, checkpoints=checkpoints, contracts=STREAMED),)
+    return tuple(
+        StreamedInput(name=write.stream, source=source, checkpoints=checkpoints, contracts=streamed_by(write))
+        for write, source in ((live.WRITTEN, VISITS), (live_ads.WRITTEN, ADS))
+    )

@@ -116,9 +116,10 @@ def _late_file(deployment: Deployment) -> None:
 
 
 def _late_displays(deployment: Deployment) -> None:
-    # The same of displayed ads, of which an hour of so few visits may have none.
+    # The same of displayed ads, of which an hour of so few visits may have none, and one that differs from the others.
     ad = {"ad_id": "late", "page": "/", "visit_id": "late", "campaign": "late"}
     lines = [json.dumps({**ad, "display_time": f"{hour}:30:00Z"}).encode() for hour in FIRST for _ in range(2)]
+    lines += [line.replace(b'"campaign": "late"', b'"campaign": "other"') for line in lines[:1]]
     deployment.land(FIRST[1], [*lines, b"{"], name="ads-late.json", table="ads")
 
 

@@ -6,10 +6,12 @@ import random
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from errors import ConfigurationError
-from patterns.data_value import distributed_aggregator
+from patterns.data_value import distributed_aggregator, sketches
 from patterns.data_value.distributed_aggregator import How, Measure
+from patterns.data_value.sketches import SketchUnreadable
 
 ROWS = "a STRING, b STRING, who STRING, amount BIGINT"
 EXACT = (
@@ -110,6 +112,23 @@ def test_approximate_counts_stay_within_three_stated_errors(spark: Any, salted: 
         result = distributed_aggregator.aggregate(frame, ("a",), measures)
     (row,) = result.collect()
     assert abs(row.people / 50_000 - 1) < 3 * distributed_aggregator.relative_error()
+
+
+def test_sketches_are_read_by_the_other_library(spark: Any) -> None:
+    """What Spark writes, DataSketches' library for Python merges and estimates."""
+    frame = spark.range(30_000).selectExpr("concat('g', id % 3) AS a", "concat('u', id % 20000) AS who")
+    measures = (Measure(name="seen", how=How.SKETCH, column="who"),)
+    plain = distributed_aggregator.aggregate(frame, ("a",), measures)
+    salted = distributed_aggregator.salted(frame, ("a",), measures, spread=("who",))
+    merged = plain.agg(F.hll_sketch_estimate(F.hll_union_agg("seen"))).collect()[0][0]
+    for kept in (plain, salted):
+        found = sketches.estimate((bytes(row.seen) for row in kept.collect()), lg_k=12, where="here")
+        assert abs(found.value - merged) <= 0.01 * merged
+        assert found.low <= 20_000 <= found.high
+        assert found.high - found.low < 5 * distributed_aggregator.relative_error() * 20_000
+    assert sketches.estimate([], lg_k=12, where="here").value == 0
+    with pytest.raises(SketchUnreadable, match="5 bytes are no HLL sketch"):
+        sketches.estimate([b"other"], lg_k=12, where="here")
 
 
 def test_an_approximate_count_of_nothing_is_zero(spark: Any) -> None:

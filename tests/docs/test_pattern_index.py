@@ -15,6 +15,7 @@ from docs.pages import ROOT
 from orchestration.names import slug
 from quality.contracts import EVERY
 from services.config import PostgresSettings, Settings
+from services.partner_settings import PartnerSettings
 
 WORKING = (
     "Full Loader",
@@ -36,10 +37,18 @@ WORKING = (
     "Keyed Idempotency",
     "Proxy",
     "Distributed Aggregator",
+    "Local Aggregator",
     "Metadata Decorator",
+    "Dynamic Joiner",
     "Static Joiner",
     "Wrapper",
+    "Bin Pack Orderer",
+    "FIFO Orderer",
     "Aligned Fan-In",
+    "Exclusive Choice",
+    "Parallel Split",
+    "Single Runner",
+    "Concurrent Runner",
     "Unaligned Fan-In",
     "Isolated Sequencer",
     "Local Sequencer",
@@ -77,7 +86,10 @@ Source: "Data Engineering Design Patterns", ch. 2.
 def index() -> dict[str, Pattern]:
     nowhere = Path("/nowhere")
     served = PostgresSettings(url="postgresql://nowhere/nothing")
-    definitions = build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served))
+    fed = PartnerSettings(url="http://nowhere")
+    definitions = build(
+        Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served, partner=fed)
+    )
     return {pattern.name: pattern for pattern in pattern_index.find(ROOT, definitions)}
 
 

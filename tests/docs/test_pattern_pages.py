@@ -14,6 +14,7 @@ from blogdata.pattern_index import Pattern
 from definitions import build
 from docs.pages import ROOT
 from services.config import PostgresSettings, Settings
+from services.partner_settings import PartnerSettings
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)")
 GENERATED = sorted((ROOT / "docs" / "patterns").glob("*.md"))
@@ -24,7 +25,10 @@ HOW = {"command": "make docs-figures", "sample": "two days", "seed": 7, "version
 def patterns() -> dict[str, Pattern]:
     nowhere = Path("/nowhere")
     served = PostgresSettings(url="postgresql://nowhere/nothing")
-    definitions = build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served))
+    fed = PartnerSettings(url="http://nowhere")
+    definitions = build(
+        Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served, partner=fed)
+    )
     return {pattern.name: pattern for pattern in pattern_index.find(ROOT, definitions)}
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from assets import corrected
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction, CorrectionAwaited, HourIncomplete, ReplayRefused
 from patterns.ingestion.readiness_marker import late_files, scan
@@ -46,6 +48,22 @@ def test_a_correction_lands_in_its_dead_letters_hour(landing: Path) -> None:
     assert Path(result.files[0]).parent == Path(FILE).parent
     (hour,) = scan(landing / "visits", Grain.HOUR)
     assert (hour.ready, len(hour.files), late_files(hour)) == (True, 2, ())
+
+
+def test_a_corrected_display_lands_among_the_ads(tmp_path: Path) -> None:
+    file = FILE.replace("visits", "ads")
+    (tmp_path / file).parent.mkdir(parents=True)
+    for name in (file, f"{Path(file).parent}/_SUCCESS"):
+        (tmp_path / name).touch()
+    correction = replace(CORRECTION, source_file=file)
+    judged = corrected.of_one_table([correction])
+    assert (judged.letters.dataset, judged.time) == ("bronze.ad_dead_letters", "display_time")
+    result = replays.land_corrections([correction], [(file, 17)], tmp_path, letters=judged.letters)
+    assert Path(result.files[0]).parent == Path(file).parent
+    with pytest.raises(ReplayRefused, match="of ads and visits"):
+        corrected.of_one_table([correction, CORRECTION])
+    with pytest.raises(ReplayRefused, match="lines of users are not corrected"):
+        corrected.of_one_table([replace(CORRECTION, source_file=FILE.replace("visits", "users"))])
 
 
 def test_without_flags_a_corrected_hour_gets_one(landing: Path) -> None:

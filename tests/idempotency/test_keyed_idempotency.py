@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from assets.transforms import access_logs
+from assets.transforms import visits_by_inactivity
 from patterns.idempotency.keyed_idempotency import STAMP, stamp
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
 
@@ -47,7 +47,7 @@ def ids(spark: Any, views: Sequence[View], around: Sequence[View] = ()) -> dict[
         )
         for found in (views, around)
     ]
-    rows = access_logs.with_visit_ids(frames[0], frames[1], "k").collect()
+    rows = visits_by_inactivity.with_visit_ids(frames[0], frames[1], "k").collect()
     return {
         (row["user_id"], int((row["event_time"].astimezone(timezone.utc) - NINE).total_seconds() // 60)): row[
             "visit_id"
@@ -68,7 +68,7 @@ def test_figure_4_8_event_time_changes_the_id(spark: Any) -> None:
     def began(*minutes: int) -> set[datetime]:
         rows = [("a", NINE + timedelta(minutes=minute)) for minute in minutes]
         frame = spark.createDataFrame(rows, "user_id string, event_time timestamp")
-        return {row["visit_start"] for row in access_logs.sessionize(frame).collect()}
+        return {row["visit_start"] for row in visits_by_inactivity.sessionize(frame).collect()}
 
     assert began(69, 72) != began(69, 72, 55)
 
@@ -164,8 +164,8 @@ def test_visit_ids_never_change_however_runs_are_split(
 def test_positions_are_read_from_the_splitters_file_names(spark: Any) -> None:
     columns = "arrival_hour string, source_file string, source_offset bigint"
     row = spark.createDataFrame([("2026-01-05T10", View(0, 0).file, 7)], columns)
-    (found,) = row.select(access_logs.position().alias("p")).select("p.*").collect()
+    (found,) = row.select(visits_by_inactivity.position().alias("p")).select("p.*").collect()
     assert tuple(found) == (False, "2026-01-05T11-00-00", "access-0123abcd", 7)
     other = row.withColumn("source_file", F.lit("visits/date=2026-01-05/hour=10/access.log"))
-    (found,) = other.select(access_logs.position().alias("p")).select("p.*").collect()
+    (found,) = other.select(visits_by_inactivity.position().alias("p")).select("p.*").collect()
     assert tuple(found) == (False, "2026-01-05T10", "visits/date=2026-01-05/hour=10/access.log", 7)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import oracle
 from oracle import Verdict
+
+BELONGS = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,53 @@ def read(landing: Path, table: str = "visits") -> Lines:
         if found.winners.setdefault(identity, line) is not line:
             found.losers[identity].append(line)
     return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """An event that names an ad and a display it belongs to, or one of them without the other."""
+
+    event: dict[str, Any] | None = None
+    event_time: datetime | None = None
+    display: dict[str, Any] | None = None
+    display_time: datetime | None = None
+
+    @property
+    def side(self) -> str:
+        """Which of them there are."""
+        return "display" if self.event is None else "event" if self.display is None else "both"
+
+    @property
+    def hour(self) -> str:
+        """Hour of the event, or of a display without one."""
+        time = self.event_time or self.display_time
+        assert time is not None
+        return time.strftime("%Y-%m-%dT%H")
+
+
+def pairs(visits: Lines, ads: Lines) -> Iterator[Pair]:
+    """Has each event that names an ad meet the displays of its visit and ad in the half hour before it."""
+    displays: dict[tuple[str, str | None], list[tuple[datetime, dict[str, Any]]]] = defaultdict(list)
+    for line in ads.winners.values():
+        display = json.loads(line.raw)
+        assert line.verdict.time is not None
+        displays[display["visit_id"], display["ad_id"]].append((line.verdict.time, display))
+    met = set()
+    for line in visits.winners.values():
+        event, time = json.loads(line.raw), line.verdict.time
+        assert time is not None
+        if (ad := text(event, "ad_id")) is None:
+            continue
+        found = [each for each in displays[event["visit_id"], ad] if timedelta(0) <= time - each[0] <= BELONGS]
+        met.update((event["visit_id"], ad, shown) for shown, _ in found)
+        for shown, display in found:
+            yield Pair(event=event, event_time=time, display=display, display_time=shown)
+        if not found:
+            yield Pair(event=event, event_time=time)
+    for key, shown_ones in displays.items():
+        for shown, display in shown_ones:
+            if (*key, shown) not in met:
+                yield Pair(display=display, display_time=shown)
 
 
 def delivered(landing: Path, table: str = "visits") -> list[str]:

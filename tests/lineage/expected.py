@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -154,6 +154,18 @@ def _silver_ads(landing: Path, lines: Lines) -> Iterator[Row]:
         yield line.event_hour, *line.place, line.raw, 1 + len(ads.losers.get(identity, ()))
 
 
+def _audience(landing: Path, lines: Lines) -> Iterator[Row]:
+    dimensions = {
+        "all": lambda event: "all",
+        "page": lambda event: event["page"] or "unknown",
+        "referral_host": brute_force.host,
+        "device_type": lambda event: brute_force.cube(event)[0],
+    }
+    for dimension, value in dimensions.items():
+        found = brute_force.groups(lines, lambda time, event, value=value: (f"{time:%Y-%m-%dT%H}", value(event)))
+        yield from ((hour, dimension, name, counts[0]) for (hour, name), counts in found.items())
+
+
 def _daily_report(landing: Path, lines: Lines) -> Iterator[Row]:
     ads = brute_force.read(landing, "ads")
     counts = ("views", "visits", "visitors")
@@ -186,6 +198,41 @@ def _daily_report(landing: Path, lines: Lines) -> Iterator[Row]:
             for metric in metrics:
                 nothing = 0 if read and not metric.startswith("top_") else None
                 yield day, metric, *found.get(day, {}).get(metric, (nothing, None)), hours
+
+
+def _ad_conflicts(landing: Path, lines: Lines) -> Iterator[Row]:
+    return ((*line.place, line.raw) for line in brute_force.read(landing, "ads").conflicts)
+
+
+def _with_ads(landing: Path, lines: Lines) -> Iterator[Row]:
+    for pair in brute_force.pairs(lines, brute_force.read(landing, "ads")):
+        one = pair.event or pair.display or {}
+        page, campaign = (pair.event or {}).get("page"), (pair.display or {}).get("campaign")
+        yield pair.hour, pair.side, one["visit_id"], pair.event_time, page, pair.display_time, campaign
+
+
+def _campaigns(landing: Path, lines: Lines) -> Iterator[Row]:
+    ads = brute_force.read(landing, "ads")
+    there = {*brute_force.delivered(landing)} & {*brute_force.delivered(landing, "ads")}
+    hours = Counter(_day(_hour(hour)) for hour in there)
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    distinct: dict[tuple[str, str], dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
+    for line in ads.winners.values():
+        assert line.verdict.time is not None
+        counts[_day(line.verdict.time), json.loads(line.raw)["campaign"] or "unknown"]["displays"] += 1
+    for pair in brute_force.pairs(lines, ads):
+        group = pair.hour[:10], (pair.display or {}).get("campaign") or "unknown"
+        counts[group][pair.side] += 1
+        if pair.side == "both" and pair.event is not None:
+            identity = (pair.event["visit_id"], pair.event_time, pair.event["page"])
+            for name, value in zip(
+                ("events", "visits", "visitors"), (identity, identity[0], pair.event["user_id"]), strict=True
+            ):
+                distinct[group][name].add(value)
+    for group, found in counts.items():
+        sizes = (len(distinct[group][name]) for name in ("events", "visits", "visitors"))
+        plain = (found[name] for name in ("displays", "display", "event", "both"))
+        yield *group, *plain, *sizes, hours[group[0]]
 
 
 Key = Callable[[datetime, dict[str, Any]], Row]
@@ -244,6 +291,21 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
     ("bronze.ads", (("arrival_hour", "source_file", "source_offset", "raw"), _bronze_ads)),
     ("bronze.ad_dead_letters", (("source_file", "source_offset", "raw", "reasons"), _ad_dead_letters)),
     ("silver.ads", (("display_hour", "source_file", "source_offset", "raw", "occurrences"), _silver_ads)),
+    ("silver.ad_conflicts", (("source_file", "source_offset", "raw"), _ad_conflicts)),
+    (
+        "silver.visits_with_ads",
+        (("event_hour", "side", "visit_id", "event_time", "page", "display_time", "campaign"), _with_ads),
+    ),
+    (
+        "gold.campaign_stats",
+        (
+            (
+                *("event_date", "campaign", "displays", "displays_alone", "events_alone", "pairs"),
+                *("events", "visits", "visitors", HOURS),
+            ),
+            _campaigns,
+        ),
+    ),
     ("silver.late_visits", (("arrival_hour", "source_file", "source_offset"), _late)),
     ("silver.visits", (("source_file", "source_offset", "raw", "occurrences"), _silver_visits)),
     (
@@ -273,5 +335,6 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
             _counted(_day, lambda time, event: (brute_force.host(event),)),
         ),
     ),
+    ("gold.audience_hourly", (("event_hour", "dimension", "value", "events"), _audience)),
     ("gold.daily_report", (("event_date", "metric", "value", "detail", HOURS), _daily_report)),
 ]

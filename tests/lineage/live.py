@@ -16,12 +16,15 @@ from lineage.deployment import Deployment
 from orchestration import stream as streams
 from orchestration.stream import Place
 from publish.run import RunContext
-from quality.contracts import STREAMED
+from quality.contracts import streamed_by
+from quality.contracts.live import WRITTEN
 from resources.spark import SparkResource
 from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec
 
 BRONZE, SET_ASIDE, VISITS = STREAM.datasets
+STREAMED = streamed_by(WRITTEN)
+"""The datasets of the visits stream."""
 HOURS = tuple(f"2026-01-05T{hour:02d}" for hour in (9, 10, 11))
 SPEC = SimulationSpec(
     days=1, visits_per_day=1500, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from assets import corrected
 from blogdata.outcome import Outcome
 from evidence import new_fields
 from lineage import brute_force
 from lineage.brute_force import Lines
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
+from patterns.error_management.dead_letter_replay import Correction, land_corrections
 from planning import deployment as planned
 from planning import detectors
 from planning.arrivals import Arrivals
@@ -30,7 +32,9 @@ from simulator.truth import AdsTruth
 # Five megabytes each, so two hours have one; every other fault comes at four per cent.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.003, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=7000, seed=5, faults=FaultRates(**RATES), ads=True)
-DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads")
+DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads", "silver.ad_conflicts")
+# The displays without the events of visits.
+JOINED = ("silver.visits_with_ads", "gold.campaign_stats")
 NEXT, BAD = "2026-01-06T00", "2026-01-06T01"
 POSITION = ("source_file", "source_offset")
 
@@ -60,7 +64,8 @@ def test_every_line_is_accounted_for(world: World) -> None:
     assert world.outcome.problems == []
     assert world.deployment.problems() == []
     assert world.deployment.undeclared() == set()
-    assert {name for name in CONTRACTS if world.deployment.published(name)} == {*DATASETS, "gold.daily_report"}
+    published = {name for name in CONTRACTS if world.deployment.published(name)}
+    assert published == {*DATASETS, *JOINED, "gold.daily_report"}
     rows = world.deployment.rows("bronze.ads", "arrival_hour", *POSITION, "raw")
     assert sorted(rows) == sorted((line.arrival_hour, *line.place, line.raw) for line in world.lines.all)
 
@@ -111,6 +116,8 @@ def test_the_first_display_of_each_identity_is_kept(world: World) -> None:
             )
         )
     assert sorted(rows) == sorted(expected)
+    lost = world.deployment.rows("silver.ad_conflicts", *POSITION, "raw")
+    assert sorted(lost) == sorted((*line.place, line.raw) for line in world.lines.conflicts)
     published = world.deployment.published("silver.ads")
     for hour in world.truth.display_hours:
         entry = published[hour.event_hour]
@@ -150,12 +157,32 @@ def test_a_late_display_recomputes_exactly_its_hour(world: World) -> None:
         for name in DATASETS
     }
     # The hour of arrival is an hour of display, too: one without a display.
-    assert changed == {"bronze.ads": {NEXT}, "bronze.ad_dead_letters": {NEXT}, "silver.ads": {"2026-01-05T14", NEXT}}
+    assert changed == {
+        "bronze.ads": {NEXT},
+        "bronze.ad_dead_letters": {NEXT},
+        **{name: {"2026-01-05T14", NEXT} for name in DATASETS[2:]},
+    }
     assert deployment.published("silver.ads")[NEXT].rows_out == 0
     assert ("late", 1) in deployment.rows("silver.ads", "visit_id", "occurrences")
     assert deployment.problems() == []
     assert "slot" in {field.name for field in new_fields.seen(deployment.events, "bronze.ads")}
     assert deployment.run().runs == 0
+
+
+def test_a_corrected_dead_letter_becomes_a_display(world: World) -> None:
+    deployment = world.deployment
+    line = next(line for line in world.lines.dead if "missing_field:campaign" in line.verdict.reasons)
+    display = {"ad_id": "ad-0002", "page": "/", "visit_id": "corrected", "campaign": "c"}
+    payload = json.dumps({**display, "display_time": f"{line.arrival_hour}:00:00Z"})
+    correction = Correction(source_file=line.file, source_offset=line.offset, payload=payload)
+    judged = corrected.of_one_table([correction])
+    dead = deployment.rows("bronze.ad_dead_letters", *POSITION)
+    land_corrections([correction], dead, deployment.landing, letters=judged.letters)
+    stale = corrected.stale_after([correction], judged, deployment.landing, deployment.events)
+    assert {name: stale[name] for name in DATASETS} == {name: [line.arrival_hour] for name in DATASETS}
+    assert deployment.run().problems == []
+    assert ("corrected", line.arrival_hour) in deployment.rows("silver.ads", "visit_id", "display_hour")
+    assert deployment.problems() == []
 
 
 def test_an_hour_of_dead_letters_waits_for_a_person(world: World) -> None:
@@ -176,9 +203,11 @@ def test_nothing_waits_for_ads_where_none_land(tmp_path: Path) -> None:
     deployment = Deployment.create(tmp_path / "home")
     for hour in ("2026-01-05T09", "2026-01-05T10"):
         deployment.land(hour, [b"{}"])
-    assert set(deployment.outstanding().wanted()).isdisjoint(DATASETS)
+    assert set(deployment.outstanding().wanted()).isdisjoint({*DATASETS, *JOINED})
     now = datetime(2026, 1, 6, tzinfo=timezone.utc)
     assert Arrivals.of(CONTRACTS["bronze.ads"], deployment.landing).overdue(deployment.events, now).warning is None
     look = planned.Deployment(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)
-    standing = [reading for reading in detectors.readings(look) if reading.stands and reading.dataset in DATASETS]
+    standing = [
+        reading for reading in detectors.readings(look) if reading.stands and reading.dataset in {*DATASETS, *JOINED}
+    ]
     assert standing == []

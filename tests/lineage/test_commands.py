@@ -127,8 +127,9 @@ def test_new_fields_and_retiring_columns_are_listed(said: Said, deployment: Depl
     asked = (deployment.lake, deployment.events, DECLARED, "silver.visits_enriched", "referral_host")
     found = column_readers.readers(*asked, landing=str(deployment.landing), now=datetime.now(timezone.utc))
     datasets = ("visits_cube_daily", "visits_cube_weekly", "visits_weekly", "referral_stats")
-    assert {reader.name for reader in found} == {f"gold.{name}.referral_host" for name in datasets}
-    assert {reader.owner for reader in found} == {"team:analytics"}
+    top = {f"gold.daily_report.{column}" for column in ("detail", "value")}
+    assert {reader.name for reader in found} == {f"gold.{name}.referral_host" for name in datasets} | top
+    assert {reader.owner for reader in found} == {"team:analytics", "team:platform"}
 
 
 def test_the_lineage_asset_exports_each_publication_once(deployment: Deployment, tmp_path: Path) -> None:

@@ -39,7 +39,9 @@ def deployment(deploy: Deploy) -> Deployment:
     made.copy_hours(world, HOURS)
     # Two late ones, from a device that nobody has delivered.
     made.land(HOURS[2], [event("00:10", "/late"), event("00:20", "/late")], name="visits-more.json")
-    made.land(HOURS[2], [b"{}"], name="ads-more.json", table="ads")
+    display = {"ad_id": "a", "page": "/", "visit_id": "v", "display_time": f"{HOURS[2]}:10:00Z"}
+    lines = [json.dumps({**display, "campaign": name}).encode() for name in ("spring", "other")]
+    made.land(HOURS[2], [*lines, b"{}"], name="ads-more.json", table="ads")
     outcome = made.run()
     assert outcome.problems == []
     return made

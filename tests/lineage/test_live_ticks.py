@@ -21,7 +21,7 @@ from evidence.claims import Claims
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.live import BRONZE, HOURS, SET_ASIDE, VISITS, problems
+from lineage.live import BRONZE, HOURS, SET_ASIDE, STREAMED, VISITS, problems
 from orchestration import owners
 from orchestration import stream as streams
 from orchestration.checks import CONTRACT, LEDGER
@@ -32,7 +32,6 @@ from orchestration.stream import StreamLost
 from patterns.observability.fine_grained_tracker import ColumnSource, sources
 from publish.audit import Violation
 from publish.write_faults import AuditFailed
-from quality.contracts import STREAMED
 from resources import connections
 
 NO_HOUR = "2026-13-45T99"

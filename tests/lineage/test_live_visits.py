@@ -27,14 +27,14 @@ from evidence.appended import appended
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.live import BRONZE, HOURS, ONE_BY_ONE, SET_ASIDE, VISITS, contents, in_order, problems, tick
+from lineage.live import BRONZE, HOURS, ONE_BY_ONE, SET_ASIDE, STREAMED, VISITS, contents, in_order, problems, tick
 from orchestration import stream as streams
 from orchestration.stream_faults import StreamFailed
 from parquet import codecs
 from patterns.error_management.checkpointer import IncompatibleCheckpoint, checkpoints, stream_offset_rows
 from patterns.error_management.dead_letter import TooManyDeadLetters
 from patterns.error_management.streamed_files import LandedFileGone
-from quality.contracts import CONTRACTS, STREAMED
+from quality.contracts import CONTRACTS
 
 ALLOWED = timedelta(minutes=15)
 

@@ -18,7 +18,7 @@ from quality.contracts import CONTRACTS
 HOURS = ("2026-01-05T10", "2026-01-05T11", "2026-01-05T12")
 HOURLY = (
     "bronze.visits", "bronze.dead_letters", "silver.late_visits", "silver.visits", "silver.visit_conflicts",
-    "silver.visits_enriched",
+    "silver.visits_enriched", "gold.audience_hourly",
 )  # fmt: skip
 # Hour of arrival: what arrives, as (time, page). In 11 and 12 there are events behind the watermarks 10:40 and 11:40.
 ARRIVALS = {
@@ -106,7 +106,7 @@ def test_a_replay_leaves_its_inputs_alone(straight: Deployment) -> None:
     before = {dataset: straight.published(dataset) for dataset in CONTRACTS}
     outcome = straight.replay("silver.visits_enriched", HOURS[0])
     assert outcome.problems == []
-    assert set(touched(straight, before)) == {"silver.visits_enriched", *DAILY, *WEEKLY}
+    assert set(touched(straight, before)) == {"silver.visits_enriched", "gold.audience_hourly", *DAILY, *WEEKLY}
     assert outcome.runs == 1
     assert straight.run().runs == 0
 
@@ -126,6 +126,7 @@ def test_a_file_after_the_flag_reruns_touched_partitions(straight: Deployment) -
         "silver.visits": hours,
         "silver.visit_conflicts": hours,
         "silver.visits_enriched": hours,
+        "gold.audience_hourly": hours,
         "gold.visits_cube_daily": day,
         "gold.visits_cube_weekly": day,
         "gold.visits_weekly": day,

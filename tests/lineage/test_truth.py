@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -13,16 +14,19 @@ import oracle
 from blogdata.outcome import Outcome
 from lineage import brute_force
 from lineage.brute_force import Lines
+from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import DAILY, WEEKLY, Deployment
 from lineage.runs import evaluations
 from oracle import OracleTruth
+from patterns.data_value import distributed_aggregator
 from patterns.observability.reading import DETECTORS, FLOW
 from planning import deployment as planned
 from planning import detectors
 from planning.findings import standing
 from planning.look import Snapshot
 from quality.contracts import GRAPH
+from quality.contracts.gold import LG_K
 from simulator.faults import LINE_FAULTS, FaultRates
 from simulator.spec import SimulationSpec
 from simulator.truth import Truth
@@ -212,6 +216,59 @@ def test_gold_equals_a_count_in_plain_python(world: World) -> None:
     hosts = brute_force.groups(world.lines, lambda time, event: (day(time), brute_force.host(event)))
     rows = world.deployment.rows("gold.referral_stats", "event_date", "referral_host", *counts)
     assert {row[:2]: row[2:] for row in rows} == hosts
+
+
+def test_visitors_of_any_hours_are_within_their_bounds(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BLOGDATA_HOME", str(world.deployment.settings.home))
+    said = Said(monkeypatch, capsys)
+
+    def asked(*options: str) -> dict[str, Any]:
+        code, out, err = said("audience", *options, "--limit", "1000", "--json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    def exact(by: Any, first: str, end: str) -> dict[Any, tuple[int, int]]:
+        within = lambda time: first <= f"{time:%Y-%m-%dT%H}" < end  # noqa: E731
+        found = brute_force.groups(world.lines, lambda time, event: (within(time), by(time, event)))
+        return {key: (counts[0], counts[2]) for (inside, key), counts in found.items() if inside}
+
+    error = distributed_aggregator.relative_error(LG_K)
+    hits = lines = 0
+    for options, by in (
+        ((), lambda time, event: "all"),
+        (("--by", "hour"), lambda time, event: f"{time:%Y-%m-%dT%H}"),
+        (("--by", "page"), lambda time, event: event["page"]),
+        (("--by", "referral_host"), lambda time, event: brute_force.host(event)),
+    ):
+        for first, end in (("2026-01-05T00", "2026-01-06T00"), ("2026-01-05T07", "2026-01-05T12")):
+            counted = exact(by, first, end)
+            found = asked("--from", first, "--to", end, *options)
+            assert {line["of"]: line["page_views"] for line in found["lines"]} == {
+                name: views for name, (views, _) in counted.items()
+            }
+            for line in found["lines"]:
+                (_, visitors), guess = counted[line["of"]], line["visitors"]
+                # Four standard errors, and a rounded visitor, at the most.
+                assert abs(guess["value"] - visitors) <= 4 * error * visitors + 0.5
+                hits += guess["low"] <= visitors <= guess["high"]
+                lines += 1
+    assert hits >= 0.95 * lines > 50
+
+    one, other = sorted({event["page"] for event in map(json.loads, (x.raw for x in world.lines.winners.values()))})[:2]
+    together = exact(lambda time, event: event["page"] in (one, other), "2026-01-05T00", "2026-01-06T00")[True]
+    (both,) = asked("--from", "2026-01-05", "--to", "2026-01-06", "--page", one, "--page", other)["lines"]
+    assert (both["page_views"], both["visitors"]["value"]) == (together[0], pytest.approx(together[1], rel=0.05))
+    assert asked("--from", "2027-01-05", "--to", "2027-01-06") == {"lines": [], "hours": 24, "hours_missing": 24}
+
+    for options, message in (
+        (("--page", "/", "--device", "PC"), "one dimension at a time, not by page and device_type"),
+        (("--by", "browser"), "visitors are not kept by browser"),
+        (("--to", "2026-01-05"), "no hour is between"),
+    ):
+        code, _, err = said("audience", "--from", "2026-01-05", "--to", "2026-01-06", *options)
+        assert (code, message in err) == (2, True)
 
 
 def test_gold_counts_a_missing_hour_as_absent(world: World) -> None:

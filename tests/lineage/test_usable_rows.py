@@ -21,13 +21,24 @@ from pyspark.sql import functions as F
 from assets.gold.fan_in import Period, keyed
 from assets.silver import ads
 from assets.silver.visits import ARRIVAL_ORDER, IDENTITY
-from assets.transforms import access_logs, ad_displays, cubes, daily_report, visit_events, weekly_visits
+from assets.transforms import (
+    ad_displays,
+    ad_visits,
+    audience,
+    campaigns,
+    cubes,
+    daily_report,
+    visit_events,
+    visits_by_inactivity,
+    weekly_visits,
+)
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from assets.transforms.enrichment import enrich
 from lineage import odd_lines
 from patterns.data_flow import unaligned_fan_in
 from patterns.data_flow.unaligned_fan_in import Source
+from patterns.data_value import distributed_aggregator
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.schema_migrator import both
@@ -37,6 +48,7 @@ from publish.partitions import Grain, coarser
 from quality.contracts import EVERY
 from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
 from quality.contracts.daily_report import FIGURES
+from quality.contracts.gold import DAY
 from quality.contracts.live import LATE
 from services import spark_session
 from services.spark_connect import SparkServer
@@ -117,7 +129,7 @@ def _landed(at: Computed) -> DataFrame:
 def _events(at: Computed) -> DataFrame:
     rows, is_log = at["bronze.visits"], F.col("format") == visit_events.COMBINED
     logs = visit_events.parse(rows.where(is_log), frozenset({visit_events.COMBINED}), "key")
-    logs = access_logs.with_visit_ids(logs, logs.limit(0), "key")
+    logs = visits_by_inactivity.with_visit_ids(logs, logs.limit(0), "key")
     events = visit_events.parse(rows.where(~is_log), frozenset({visit_events.JSON})).unionByName(logs)
     return events.withColumn("_replay", is_replay())
 
@@ -190,6 +202,13 @@ def _report(at: Computed) -> DataFrame:
     return daily_report.report(at.spark, sources, gathered)
 
 
+def _campaigns(at: Computed) -> DataFrame:
+    day = F.substring("display_hour", 1, 10)
+    joined = keyed(at["silver.visits_with_ads"], DAY)
+    counted = campaigns.campaign_stats(joined, at["silver.ads"].withColumn("event_date", day))
+    return counted.withColumn("hours_present", F.lit(24))
+
+
 def _deduplicated(how: Callable[..., DataFrame]) -> Callable[[Computed], DataFrame]:
     key = ("event_hour", *IDENTITY)
     return lambda at: how(at.events, key=key, order=ARRIVAL_ORDER, payload=F.xxhash64("raw"))
@@ -222,6 +241,11 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
         at["silver.visits"], users=at["silver.users"], devices=at["silver.devices"]
     ),
     "silver.ads": lambda at: ads.each_once(ad_displays.parse(at["bronze.ads"])),
+    "silver.ad_conflicts": lambda at: ads.conflicting(ad_displays.parse(at["bronze.ads"])),
+    "silver.visits_with_ads": lambda at: ad_visits.with_ads(
+        ad_visits.naming_an_ad(at["silver.visits"]), ad_visits.displays_of(at["silver.ads"])
+    ),
+    "silver.visits_with_ads_live": lambda at: at["silver.visits_with_ads"].withColumn("batch", F.lit("one/0")),
     "silver.visits_live": lambda at: at.streamed.where(F.col("verdict") == "first"),
     "silver.visits_live_aside": lambda at: at.streamed.where(F.col("verdict") != "first"),
     "gold.visits_cube_daily": _period("gold.visits_cube_daily", lambda rows: cubes.visits_cube(rows, "event_date")),
@@ -229,7 +253,11 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "gold.visits_weekly": _period("gold.visits_weekly", weekly_visits.for_analysts),
     "gold.page_stats": _period("gold.page_stats", cubes.page_stats),
     "gold.referral_stats": _period("gold.referral_stats", cubes.referral_stats),
+    "gold.audience_hourly": lambda at: distributed_aggregator.aggregate(
+        at["silver.visits_enriched"].select("*", audience.dimensions()), audience.BY, audience.MEASURES
+    ),
     "gold.daily_report": _report,
+    "gold.campaign_stats": _campaigns,
 }
 
 

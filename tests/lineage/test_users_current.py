@@ -11,6 +11,7 @@ from blogdata.main import app
 from evidence.executions import state
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
+from quality.contracts import GRAPH
 
 DATASET = "silver.users_current"
 FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH = (f"2026-01-{day:02d}" for day in (5, 6, 7, 8, 9))
@@ -93,3 +94,25 @@ def test_an_old_day_reruns_all_later_days_once(deploy: Deploy) -> None:
     assert [(row["execution"], row["applied"]) for row in json.loads(shown.stdout)] == [
         (day, True) for day in (FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH)
     ]
+
+
+def test_a_failed_day_stops_the_later_days(deploy: Deploy) -> None:
+    """Pattern: Single Runner."""
+    deployment = deploy("stopped")
+    days = (FIFTH, SIXTH, SEVENTH)
+    for number, day in enumerate(days):
+        deliver(deployment, day, {"a": f"a{number}", "b": "bob"})
+    assert deployment.run(select=["bronze.users"]).problems == []
+    for file in (deployment.settings.lake / "bronze" / "users").glob(f"load_date={SIXTH}/*.parquet"):
+        file.unlink()
+    refused = deployment.run(select=[DATASET])
+    assert SIXTH in " ".join(refused.problems)
+    assert list(executed(deployment)) == list(deployment.published(DATASET)) == [FIFTH], "the day before is published"
+    assert users(deployment) == [("a", "a0", FIFTH), ("b", "bob", FIFTH)]
+    assert list(deployment.planner.waiting(GRAPH.task_of(DATASET))) == [SIXTH, SEVENTH]
+
+    deliver(deployment, SIXTH, {"a": "mended"})
+    assert deployment.run().problems == []
+    versions = [version for version, _ in executed(deployment).values()]
+    assert (list(executed(deployment)), versions) == (list(days), sorted(versions)), "one after another, in order"
+    assert users(deployment) == [("a", "a2", SEVENTH), ("b", "bob", SEVENTH)]

@@ -17,7 +17,7 @@ COMPLETENESS = "platform/orchestration/completeness.py"
 DATASETS = (
     in_code(
         "a line is as old as the hour it was logged in",
-        "assets/transforms/access_logs.py",
+        "assets/transforms/visits_by_inactivity.py",
         'F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended")',
         'F.col("arrival_hour").alias("appended")',
         f"{KEYS}::test_lines_of_a_later_log_come_later",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.mutant import in_code, in_engine, in_error_management
 
 COMPANIONS = "platform/lake/companions.py"
+JOINER = "platform/patterns/data_value/dynamic_joiner.py"
 SINK = "platform/patterns/idempotency/transactional_sink.py"
 TOGETHER = "tests/idempotency/test_transactional_writer.py"
 OBSERVED = "platform/patterns/observability"
@@ -213,6 +214,35 @@ PATTERNS = (
         "    if newer:",
         "    if False:",
         f"{SERVED}::test_an_older_version_never_replaces_a_newer_one",
+    ),
+    # Data value.
+    in_code(
+        "what has no partner is lost",
+        JOINER,
+        '"full_outer"',
+        '"inner"',
+        "tests/data_value/test_dynamic_joiner.py",
+    ),
+    in_code(
+        "a display after the event is its own",
+        JOINER,
+        "& (after >= before) & ",
+        "& ",
+        "tests/data_value/test_dynamic_joiner.py",
+    ),
+    in_code(
+        "an hour does not wait for the events of the next one",
+        "platform/planning/around.py",
+        "self.grain.length + self.after - timedelta.resolution",
+        "self.grain.length - timedelta.resolution",
+        "tests/planning/test_around.py",
+    ),
+    in_code(
+        "lines of one event that name two ads are two events",
+        "assets/transforms/live_ads.py",
+        'payload=F.col("ad_id"),',
+        "payload=F.lit(0),",
+        "tests/lineage/test_live_ads.py",
     ),
     # Observability.
     in_code(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutants.of_alerts import ALERTS
+from mutants.of_branches import BRANCHES
 from mutants.of_datasets import DATASETS
 from mutants.of_events import EVENTS
 from mutants.of_flow import FLOW
@@ -13,4 +14,4 @@ from mutants.of_starting import STARTING
 from mutants.of_tables import TABLES
 from mutants.of_writing import WRITING
 
-MUTANTS = (*WRITING, *PATTERNS, *MERGED, *DATASETS, *TABLES, *STARTING, *QUALITY, *ALERTS, *EVENTS, *FLOW)
+MUTANTS = (*WRITING, *PATTERNS, *MERGED, *DATASETS, *TABLES, *STARTING, *QUALITY, *ALERTS, *EVENTS, *FLOW, *BRANCHES)

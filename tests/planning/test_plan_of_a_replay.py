@@ -93,6 +93,7 @@ def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
         "silver.visits": {"2026-01-09T22", "2026-01-11T00"},
         "silver.visit_conflicts": {"2026-01-09T22", "2026-01-11T00"},
         "silver.visits_enriched": {"2026-01-09T22", "2026-01-11T00"},
+        "gold.audience_hourly": {"2026-01-09T22", "2026-01-11T00"},
         **{dataset: {"2026-01-09", "2026-01-11"} for dataset in DAILY},
         **{dataset: {"2026-01-05"} for dataset in WEEKLY},
     }

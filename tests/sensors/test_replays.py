@@ -56,7 +56,7 @@ def test_without_a_replay_nothing_is_asked_for(lake: LakeResource, tick: Any) ->
 def test_a_replay_asks_only_for_unfinished_parts(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     first = tick(replay_runs)
-    gold = {dataset: ["2026-01-05"] for dataset in (*DAILY, *WEEKLY)}
+    gold = {"gold.audience_hourly": [HOUR], **{dataset: ["2026-01-05"] for dataset in (*DAILY, *WEEKLY)}}
     assert asked(first) == {"silver.visits": [HOUR], "silver.visits_enriched": [HOUR], **gold}
     assert tick(replay_runs).run_requests[0].run_key == first.run_requests[0].run_key, "as long as it has not run"
     write(lake, "silver.visits", HOUR)
@@ -64,8 +64,8 @@ def test_a_replay_asks_only_for_unfinished_parts(lake: LakeResource, instance: d
     write(lake, "silver.visit_conflicts", HOUR)
     write(lake, "silver.visits_enriched", HOUR)
     assert asked(tick(replay_runs)) == gold
-    for dataset in (*DAILY, *WEEKLY):
-        write(lake, dataset, "2026-01-05")
+    for dataset, (key,) in gold.items():
+        write(lake, dataset, key)
     assert tick(replay_runs).skip_message == "the replay of silver.visits is done"
     assert tick(replay_runs).skip_message == "no replay was asked for"
 
@@ -110,7 +110,7 @@ def test_a_repeated_job_plans_the_same_replay(lake: LakeResource, instance: dg.D
 def test_planning_only_starts_no_replay(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T03", only_plan=True)
     metadata = context.get_output_metadata("result")
-    assert metadata["datasets"] == 8
+    assert metadata["datasets"] == 9
     assert metadata["plan"].records[0].data["partitions"] == HOUR
     assert tick(replay_runs).skip_message == "no replay was asked for"
 

@@ -49,8 +49,13 @@ def test_a_schedule_requests_its_datasets_in_one_run() -> None:
     night = asked(NIGHTLY, 2026, 1, 6, 2)
     assert night is not None
     assert night["scope"] == "ended"
-    daily = ["gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.daily_report"]
-    assert night["datasets"] == daily
+    assert night["datasets"] == [
+        "gold.visits_cube_daily",
+        "gold.page_stats",
+        "gold.referral_stats",
+        "gold.campaign_stats",
+        "gold.daily_report",
+    ]
     week = asked(WEEKLY, 2026, 1, 12, 3)
     assert week is not None
     assert week["datasets"] == ["gold.visits_cube_weekly", "gold.visits_weekly"]

@@ -78,7 +78,7 @@ def test_a_single_fault_has_only_its_effect(tmp_path: Path, fault: str) -> None:
     assert truth.total("lines") == 1000 + copies
     assert (copies > 0) == (fault in ("duplicate", "conflict"))
     assert (truth.total("conflicts") > 0) == (fault == "conflict")
-    assert (dead > 0) == (fault not in ("duplicate", "conflict", "late", "unknown_field"))
+    assert (dead > 0) == (fault not in ("duplicate", "conflict", "late", "minutes_late", "unknown_field"))
 
 
 def test_without_faults_every_line_is_a_unique_event(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import oracle
-from assets.transforms import access_logs, user_agents, visit_events
+from assets.transforms import access_logs, user_agents, visit_events, visits_by_inactivity
 from assets.transforms.keyed_hash import derived_key, keyed_hash
 from errors import ConfigurationError
 
@@ -195,7 +195,7 @@ def test_the_keyed_hash_is_hmac(spark: SparkSession) -> None:
 def test_the_secret_is_not_in_the_plan(spark: SparkSession) -> None:
     rows = visit_events.judge(frame_of(spark, [line()]), formats=LOGS)
     frame = visit_events.parse(rows, formats=LOGS, key="canary-7f3a")
-    frame = access_logs.with_visit_ids(frame, frame.limit(0), "canary-7f3a")
+    frame = visits_by_inactivity.with_visit_ids(frame, frame.limit(0), "canary-7f3a")
     plan = str(frame._explain_string("extended"))  # type: ignore[operator]
     assert "canary" not in plan
     assert b"canary-7f3a".hex() not in plan.lower()
@@ -243,17 +243,19 @@ def ids(frame: DataFrame) -> list[str]:
 
 def test_a_visit_ends_after_thirty_minutes_of_silence(spark: SparkSession) -> None:
     frame = views(spark, [("a", 0), ("a", 30), ("a", 60), ("a", 90.001), ("b", 30)])
-    found = ids(access_logs.with_visit_ids(frame, frame.limit(0), "k"))
+    found = ids(visits_by_inactivity.with_visit_ids(frame, frame.limit(0), "k"))
     assert found[0] == found[1] == found[2]
     assert len(set(found)) == 3
 
 
 def test_a_visit_crossing_hours_keeps_its_id(spark: SparkSession) -> None:
     whole = [("a", -20.0), ("a", 5.0), ("a", 20.0), ("b", 50.0)]
-    at_once = dict(zip(whole, ids(access_logs.with_visit_ids(views(spark, whole), views(spark, []), "k")), strict=True))
+    at_once = dict(
+        zip(whole, ids(visits_by_inactivity.with_visit_ids(views(spark, whole), views(spark, []), "k")), strict=True)
+    )
     target, before = views(spark, whole[1:], first_line=1), views(spark, whole[:1])
-    assert ids(access_logs.with_visit_ids(target, before, "k")) == [at_once[one] for one in whole[1:]]
-    alone = ids(access_logs.with_visit_ids(target, before.limit(0), "k"))
+    assert ids(visits_by_inactivity.with_visit_ids(target, before, "k")) == [at_once[one] for one in whole[1:]]
+    alone = ids(visits_by_inactivity.with_visit_ids(target, before.limit(0), "k"))
     assert alone[0] != at_once[whole[0]]
 
 
@@ -261,14 +263,14 @@ def test_the_edge_is_touched_while_rows_could_join(spark: SparkSession) -> None:
     target = views(spark, [("a", 5), ("b", 50)])
     nothing = views(spark, [])
     end = START + timedelta(hours=1)
-    assert access_logs.touches_edge(target, nothing, START, None)
-    assert not access_logs.touches_edge(target, nothing, START - timedelta(minutes=25), None)
+    assert visits_by_inactivity.touches_edge(target, nothing, START, None)
+    assert not visits_by_inactivity.touches_edge(target, nothing, START - timedelta(minutes=25), None)
     before = views(spark, [("a", -20), ("c", -59)])
-    assert access_logs.touches_edge(target, before, START - timedelta(minutes=25), None)
-    assert not access_logs.touches_edge(target, before, START - timedelta(hours=1), None)
-    assert access_logs.touches_edge(target, nothing, None, end + timedelta(minutes=20))
-    assert not access_logs.touches_edge(target, nothing, None, end + timedelta(minutes=20, seconds=1))
-    assert not access_logs.touches_edge(target, nothing, None, None)
+    assert visits_by_inactivity.touches_edge(target, before, START - timedelta(minutes=25), None)
+    assert not visits_by_inactivity.touches_edge(target, before, START - timedelta(hours=1), None)
+    assert visits_by_inactivity.touches_edge(target, nothing, None, end + timedelta(minutes=20))
+    assert not visits_by_inactivity.touches_edge(target, nothing, None, end + timedelta(minutes=20, seconds=1))
+    assert not visits_by_inactivity.touches_edge(target, nothing, None, None)
 
 
 def test_visits_computed_hourly_equal_visits_computed_together(spark: SparkSession) -> None:
@@ -278,7 +280,7 @@ def test_visits_computed_hourly_equal_visits_computed_together(spark: SparkSessi
     frame = views(spark, moments).cache()
     everything = {
         (row["user_id"], row["event_time"]): row["visit_id"]
-        for row in access_logs.with_visit_ids(frame, frame.limit(0), "k").collect()
+        for row in visits_by_inactivity.with_visit_ids(frame, frame.limit(0), "k").collect()
     }
     piecewise: dict[Any, str] = {}
     for hour in range(6):
@@ -290,10 +292,10 @@ def test_visits_computed_hourly_equal_visits_computed_together(spark: SparkSessi
             inside = (F.col("event_time") >= F.lit(since)) & (F.col("event_time") < F.lit(until))
             around = frame.where(inside).exceptAll(target)
             edges = (since if since > START else None, until if until < START + timedelta(hours=6) else None)
-            if not access_logs.touches_edge(target, around, *edges):
+            if not visits_by_inactivity.touches_edge(target, around, *edges):
                 break
             look += timedelta(hours=1)
-        for row in access_logs.with_visit_ids(target, around, "k").collect():
+        for row in visits_by_inactivity.with_visit_ids(target, around, "k").collect():
             piecewise[row["user_id"], row["event_time"]] = row["visit_id"]
     frame.unpersist()
     assert piecewise == everything
@@ -319,7 +321,7 @@ def test_a_real_log_agrees_with_the_oracle(spark: SparkSession) -> None:
         expected = oracle.judge_log(raw, hour)
         assert (tuple(row["reasons"]), row["filtered_by"]) == (expected.reasons, expected.filtered_by), raw
     events = visit_events.parse(verdicts, formats=LOGS, key="k")
-    visits = access_logs.with_visit_ids(events, events.limit(0), "k")
+    visits = visits_by_inactivity.with_visit_ids(events, events.limit(0), "k")
     total = visits.agg(F.count(F.lit(1)), F.countDistinct("visit_id"), F.countDistinct("user_id")).first()
     verdicts.unpersist()
     assert total is not None

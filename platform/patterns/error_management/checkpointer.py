@@ -44,8 +44,6 @@ OFFSETS_DDL = (
 """Columns of :data:`STREAM_OFFSETS`: one row per source of each batch that Spark still retains."""
 _SPEC = "stream.json"
 _QUERY = "query"
-_SOURCE = 0
-"""Index of the file source among the sources of a stream; it is the only one."""
 _NUMBERED = re.compile(r"v([1-9][0-9]*)")
 
 
@@ -89,12 +87,14 @@ class PlannedBatch:
         number: Batch number, counted from zero.
         positions: End offset of each source, in the source's own format; None for a source without data yet.
         planned_at: When its input was logged.
+        watermark: Event time up to which a query that keeps state has let its rows go; None: it has none yet.
         committed: Whether it is complete; an uncommitted batch is retried.
     """
 
     number: int
     positions: tuple[str | None, ...]
     planned_at: datetime
+    watermark: datetime | None
     committed: bool
 
 
@@ -157,7 +157,8 @@ class Checkpoint:
         found = []
         for number, (head, *positions) in self._read("offsets"):
             file = self._notes("offsets", str(number))
-            planned = parsed(file, head)["batchTimestampMs"]
+            noted = parsed(file, head)
+            mark = noted.get("batchWatermarkMs") or None
             for position in positions:
                 if position != "-":
                     parsed(file, position)
@@ -165,45 +166,51 @@ class Checkpoint:
                 PlannedBatch(
                     number=number,
                     positions=tuple(None if position == "-" else position for position in positions),
-                    planned_at=datetime.fromtimestamp(planned / 1000, tz=timezone.utc),
+                    planned_at=_instant(noted["batchTimestampMs"]),
+                    watermark=mark and _instant(mark),
                     committed=number in done,
                 )
             )
         return found
 
-    def files(self, batch: int) -> tuple[str, ...]:
+    def files(self, batch: int, source: int = 0) -> tuple[str, ...]:
         """List the paths of the files of a batch, from the source's own log.
 
         Args:
             batch: Batch number; Spark must still retain it.
+            source: Number of the source among those of the stream.
 
         Raises:
             CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
         """
-        ends = {planned.number: _log_offset(planned.positions[_SOURCE]) for planned in self.batches()}
+        ends = {planned.number: _log_offset(planned.positions[source]) for planned in self.batches()}
         if batch not in ends:
             raise damaged(self._notes("offsets", str(batch)), "is not there")
         after = ends.get(batch - 1, -1)
-        taken = {entry["path"]: entry["batchId"] for entry in self._source_log(_SOURCE)}
+        taken = {entry["path"]: entry["batchId"] for entry in self._source_log(source)}
         return tuple(sorted(_path(address) for address, at in taken.items() if after < at <= ends[batch]))
 
     def every_file(self) -> frozenset[str]:
-        """Return the paths of all files that the stream's source has ever assigned to a batch.
+        """Return the paths of all files that the stream's sources have ever assigned to a batch.
 
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
         """
-        return frozenset(_path(entry["path"]) for entry in self._source_log(_SOURCE))
+        return frozenset(_path(entry["path"]) for source in self._sources() for entry in self._source_log(source))
 
     def unfinished(self) -> tuple[str, ...]:
-        """List the paths of the files that the source assigned to a batch that is not committed, or not even planned.
+        """List the paths of the files that a source assigned to a batch that is not committed, or not even planned.
 
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
         """
         # A source logs its files before the batch is planned: a crash in between leaves files without a batch.
-        done = max((_log_offset(batch.positions[_SOURCE]) for batch in self.batches() if batch.committed), default=-1)
-        return tuple(sorted(_path(entry["path"]) for entry in self._source_log(_SOURCE) if entry["batchId"] > done))
+        planned, found = self.batches(), []
+        for source in self._sources():
+            ends = (_log_offset(batch.positions[source]) for batch in planned if batch.committed)
+            done = max(ends, default=-1)
+            found += [_path(entry["path"]) for entry in self._source_log(source) if entry["batchId"] > done]
+        return tuple(sorted(found))
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Build the rows of :data:`STREAM_OFFSETS` for this checkpoint, with the columns of :data:`OFFSETS_DDL`.
@@ -214,7 +221,7 @@ class Checkpoint:
         planned = self.batches()
         logs = {
             source: [(entry["batchId"], _path(entry["path"])) for entry in self._source_log(source)]
-            for source in range(max((len(batch.positions) for batch in planned), default=0))
+            for source in self._sources()
         }
         before: dict[int, int] = {}
         found = []
@@ -237,7 +244,7 @@ class Checkpoint:
         """
         if self.identity is None:
             return
-        for source in range(max((len(batch.positions) for batch in self.batches()), default=0)):
+        for source in self._sources():
             self._source_log(source)
 
     def _notes(self, *parts: str) -> Path:
@@ -245,6 +252,10 @@ class Checkpoint:
 
     def _read(self, kind: str) -> list[tuple[int, list[str]]]:
         return [(number, read_lines(file)) for number, file in numbered(self._notes(kind))]
+
+    def _sources(self) -> range:
+        """Numbers of the stream's sources; that of the first one is known before a batch is planned."""
+        return range(max((len(batch.positions) for batch in self.batches()), default=1))
 
     def _source_log(self, source: int) -> list[dict[str, Any]]:
         folder = self._notes("sources", str(source))
@@ -346,6 +357,10 @@ def _log_offset(position: str | None) -> int:
         return -1
     value = json.loads(position)
     return int(value["logOffset"]) if isinstance(value, dict) and "logOffset" in value else -1
+
+
+def _instant(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
 
 
 def _path(address: str) -> str:

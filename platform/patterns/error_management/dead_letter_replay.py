@@ -29,7 +29,7 @@ from patterns.ingestion.whole_files import write_whole
 from publish.contract import Contract
 
 Position = tuple[str, int]
-HOUR_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/")
+HOUR_FOLDER = re.compile(r"([^/]+)/date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/")
 
 
 class ReplayRefused(PlatformError):
@@ -64,16 +64,25 @@ class Correction:
         return (self.source_file, self.source_offset)
 
     @property
+    def table(self) -> str:
+        """Folder of the landed table that the dead letter belongs to, and therefore its replay."""
+        return self._hour_folder()[1]
+
+    @property
     def arrival_hour(self) -> str:
         """Arrival hour of the dead letter, and therefore of its replay."""
-        found = HOUR_FOLDER.search(self.source_file)
+        found = self._hour_folder()
+        return f"{found[2]}T{found[3]}"
+
+    def _hour_folder(self) -> re.Match[str]:
+        found = HOUR_FOLDER.match(self.source_file)
         if found is None:
             raise ReplayRefused(
                 what=f"'{self.source_file}' is not a file of an hour of arrival",
                 where="source_file",
                 next_step="take source_file and source_offset from the dead letter as they are",
             )
-        return f"{found[1]}T{found[2]}"
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +265,7 @@ def _place(correction: Correction) -> str:
         name = f"{name}.log"
     else:
         name = f"{name}-{hashlib.sha256(correction.payload.encode()).hexdigest()[:16]}.json"
-    return f"visits/date={hour[:10]}/hour={hour[11:]}/{name}"
+    return f"{correction.table}/date={hour[:10]}/hour={hour[11:]}/{name}"
 
 
 def _stem(position: Position) -> str:

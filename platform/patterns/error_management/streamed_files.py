@@ -151,20 +151,21 @@ class StreamedFiles:
         for hour in scan(landing / self.table, Grain.HOUR):
             yield from (hour.folder / file.name for file in hour.files if file.name.endswith(self.suffixes))
 
-    def batch_files(self, checkpoint: Checkpoint, batch: int, landing: Path) -> Sequence[BatchFile]:
+    def batch_files(self, checkpoint: Checkpoint, batch: int, landing: Path, *, at: int = 0) -> Sequence[BatchFile]:
         """List the files of a batch from the checkpoint, and count their lines and bytes.
 
         Args:
             checkpoint: Checkpoint of the stream.
             batch: The number of the batch.
             landing: The landing zone.
+            at: Number of this source among those of the stream.
 
         Raises:
             CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
             LandedFileGone: A file no longer exists.
             LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
         """
-        paths = [Path(path) for path in checkpoint.files(batch)]
+        paths = [Path(path) for path in checkpoint.files(batch, at)]
         links = {path: link for path in paths if (link := leading_out(path, landing))}
         read = [path for path in paths if path not in links]
         try:

@@ -11,7 +11,7 @@ from evidence.served import deliveries
 from lake.lake import Lake
 from patterns.observability import dataset_tracker, fine_grained_tracker
 from publish.contract import Contract
-from publish.writes import Serve
+from publish.writes import Feed, Serve
 
 ASKED_WITHIN = timedelta(days=30)
 """How long a recorded query counts as a reader."""
@@ -50,7 +50,7 @@ def _datasets(
 ) -> Iterator[Reader]:
     for name, contract in contracts.items():
         below = any(read.dataset == dataset for read in contract.reads)
-        if name == dataset or isinstance(contract.write, Serve):
+        if name == dataset or isinstance(contract.write, Serve | Feed):
             continue
         newest = next(dataset_tracker.publications(lake, name), None)
         if newest is None:
@@ -65,10 +65,14 @@ def _datasets(
 def _deliveries(events: EventLog, contracts: Mapping[str, Contract], dataset: str, column: str) -> Iterator[Reader]:
     for name, contract in contracts.items():
         write, below = contract.write, any(read.dataset == dataset for read in contract.reads)
-        if not isinstance(write, Serve) or not below or f"{dataset}.{column}" in write.without:
+        if isinstance(write, Feed):
+            read, how = column in {*write.payload, *write.identity, write.key, write.unless}, "sends it to a partner"
+        elif isinstance(write, Serve):
+            read, how = f"{dataset}.{column}" not in write.without, "delivers it to a database"
+        else:
             continue
-        if deliveries(events, name):
-            yield Reader(name=name, owner=contract.owner, how="delivers it to a database")
+        if below and read and deliveries(events, name):
+            yield Reader(name=name, owner=contract.owner, how=how)
 
 
 def _people(events: EventLog, dataset: str, column: str, now: datetime) -> Iterator[Reader]:

@@ -33,7 +33,7 @@ from patterns.observability import openlineage
 from patterns.observability.fine_grained_tracker import sources
 from publish.changes import READ
 from publish.contract import Contract
-from publish.writes import Serve
+from publish.writes import Feed, Serve
 
 NAMESPACE = "blogdata"
 """Namespace of the jobs and datasets in a catalog."""
@@ -199,7 +199,7 @@ def export_openlineage(
 
 def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str, int]]:
     """List the inputs of the newest publication of each partition, with their versions."""
-    if isinstance(contract.write, Serve):
+    if isinstance(contract.write, Serve | Feed):
         newest = {each.partition: each for each in deliveries(events, contract.dataset)}
         return [each.inputs for each in newest.values()]
     return [entry.inputs for entry in events.publications(contract.dataset).values()]
@@ -209,7 +209,7 @@ def _to_export(
     lake: Lake, events: EventLog, contract: Contract, landing: str
 ) -> Iterator[tuple[str, Callable[[], openlineage.PublishedVersion]]]:
     """List a dataset's publications with stable file names; the function builds the description only when called."""
-    if isinstance(contract.write, Serve):
+    if isinstance(contract.write, Serve | Feed):
         for each in deliveries(events, contract.dataset):
             name = str(uuid.uuid5(uuid.NAMESPACE_URL, each.batch_id))
             yield name, partial(_delivered, contract.dataset, each)

@@ -1,0 +1,77 @@
+"""silver.visits_with_ads: the events of visits with the displays of the ads they name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from assets.transforms import ad_visits
+from assets.transforms.visit_times import hour_of
+from lake.commit import Account, Commit
+from orchestration import accounts
+from orchestration.computation import computes
+from orchestration.step import Source, Step
+from patterns.data_value import dynamic_joiner
+from planning.around import Around
+from quality.contracts import CONTRACTS
+from quality.contracts.ads import BOTH
+
+VISITS, ADS = "silver.visits", "silver.ads"
+DATASET = "silver.visits_with_ads"
+WITHOUT_AD, WITH_EVENT, PAIRS = "without_ad", "with_event", "pairs"
+READ = {read.dataset: read.reach for read in CONTRACTS[DATASET].reads if isinstance(read.reach, Around)}
+
+
+@computes(DATASET)
+def visits_with_ads(step: Step) -> Mapping[str, Commit]:
+    """Join each hour's events and displays with those of its neighbours that may belong to them."""
+    visits, ads = _near(step, VISITS, "event_hour"), _near(step, ADS, "display_hour")
+    displays = ad_visits.displays_of(ads)
+    joined = ad_visits.with_ads(ad_visits.naming_an_ad(visits), displays).where(
+        F.col("event_hour").isin(*step.partitions)
+    )
+    counted = _counted(step, visits, displays, joined)
+    return step.publish(
+        joined,
+        Source(
+            accounts=_accounts(step, counted),
+            expected={key: {"pairs": counted[key, PAIRS]} for key in step.partitions},
+        ),
+    )
+
+
+def _near(step: Step, dataset: str, hour: str) -> DataFrame:
+    """Read the rows of an input that may belong to rows of the step's hours; none if it was never published."""
+    contract = CONTRACTS[dataset]
+    if not step.exists(dataset):
+        return step.spark.createDataFrame([], contract.ddl)
+    hours = {part for key in step.partitions for part in READ[dataset].parts(key)}
+    return step.read(dataset).where(F.col(hour).isin(*sorted(hours)))
+
+
+def _counted(step: Step, visits: DataFrame, displays: DataFrame, joined: DataFrame) -> Counter[tuple[str, str]]:
+    """Count what is left out of each hour, and its pairs: a pair that is lost is missed in no input."""
+    events, shown = ad_visits.naming_an_ad(visits), displays.withColumn("hour", hour_of(F.col("display_time")))
+    parts = {
+        WITHOUT_AD: visits.where(F.col("ad_id").isNull()).select(F.col("event_hour").alias("hour")),
+        WITH_EVENT: dynamic_joiner.with_partner(shown, events, ad_visits.JOIN).select("hour"),
+        PAIRS: joined.where(F.col("side") == BOTH).select(F.col("event_hour").alias("hour")),
+    }
+    rows = reduce(DataFrame.unionByName, (frame.withColumn("part", F.lit(name)) for name, frame in parts.items()))
+    found = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
+    return Counter({(row["hour"], row["part"]): int(row["count"]) for row in found})
+
+
+def _accounts(step: Step, counted: Counter[tuple[str, str]]) -> dict[str, Account]:
+    """Account for each hour's rows of both inputs."""
+    rows = Counter[str]()
+    for dataset in filter(step.exists, (VISITS, ADS)):
+        rows.update({key: entry.rows_out for key, entry in accounts.entries(step, dataset, step.partitions).items()})
+    return {
+        key: Account(rows_in=rows[key], reasons={name: counted[key, name] for name in (WITHOUT_AD, WITH_EVENT)})
+        for key in step.partitions
+    }

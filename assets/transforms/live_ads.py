@@ -1,0 +1,185 @@
+"""The stream that joins visit events with displayed ads (Dynamic Joiner), both from the landing zone.
+
+Spark keeps the rows that wait for a partner in its state; a batch is what it lets go of: pairs, and rows whose time is
+over. Rows of lines that were received twice come twice, and are held against what is published. Which rows came too
+late is found by the watermark in the checkpoint: Spark drops them without a word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from assets.transforms import ad_displays, ad_visits, visit_events
+from assets.transforms.visit_times import hour_of
+from lake.commit import Account
+from orchestration.stream import MicroBatch, Stream
+from patterns.error_management import windowed_deduplicator
+from patterns.error_management.streamed_files import SCHEMA, left_out_notes
+from patterns.error_management.windowed_deduplicator import Verdict
+from patterns.ingestion import landed_lines
+from publish import kept_rows
+from publish.changes import READ, AppendBatch
+from quality.contracts import streams
+from quality.contracts.live import LATE
+from quality.contracts.live_ads import WITH_ADS_LIVE, WRITTEN
+
+_JSON = frozenset({visit_events.JSON})
+_EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
+_EVENT = ("visit_id", "event_time", "page")
+_PAYLOAD = ("user_id", "keep_private", "campaign", "display_page")
+_FOLDER = r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/[^/]*$"
+
+
+def joined(lines: Sequence[DataFrame]) -> DataFrame:
+    """Join the lines of both sources; a stream if they are streams.
+
+    Args:
+        lines: The lines of the visits and those of the ads: raw, source_offset, source_file.
+
+    Returns:
+        Rows of silver.visits_with_ads, with the places of their lines.
+    """
+    return ad_visits.with_ads(_events(lines[0]), _displays(lines[1]), (*_EVENT_AT, *_DISPLAY_AT))
+
+
+def take_in(batch: MicroBatch) -> None:
+    """Publish the rows that the join let go of, each once, and count those that came too late for it.
+
+    Raises:
+        PlatformError: As raised by `publish`.
+    """
+    # Computed exactly once: a batch that is not, or only in part, has no state for the next one.
+    with kept_rows.computed(batch.lines) as rows:
+        hours = [row["event_hour"] for row in rows.select("event_hour").distinct().collect()]
+        with kept_rows.computed(judged(rows, _published(batch, hours))) as verdicts:
+            by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
+            counted = {(row["event_hour"], row["verdict"]): int(row["count"]) for row in by_verdict}
+            accounts = _accounts(counted, _late(batch))
+            if not accounts:
+                return
+            first = verdicts.where(F.col("verdict") == Verdict.FIRST.value).drop(*_EVENT_AT, *_DISPLAY_AT, "verdict")
+            notes = {READ: f"landing.{batch.source.table}", **left_out_notes(batch.files)}
+            batch.append(
+                first.withColumn("batch", F.lit(f"{batch.writer}/{batch.number}")),
+                WITH_ADS_LIVE,
+                AppendBatch(stream=batch.writer, batch=batch.number, turn=None, notes=notes),
+                accounts=accounts,
+            )
+
+
+def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
+    """Hold the rows of a batch against what is published: an event, and each pair, comes once.
+
+    Of the lines of one event that name different ads the first one counts. A line that names none is not among them.
+
+    Args:
+        rows: Rows of :func:`joined`.
+        published: Rows of silver.visits_with_ads_live of the same hours.
+
+    Returns:
+        The rows, with verdict STRING.
+    """
+    events, known = (frame.where(F.col("event_time").isNotNull()) for frame in (rows, published))
+    ads = windowed_deduplicator.first_come(
+        events.select(*_EVENT, "ad_id", *_EVENT_AT).distinct(),
+        known.select(*_EVENT, "ad_id").distinct(),
+        key=_EVENT,
+        order=_EVENT_AT,
+        payload=F.col("ad_id"),
+    )
+    other_ad = ads.where(F.col("verdict") == Verdict.CONFLICT.value).select(*_EVENT_AT)
+    once = windowed_deduplicator.first_come(
+        rows.join(other_ad, [*_EVENT_AT], "left_anti"),
+        published,
+        key=WITH_ADS_LIVE.key,
+        order=(*_EVENT_AT, *_DISPLAY_AT),
+        payload=F.xxhash64(*_PAYLOAD),
+    )
+    conflicts = rows.join(other_ad, [*_EVENT_AT], "left_semi").select(*rows.columns)
+    return once.select(*rows.columns, "verdict").unionByName(
+        conflicts.withColumn("verdict", F.lit(Verdict.CONFLICT.value))
+    )
+
+
+def _events(lines: DataFrame) -> DataFrame:
+    judged = visit_events.judge(_in_an_hour(lines).withColumn("format", F.lit(visit_events.JSON)), formats=_JSON)
+    return ad_visits.naming_an_ad(_placed(visit_events.parse(judged, _JSON), _EVENT_AT), _EVENT_AT)
+
+
+def _displays(lines: DataFrame) -> DataFrame:
+    return ad_visits.displays_of(
+        _placed(ad_displays.parse(ad_displays.judge(_in_an_hour(lines))), _DISPLAY_AT), _DISPLAY_AT
+    )
+
+
+def _in_an_hour(lines: DataFrame) -> DataFrame:
+    """Add the hour of arrival; files in folders whose names are no hour are left out, and reported."""
+    hour = F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
+    return lines.withColumn("arrival_hour", hour).where(F.col("source_file").rlike(_FOLDER))
+
+
+def _placed(rows: DataFrame, names: tuple[str, str]) -> DataFrame:
+    return rows.withColumnsRenamed(dict(zip(("source_file", "source_offset"), names, strict=True)))
+
+
+def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
+    """Read what is published of some hours."""
+    table = batch.place.lake.caught_up(WITH_ADS_LIVE.dataset)
+    if table is None or not hours:
+        return batch.spark.createDataFrame([], WITH_ADS_LIVE.ddl)
+    rows = batch.place.lake.read(batch.spark, WITH_ADS_LIVE.dataset, table.version())
+    return rows.where(F.col("event_hour").isin(*hours))
+
+
+def _late(batch: MicroBatch) -> Counter[str]:
+    """Count the rows of the batch's files that were behind the watermark, by hour."""
+    marks = {planned.number: planned.watermark for planned in batch.checkpoint.batches()}
+    # Those are late that the batch before had no place for any more.
+    mark = marks.get(batch.number - 1)
+    found = Counter[str]()
+    if mark is None:
+        return found
+    visits, ads = (
+        landed_lines.read(batch.spark, batch.place.landing, _paths(batch, source.table))
+        for source in (batch.source, *batch.others)
+    )
+    times: tuple[tuple[DataFrame, str], ...] = ((_events(visits), "event_time"), (_displays(ads), "display_time"))
+    for rows, time in times:
+        behind: Column = F.col(time) <= F.lit(mark)
+        counts = rows.where(behind).groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
+        found.update({row["hour"]: int(row["count"]) for row in counts})
+    return found
+
+
+def _paths(batch: MicroBatch, table: str) -> list[Path]:
+    names = (file.name for file in batch.files if file.hour is not None and file.name.startswith(f"{table}/"))
+    return [batch.place.landing / name for name in names]
+
+
+def _accounts(counted: dict[tuple[str, str], int], late: Counter[str]) -> dict[str, Account]:
+    accounts = {}
+    for hour in sorted({hour for hour, _ in counted} | set(late)):
+        reasons = {one.value: counted.get((hour, one.value), 0) for one in (Verdict.DUPLICATE, Verdict.CONFLICT)}
+        reasons[LATE] = late[hour]
+        accounts[hour] = Account(
+            rows_in=sum(reasons.values()) + counted.get((hour, Verdict.FIRST.value), 0), reasons=reasons
+        )
+    return accounts
+
+
+STREAM = Stream(
+    name=WRITTEN.stream,
+    source=streams.VISITS,
+    others=(streams.ADS,),
+    schema=SCHEMA,
+    key=WITH_ADS_LIVE.key,
+    watermark=f"min of both sides less {ad_visits.JOIN.late}, joined within {ad_visits.JOIN.bound}",
+    datasets=(WITH_ADS_LIVE.dataset,),
+    process=take_in,
+    query=joined,
+)

@@ -1,0 +1,152 @@
+"""Page views of access logs to visits: a visit ends after more than 30 minutes of inactivity.
+
+`visit_id` is a keyed hash of `user_id` and the position of the visit's first appended line (Keyed Idempotency): a late
+line, whatever its time, changes no id. The exception is a line that joins two visits: the visit appended later changes
+its id, and :func:`rejoined` finds the hours it is in. A visit may reach into other hours: :func:`with_visit_ids` takes
+the rows around the target, and :func:`touches_edge` checks whether they suffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
+from patterns.idempotency import keyed_idempotency
+from patterns.ingestion.landed_lines import is_replay
+from patterns.ingestion.log_splitter import PART
+
+GAP = timedelta(minutes=30)
+POSITION = ("arrival_hour", "source_file", "source_offset")
+
+
+def with_visit_ids(target: DataFrame, around: DataFrame, key: str, gap: timedelta = GAP) -> DataFrame:
+    """Fill the visit ids of page views.
+
+    Args:
+        target: Rows of :func:`assets.transforms.access_logs.parsed` to fill, in whole hours.
+        around: Earlier and later rows of the same kind; rows of visitors who are not in the target do no harm.
+        key: Secret to derive `visit_id` with.
+        gap: Silence after which a visit is over.
+
+    Returns:
+        The target's rows and columns. The ids equal those computed over all existing rows, unless
+        :func:`touches_edge` is true.
+    """
+    visits = _keyed(_visits(target, around, target.columns, gap), key)
+    return visits.where("_ours").select(*target.columns)
+
+
+def rejoined(
+    published: DataFrame,
+    target: DataFrame,
+    around: DataFrame,
+    key: str,
+    since: datetime | None,
+    until: datetime | None,
+    gap: timedelta = GAP,
+) -> list[str]:
+    """Find the hours with page views published under another visit id than they have now (an action).
+
+    Args:
+        published: user_id, event_time, event_hour and visit_id of the published page views around the target.
+        target: As in :func:`with_visit_ids`.
+        around: As in :func:`with_visit_ids`.
+        key: As in :func:`with_visit_ids`.
+        since: As in :func:`touches_edge`.
+        until: As in :func:`touches_edge`.
+        gap: As in :func:`with_visit_ids`.
+
+    Returns:
+        Keys of the hours, in order. Visits that may reach beyond the rows around are not compared.
+    """
+    visits = _keyed(_visits(target, around, [*_WHEN, *POSITION], gap), key)
+    whole = Window.partitionBy(*_VISIT)
+    if since is not None:
+        visits = visits.withColumn("_began", F.min("event_time").over(whole)).where(F.col("_began") >= since + gap)
+    if until is not None:
+        visits = visits.withColumn("_ended", F.max("event_time").over(whole)).where(F.col("_ended") < until - gap)
+    now = visits.where("NOT _ours").select(*_WHEN, F.col("visit_id").alias("_now")).distinct()
+    others = published.join(now, [*_WHEN]).where(F.col("visit_id") != F.col("_now"))
+    return sorted(row[0] for row in others.select("event_hour").distinct().collect())
+
+
+def touches_edge(
+    target: DataFrame, around: DataFrame, since: datetime | None, until: datetime | None, gap: timedelta = GAP
+) -> bool:
+    """Return whether a visit of the target may reach beyond the rows around it (an action).
+
+    Args:
+        target: As in :func:`with_visit_ids`.
+        around: As in :func:`with_visit_ids`.
+        since: First instant that `around` covers, timezone-aware; None if no rows are earlier.
+        until: First instant that `around` no longer covers, timezone-aware; None if no rows are later.
+        gap: As in :func:`with_visit_ids`.
+
+    Returns:
+        True if a row outside could join a visit: widen `around` and check again.
+    """
+    if since is None and until is None:
+        return False
+    began, ended = F.min("event_time"), F.max("event_time")
+    before = F.lit(False) if since is None else began < F.lit(since + gap)
+    after = F.lit(False) if until is None else ended >= F.lit(until - gap)
+    visits = _visits(target, around, [*_WHEN, *POSITION], gap).groupBy(*_VISIT)
+    reaching = visits.agg(F.bool_or("_ours").alias("_ours"), (before | after).alias("_reaches"))
+    return bool(reaching.where("_ours AND _reaches").limit(1).collect())
+
+
+def position() -> Column:
+    """Build the position of a log line in the order in which lines were appended; it never changes.
+
+    The file name of a log part holds when it was taken and its offset in the whole log, so the position does not depend
+    on how the log was split. Other files use their hour of arrival. Corrections come last: they lie in the hours of the
+    lines they replace.
+    """
+    part = [F.regexp_extract("source_file", PART, group) for group in (1, 2, 3)]
+    is_part = part[0] != ""
+    return F.struct(
+        is_replay().alias("corrects"),
+        F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended"),
+        F.when(is_part, part[0]).otherwise(F.col("source_file")).alias("log"),
+        (F.when(is_part, part[2].try_cast("bigint")).otherwise(0) + F.col("source_offset")).alias("offset"),
+    )
+
+
+def sessionize(page_views: DataFrame, gap: timedelta = GAP) -> DataFrame:
+    """Add the time at which each page view's visit began.
+
+    Args:
+        page_views: user_id STRING, event_time TIMESTAMP, and anything else.
+        gap: A visit continues until a silence is longer than this.
+
+    Returns:
+        The input with visit_start TIMESTAMP.
+    """
+    in_order = Window.partitionBy("user_id").orderBy("event_time")
+    silence = F.unix_micros("event_time") - F.unix_micros(F.lag("event_time").over(in_order))
+    begins = silence.isNull() | (silence > F.lit(gap // timedelta(microseconds=1)))
+    until_here = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    marked = page_views.withColumn("_begin", F.when(begins, F.col("event_time")))
+    return marked.withColumn("visit_start", F.last("_begin", ignorenulls=True).over(until_here)).drop("_begin")
+
+
+_WHEN = ("user_id", "event_time")
+_VISIT = ("user_id", "visit_start")
+
+
+def _visits(target: DataFrame, around: DataFrame, columns: Sequence[str], gap: timedelta) -> DataFrame:
+    """Add visits and positions to all rows; the rows around keep only user, time and position."""
+    ours = target.select(*columns).withColumn("_ours", F.lit(True))
+    others = around.select(*_WHEN, *POSITION).withColumn("_ours", F.lit(False))
+    whole = ours.unionByName(others, allowMissingColumns=True)
+    return sessionize(whole.withColumn("_position", position()), gap)
+
+
+def _keyed(visits: DataFrame, key: str) -> DataFrame:
+    keyed = keyed_idempotency.first_appended(visits, F.col("_position"), within=_VISIT, into="_first")
+    first = F.concat_ws(" ", "_first.log", F.col("_first.offset").cast("string"), "user_id")
+    return keyed.withColumn("visit_id", F.substring(keyed_hash(first, key, "visit_id"), 1, ID_DIGITS))

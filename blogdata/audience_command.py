@@ -1,0 +1,164 @@
+"""`blogdata audience`: the visitors of any hours from stored sketches; no page view is read, and no Spark starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from blogdata.output import NOTHING_PUBLISHED, console, say_json
+from blogdata.run_command import moment
+from errors import ConfigurationError
+from evidence.events import EventLog
+from lake.lake import Lake
+from publish.partitions import Grain, following, key_of
+from quality.contracts.gold import ALL, AUDIENCE_DIMENSIONS, AUDIENCE_HOURLY, LG_K
+from services.config import load
+
+if TYPE_CHECKING:
+    from patterns.data_value.sketches import Estimate
+
+DATASET = AUDIENCE_HOURLY.dataset
+PERIODS = {"hour": len("2026-01-05T03"), "day": len("2026-01-05")}
+"""Period to the length of its key, which is the beginning of the hour's."""
+DIMENSIONS = AUDIENCE_DIMENSIONS[1:]
+GROUPS = (*PERIODS, *DIMENSIONS)
+COLUMNS = ("event_hour", "dimension", "value", "events", "visitors")
+
+
+def audience(
+    from_: Annotated[str, typer.Option("--from", help="First hour or day, 2026-01-05 or 2026-01-05T03 (UTC)")],
+    to: Annotated[str, typer.Option("--to", help="End of the span, not included")],
+    page: Annotated[list[str] | None, typer.Option(help="Only visitors of this page; several: of any of them")] = None,
+    referral: Annotated[list[str] | None, typer.Option(help="Only visitors who came from this host")] = None,
+    device: Annotated[list[str] | None, typer.Option(help="Only visitors with this type of device")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help=f"A line for each: {', '.join(GROUPS)}"),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Most lines to print, those with the most visitors")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON")] = False,
+) -> None:
+    """Show the page views and the visitors of any hours, pages or origins, each visitor counted once.
+
+    Visitors are estimated from gold.audience_hourly; the true number is between the bounds in 95 of 100 cases.
+    """
+    asked = _Asked.of(from_, to, {"page": page or (), "referral_host": referral or (), "device_type": device or ()}, by)
+    lake = Lake(root=str(load().lake))
+    if lake.version(DATASET) is None:
+        raise ConfigurationError(what=f"there is no {DATASET}", where=lake.root, next_step=NOTHING_PUBLISHED)
+    lines = asked.lines(lake)
+    shown = sorted(lines, key=lambda line: (-line.visitors.value, line.of))[:limit]
+    if asked.by in PERIODS:
+        shown.sort(key=lambda line: line.of)
+    hours = asked.hours
+    missing = len(hours) - len(EventLog(lake).publications(DATASET, hours))
+    if as_json:
+        say_json({"lines": [asdict(line) for line in shown], "hours": len(hours), "hours_missing": missing})
+        return
+    _show(shown, asked.by or asked.dimension)
+    if len(shown) < len(lines):
+        console.print(f"{len(shown):,} of {len(lines):,} lines; see --limit")
+    if missing:
+        console.print(f"{missing:,} of the {len(hours):,} hours are not published")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """One line: the value or period it is of, its page views and its visitors."""
+
+    of: str
+    page_views: int
+    visitors: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """A question that the sketches can answer.
+
+    Args:
+        since: First hour.
+        until: Hour after the last one.
+        dimension: The dimension whose rows are read.
+        values: Wanted values of it; empty: all.
+        by: What the lines are grouped by; None: one line.
+    """
+
+    since: datetime
+    until: datetime
+    dimension: str
+    values: Sequence[str]
+    by: str | None
+
+    @classmethod
+    def of(cls, from_: str, to: str, only: Mapping[str, Sequence[str]], by: str | None) -> _Asked:
+        """Check a question.
+
+        Raises:
+            ConfigurationError: It is about several dimensions at once, or its span is empty.
+        """
+        since, until = moment(from_, "--from"), moment(to, "--to")
+        if until <= since:
+            raise ConfigurationError(
+                what=f"no hour is between {from_} and {to}", where="--to", next_step="name the end of the last hour"
+            )
+        if by is not None and by not in GROUPS:
+            raise ConfigurationError(
+                what=f"visitors are not kept by {by}", where="--by", next_step=f"choose: {', '.join(GROUPS)}"
+            )
+        chosen = [name for name in DIMENSIONS if only[name] or name == by]
+        if len(chosen) > 1:
+            raise ConfigurationError(
+                what=f"visitors are kept by one dimension at a time, not by {' and '.join(chosen)}",
+                where="audience",
+                next_step="ask for one of them; combinations are in the visits: blogdata sql "
+                '"SELECT count(DISTINCT user_id) FROM silver.visits_enriched WHERE ..."',
+            )
+        (dimension,) = chosen or [ALL]
+        return cls(since=since, until=until, dimension=dimension, values=only.get(dimension, ()), by=by)
+
+    @property
+    def hours(self) -> list[str]:
+        """Keys of the hours that are asked for."""
+        count = -(-(self.until - self.since) // timedelta(hours=1))
+        return [key_of(self.since + timedelta(hours=number), Grain.HOUR) for number in range(count)]
+
+    def lines(self, lake: Lake) -> list[_Line]:
+        """Merge the sketches into one line, or one for each value or period."""
+        from patterns.data_value import sketches
+
+        only = {"dimension": [self.dimension], **({"value": self.values} if self.values else {})}
+        first, last = self.hours[0], self.hours[-1]
+        end = following(last, Grain.HOUR)
+        table = lake.columns(DATASET, COLUMNS, since=first, until=end, only=only).to_pydict()
+        groups: dict[str, list[Any]] = {}
+        for row in zip(*(table[name] for name in COLUMNS), strict=True):
+            groups.setdefault(self._group(row[0], row[2]), []).append(row)
+        return [
+            _Line(
+                of=name,
+                page_views=sum(row[3] for row in rows),
+                visitors=sketches.estimate((row[4] for row in rows), lg_k=LG_K, where=DATASET),
+            )
+            for name, rows in groups.items()
+        ]
+
+    def _group(self, hour: str, value: str) -> str:
+        if self.by in PERIODS:
+            return hour[: PERIODS[self.by]]
+        return value if self.by else ", ".join(self.values) or ALL
+
+
+def _show(lines: Sequence[_Line], of: str) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(of)
+    for name in ("page views", "visitors", "from", "to"):
+        table.add_column(name, justify="right")
+    for line in lines:
+        one = line.visitors
+        table.add_row(line.of, *(f"{number:,}" for number in (line.page_views, one.value, one.low, one.high)))
+    console.print(table)

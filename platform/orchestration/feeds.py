@@ -1,0 +1,181 @@
+"""Builds a Dagster asset that sends the rows of a dataset to a partner, in order (Bin Pack Orderer, FIFO Orderer)."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import dagster as dg
+
+from errors import PlatformError
+from evidence.served import Served, record_deliveries
+from orchestration import partner
+from orchestration.calendar import Calendar
+from orchestration.checks import LEDGER
+from orchestration.computation import Context, access_of, evaluation, log_event
+from orchestration.dataset import deps, described
+from orchestration.names import asset_key, op_of
+from orchestration.refresh import Request, op_failing_after_output
+from orchestration.retries import failure
+from patterns.data_flow.concurrent_runner import pool_of
+from patterns.data_value.outbox import Outbox
+from patterns.data_value.outbox_account import Line
+from planning.window import Window
+from publish.contract import Contract
+from publish.writes import Feed
+from services.config import Settings
+
+RESOURCES = frozenset({"lake", "partner"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartnerFeed:
+    """A dataset whose rows are sent to a partner: its partitions are taken into an outbox, and sent from there.
+
+    Args:
+        contract: Contract of the feed, its node in the lineage.
+        source: Contract of the dataset that is sent; it has the same partitions.
+    """
+
+    contract: Contract
+    source: Contract
+
+    @property
+    def key(self) -> dg.AssetKey:
+        """Asset key of the feed."""
+        return asset_key(self.contract.dataset)
+
+    def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
+        """Build the asset; it requires the resources `lake` and `partner`.
+
+        Args:
+            calendar: The deployment's partition definitions.
+            version: Digest of the code.
+        """
+        assert self.contract.grain is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.BetaWarning)
+
+            @dg.multi_asset(
+                name="__".join(self.key.path),
+                specs=[
+                    dg.AssetSpec(**{**described(self.contract, version), "kinds": {"python"}}, deps=deps(self.contract))
+                ],
+                partitions_def=calendar[self.contract.grain],
+                backfill_policy=dg.BackfillPolicy.single_run(),
+                pool=pool_of(self.contract.dataset),
+                required_resource_keys=set(RESOURCES),
+                check_specs=[
+                    dg.AssetCheckSpec(
+                        LEDGER,
+                        asset=self.key,
+                        blocking=True,
+                        description="Every row is delivered, or counted under the reason why it is not",
+                    )
+                ],
+            )
+            def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
+                published = access_of(context).events.publications(self.source.dataset, context.partition_keys)
+                for line in self._deliver(context, sorted(published)):
+                    context.add_asset_metadata(_figures(line), asset_key=self.key, partition_key=line.partition)
+                yield dg.MaterializeResult(asset_key=self.key, check_results=[self._judged(context)])
+
+        return asset
+
+    def step(self) -> dg.OpDefinition:
+        """Build the op of the job `refresh`; it takes what is published, and sends what is due."""
+
+        def serve(context: dg.OpExecutionContext) -> None:
+            request: Request = context.resources.request
+            if request.datasets and self.contract.dataset not in request.datasets:
+                return
+            for line in self._deliver(context, self._due(context, request)):
+                context.log_event(dg.AssetMaterialization(self.key, line.partition, metadata=_figures(line)))
+            log_event(context, evaluation(self._judged(context)))
+
+        return op_failing_after_output(
+            op_of(self.contract.dataset), self.contract.description, {*RESOURCES, "request"}, serve
+        )
+
+    def _due(self, context: Context, request: Request) -> Sequence[str]:
+        events = access_of(context).events
+        if request.span:
+            window = Window.parsed(request.span)
+            return [key for key in events.publications(self.source.dataset) if window.holds(key, self.contract.grain)]
+        if request.only_again:
+            there = events.publications(self.source.dataset).keys()
+            asked = {
+                key for name in (self.source.dataset, self.contract.dataset) for key in request.again.get(name, ())
+            }
+            return sorted(asked & there)
+        return partner.untaken(self._outbox(context), events, self.source.dataset)
+
+    def _deliver(self, context: Context, partitions: Sequence[str]) -> list[Line]:
+        """Take partitions into the outbox, and send what is due; what was taken stays, whatever the partner does."""
+        settings: Settings = context.resources.partner.settings()
+        box = partner.outbox(settings)
+        try:
+            with box.alone():
+                for partition in partitions:
+                    self._take(context, box, partition)
+                self._note(context, box)
+                sent = partner.send(settings, box)
+                # What was delivered counts as such: the account is that after the sending.
+                lines = [line for line in box.lines() if line.partition in set(partitions)]
+            context.log.info(f"the partner took {sent} records")
+        except PlatformError as error:
+            raise failure(context, error) from error
+        return lines
+
+    def _take(self, context: Context, box: Outbox, partition: str) -> None:
+        access, write = access_of(context), self.contract.write
+        assert isinstance(write, Feed)
+        dataset, column = self.source.dataset, self.source.partition_column
+        version = access.lake.version(dataset)
+        assert version is not None
+        assert column is not None
+        batches = access.batches(dataset, version, column, partition)
+        partner.take(box, access.events, dataset, write, partition, batches)
+
+    def _note(self, context: Context, box: Outbox) -> None:
+        """Log the missing events of taken partitions, those of runs that died included."""
+        dataset, now = self.source.dataset, datetime.now(timezone.utc)
+        taken = [
+            Served(
+                batch_id=f"{line.partition}/{dataset}@{line.source}",
+                partition=line.partition,
+                inputs={dataset: int(line.source.rpartition(":")[2])},
+                rows=line.rows_in - line.private,
+                run_id=context.run.run_id,
+                served_at=now,
+            )
+            for line in box.lines()
+        ]
+        record_deliveries(
+            access_of(context).events, self.contract.dataset, taken, job_of=lambda _: context.run.job_name
+        )
+
+    def _judged(self, context: Context) -> dg.AssetCheckResult:
+        lines = self._outbox(context).lines()
+        missing = {line.partition: line.missing for line in lines if line.missing}
+        return dg.AssetCheckResult(
+            check_name=LEDGER,
+            asset_key=self.key,
+            passed=not missing,
+            metadata={"rows": sum(line.rows_in for line in lines)},
+            description=f"rows are not accounted for: {missing}" if missing else None,
+        )
+
+    def _outbox(self, context: Context) -> Outbox:
+        return partner.outbox(context.resources.partner.settings())
+
+
+def _figures(line: Line) -> dict[str, Any]:
+    states = {f"rows/{state}": count for state, count in sorted(line.states.items()) if state != "delivered"}
+    return {
+        "dagster/row_count": line.states.get("delivered", 0),
+        "rows_in": line.rows_in,
+        "rows/private": line.private,
+        **states,
+    }

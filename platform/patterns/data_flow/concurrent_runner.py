@@ -1,0 +1,33 @@
+"""Concurrent Runner: independent runs overlap up to a limit, and a backfill never takes the slots of new data.
+
+Problem: if one run at a time is allowed, a slow one keeps all others waiting, though they write other tables. If any
+number is allowed, a backfill of a year takes every slot, and the hour that has just landed waits for its end.
+
+How it works: the queue (`deploy/dagster.yaml`) executes at most four runs at a time, of which at most two belong to
+backfills and one is a :data:`BACKGROUND` run. So one slot is always left for new data, and runs that are
+:data:`ARRIVING` leave the queue first, however many are queued before them. Runs overlap only if they are isolated: a
+run that materializes assets takes a slot in the pool of each table it writes (:func:`pool_of`), and each pool has one
+slot. A failed run frees its slots; it stops no other.
+
+The trap: a priority alone. It decides who leaves the queue next, and does not help while long runs of a backfill hold
+all slots.
+
+When not to use it: when a partition builds on the one before it (Single Runner). Correctness does not depend on pools:
+they save the retries of commits that conflict. (Dagster knows a pool once it has looked at a queued run of it; so the
+first two runs of a table in a new deployment may overlap.) The steps of the job `refresh` use no pool; they claim each
+partition.
+
+Source: Data Engineering Design Patterns, ch. 6.
+"""
+
+from __future__ import annotations
+
+ARRIVING = {"dagster/priority": "10"}
+"""Tags of runs for newly landed data; backfills have no priority tag, so they are dequeued later."""
+BACKGROUND = {"blogdata/lane": "background"}
+"""Tags of runs that nothing waits for; the queue executes one of them at a time."""
+
+
+def pool_of(dataset: str) -> str:
+    """Return the pool name of a table."""
+    return dataset.replace(".", "_")

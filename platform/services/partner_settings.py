@@ -1,0 +1,61 @@
+"""Reads the settings of the partner who gets events: the section `[partner]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+from urllib.parse import urlsplit
+
+from errors import ConfigurationError
+from services import setting_values
+from services.setting_values import Values
+
+PartnerMode = Literal["bins", "individual", "bulk", "concurrent"]
+KEYS = {"url", "secret", "mode", "wait", "timeout", "patience"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartnerSettings:
+    """The partner's API, and how events are sent to it.
+
+    Args:
+        url: Root address of its API; None: there is no partner.
+        secret: File name of its key under `<home>/secrets`; None: it needs none.
+        mode: `bins` (Bin Pack Orderer), or a mode of the FIFO Orderer.
+        wait: Seconds after the end of an hour before its events are sent, so that late ones still find their place.
+        timeout: Seconds to wait for an answer.
+        patience: Seconds for which one request is tried in a run.
+    """
+
+    url: str | None = None
+    secret: str | None = None
+    mode: PartnerMode = "bins"
+    wait: float = 3600.0
+    timeout: float = 30.0
+    patience: float = 60.0
+
+
+def parse(values: Values) -> PartnerSettings:
+    """Read the settings.
+
+    Args:
+        values: The section `[partner]`.
+
+    Raises:
+        ConfigurationError: A value cannot be used.
+    """
+    url = setting_values.text(values, "url") or None
+    if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+        raise ConfigurationError(
+            what=f"{url!r} is not the address of an HTTP API",
+            where=values["url"][1],
+            next_step='write its root address, like url = "https://partner.example.com"',
+        )
+    return PartnerSettings(
+        url=url,
+        secret=setting_values.text(values, "secret") or None,
+        mode=cast(PartnerMode, setting_values.choice(values, "mode", "bins", get_args(PartnerMode))),
+        wait=setting_values.duration(values, "wait", "1h", least=0),
+        timeout=setting_values.number(values, "timeout", 30.0, 0.1, 600.0),
+        patience=setting_values.number(values, "patience", 60.0, 0.0, 3600.0),
+    )

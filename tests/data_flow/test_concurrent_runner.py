@@ -1,0 +1,204 @@
+"""Independent runs overlap up to the limits, and what has just landed is not kept waiting by a backfill.
+
+The queue, its daemon's iterations, `dagster.yaml`, the jobs and their pools are those of a deployment. Only the runs'
+processes are left out: the queue starts runs, and the test ends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.tags import BACKFILL_ID_TAG, PARTITION_NAME_TAG
+from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
+
+from assets.serving.page_files import page_files
+from definitions import build
+from orchestration.names import asset_key
+from orchestration.refresh import JOB
+from patterns.data_flow.concurrent_runner import pool_of
+from quality.contracts import CONTRACTS
+from services import dagster_home
+from services.config import Settings, load
+
+NOWHERE = Path("/nowhere")
+BACKFILL = {BACKFILL_ID_TAG: "year"}
+DAYS = tuple((date(2026, 1, 1) + timedelta(days=count)).isoformat() for count in range(110))
+LAUNCHER = "\nrun_launcher:\n  module: data_flow.held_runs\n  class: HeldRuns\n"
+
+
+@pytest.fixture(scope="module")
+def deployed() -> dg.Definitions:
+    return build(Settings(home=NOWHERE, landing=NOWHERE, lake=NOWHERE, jars=NOWHERE))
+
+
+class Queue:
+    """A deployment's queue of runs."""
+
+    def __init__(self, instance: dg.DagsterInstance, definitions: dg.Definitions) -> None:
+        self.instance, self.definitions = instance, definitions
+        self.daemon = QueuedRunCoordinatorDaemon(interval_seconds=1)
+        assets = definitions.resolve_implicit_global_asset_job_def()
+        self.files = assets.get_subset(asset_selection={page_files.asset_of(name) for name in ("csv", "parquet")})
+        self.assets = assets
+
+    def job(self, name: str) -> dg.JobDefinition:
+        return self.definitions.resolve_job_def(name)
+
+    def add(self, job: dg.JobDefinition, tags: Mapping[str, str] | None = None) -> str:
+        place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("blogdata"), "blogdata")
+        run = self.instance.create_run_for_job(
+            job_def=job,
+            tags={**job.tags, **(tags or {})},
+            status=dg.DagsterRunStatus.QUEUED,
+            remote_job_origin=RemoteJobOrigin(place, job.name),
+        )
+        return run.run_id
+
+    def tick(self) -> None:
+        """Let the daemon look at the queue once."""
+        workspace: Any = SimpleNamespace(instance=self.instance, create_request_context=lambda: None)
+        for _ in self.daemon.run_iteration(workspace):
+            pass
+
+    def running(self) -> list[dg.DagsterRun]:
+        return list(self.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])))
+
+    def end(self, run: dg.DagsterRun, *, failed: bool = False) -> None:
+        if failed:
+            self.instance.report_run_failed(run)
+        else:
+            event = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_SUCCESS.value, job_name=run.job_name)
+            self.instance.report_dagster_event(event, run_id=run.run_id)
+
+    def end_all(self) -> None:
+        for run in self.running():
+            self.end(run)
+
+    def most_at_once(self, tag: tuple[str, str] | None = None) -> int:
+        """Read from the event log how many runs were executed at once, of all or with a tag."""
+        moments: list[tuple[float, int]] = []
+        for run in self.instance.get_runs():
+            if tag is not None and run.tags.get(tag[0]) != tag[1]:
+                continue
+            for entry in self.instance.all_logs(run.run_id):
+                kind = entry.dagster_event.event_type if entry.dagster_event else None
+                if kind is dg.DagsterEventType.RUN_START:
+                    moments.append((entry.timestamp, 1))
+                elif kind in (dg.DagsterEventType.RUN_SUCCESS, dg.DagsterEventType.RUN_FAILURE):
+                    moments.append((entry.timestamp, -1))
+        now = most = 0
+        for _, change in sorted(moments):
+            now += change
+            most = max(most, now)
+        return most
+
+    def waited(self, run_id: str) -> int:
+        """Count the runs that the queue started after this one was there and before it was started."""
+        record = self.instance.get_run_record_by_id(run_id)
+        assert record is not None
+        assert record.start_time is not None
+        others = self.instance.get_run_records()
+        return sum(
+            record.create_timestamp.timestamp() < other.start_time < record.start_time
+            for other in others
+            if other.start_time is not None
+        )
+
+
+@pytest.fixture
+def queue(tmp_path: Path, deployed: dg.Definitions) -> Iterator[Queue]:
+    settings = load({"BLOGDATA_HOME": str(tmp_path)})
+    home = dagster_home.render(settings)
+    with (home / "dagster.yaml").open("a", encoding="utf-8") as file:
+        file.write(LAUNCHER)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield Queue(instance, deployed)
+
+
+def test_a_backfill_of_110_days_leaves_slots_to_new_data(queue: Queue) -> None:
+    for day in DAYS:
+        queue.add(queue.files, {**BACKFILL, PARTITION_NAME_TAG: day})
+    queue.tick()
+    first, second = queue.running()
+    assert {run.tags[PARTITION_NAME_TAG] for run in (first, second)} == set(DAYS[:2]), "two, not four"
+
+    # The hour that lands now, behind 108 queued runs, while none of the running ones ends.
+    hour = queue.add(queue.job(JOB))
+    queue.tick()
+    assert hour in [run.run_id for run in queue.running()]
+    assert queue.waited(hour) == 0
+    queue.end(first, failed=True)
+    queue.end(second)
+
+    files = [queue.add(queue.job("serving__page_stats_files"), {PARTITION_NAME_TAG: day}) for day in DAYS[:3]]
+    while queue.instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED])):
+        queue.tick()
+        assert len(queue.running()) <= 4
+        queue.end_all()
+    assert queue.most_at_once() == 4
+    assert queue.most_at_once((BACKFILL_ID_TAG, "year")) == 2, "limited, and two at once all the same"
+    assert queue.most_at_once(("blogdata/lane", "background")) == 1
+    done = queue.instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS]))
+    assert done == len(DAYS) - 1 + len(files) + 1, "one failed run stopped no other"
+
+
+def test_without_the_limit_the_backfill_takes_every_slot(queue: Queue) -> None:
+    """The naive way, a priority alone: the new hour is first in a queue that does not move."""
+    for day in DAYS[:6]:
+        queue.add(queue.files, {PARTITION_NAME_TAG: day})
+    queue.tick()
+    assert len(queue.running()) == 4
+    hour = queue.add(queue.job(JOB))
+    queue.tick()
+    assert hour not in [run.run_id for run in queue.running()]
+    queue.end(queue.running()[0])
+    queue.tick()
+    assert hour in [run.run_id for run in queue.running()], "at least it is the next one"
+
+
+def test_runs_of_one_table_do_not_overlap(queue: Queue) -> None:
+    stats, referrals = (
+        queue.assets.get_subset(asset_selection={asset_key(dataset)})
+        for dataset in ("gold.page_stats", "gold.referral_stats")
+    )
+    first = queue.add(stats)
+    # Dagster knows a pool once it has looked at a queued run of it.
+    queue.tick()
+    second, other = queue.add(stats), queue.add(referrals)
+    queue.tick()
+    assert {run.run_id for run in queue.running()} == {first, other}
+    queue.end_all()
+    queue.tick()
+    assert [run.run_id for run in queue.running()] == [second]
+
+
+def test_a_pool_has_one_slot_per_run(tmp_path: Path) -> None:
+    with dagster_home.open_instance(load({"BLOGDATA_HOME": str(tmp_path)})) as instance:
+        pools = instance.get_concurrency_config().pool_config
+        assert pools.default_pool_limit == 1
+        assert pools.pool_granularity is not None
+        assert pools.pool_granularity.value == "run"
+
+
+def test_every_dataset_writes_in_its_tables_pool(deployed: dg.Definitions) -> None:
+    pools = {
+        ".".join(key.path): {op.pool for op in asset.node_def.iterate_op_defs()}
+        for asset in deployed.assets or ()
+        if isinstance(asset, dg.AssetsDefinition)
+        for key in asset.keys
+    }
+    for dataset, contract in CONTRACTS.items():
+        assert pools[dataset] == {pool_of(contract.main)}
+    assert len({pool_of(dataset) for dataset in CONTRACTS}) == len(CONTRACTS)
+
+
+def test_what_has_just_landed_goes_before_backfills(deployed: dg.Definitions) -> None:
+    first = {name: deployed.resolve_job_def(name).tags.get("dagster/priority") for name in (JOB, "live", "freeze")}
+    assert first == {JOB: "10", "live": "10", "freeze": None}

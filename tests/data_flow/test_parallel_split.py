@@ -1,0 +1,195 @@
+"""One read feeds two writers; each of them may fail without harm to the other, and their files are compared."""
+
+from __future__ import annotations
+
+import csv
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from assets.serving import page_files as declared
+from data_flow.page_file_runs import DAY, PAGES, Files
+from orchestration.split_files import compared
+from patterns.data_flow.parallel_split import Comparison, SharedRead, compare
+
+FAILED, SKIPPED = dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[Files]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Files(tmp_path, instance)
+
+
+def blocked(files: Files, branch: str) -> Path:
+    """Put a folder where a branch writes its file."""
+    file = files.file(branch, DAY)
+    file.mkdir(parents=True)
+    return file
+
+
+def test_one_read_feeds_both_writers(files: Files) -> None:
+    files.publish(DAY)
+    run = files.run(DAY)
+    assert run.materialized() == {"csv", "parquet", "compared"}
+    for branch in ("csv", "parquet"):
+        metadata = run.metadata(branch)
+        assert (metadata["read_in_this_run"], metadata["dagster/row_count"]) == (1, len(PAGES))
+        assert metadata["bytes_shared"] > 0, "what keeping the rows costs"
+    with files.file("csv", DAY).open(encoding="utf-8", newline="") as text:
+        rows = list(csv.reader(text, delimiter=";"))
+    assert rows[0] == ["Seite", "Aufrufe", "Besuche", "Besucher", "Anteil in Prozent"]
+    assert [row[0] for row in rows[1:]] == list(reversed(PAGES))
+    typed = pq.read_table(files.file("parquet", DAY))
+    assert typed.schema.field("events").type == pa.int64()
+    assert sorted(typed["page"].to_pylist()) == sorted(PAGES)
+    assert files.due() == {}
+
+
+def test_equal_files_agree_despite_rounded_percents(files: Files) -> None:
+    files.publish(DAY)
+    run = files.run(DAY)
+    assert run.checks() == [(True, None)]
+    assert compared(files.folder) == {DAY: Comparison(equal=len(PAGES), examples=())}
+
+
+@pytest.mark.parametrize(("failing", "other"), [("csv", "parquet"), ("parquet", "csv")])
+def test_a_failed_branch_stops_only_the_comparison(files: Files, failing: str, other: str) -> None:
+    files.publish(DAY)
+    file = blocked(files, failing)
+    run = files.run(DAY)
+    assert not run.success
+    assert (run.steps(FAILED), run.steps(SKIPPED)) == ({f"page_stats_{failing}"}, set())
+    assert run.materialized() == {other}
+    assert f"the {failing} file cannot be written" in run.faults()
+    assert files.due() == {DAY: [failing]}
+
+    # Only the failed branch is run again; what the other one has written is not touched.
+    file.rmdir()
+    written = files.receipt(other, DAY)
+    again = files.run(DAY, *files.due()[DAY], "compared")
+    assert again.success
+    assert again.materialized() == {failing, "compared"}
+    assert files.receipt(other, DAY) == written
+    assert files.due() == {}
+
+
+def test_readers_keep_the_old_file_until_then(files: Files) -> None:
+    files.publish(DAY)
+    assert files.run(DAY).success
+    before = files.file("csv", DAY).read_bytes()
+    files.publish(DAY, views=3)
+    assert files.due() == {DAY: ["csv", "parquet"]}
+    partial = files.file("csv", DAY).with_name(".page_stats.csv.partial")
+    partial.mkdir()
+    assert files.run(DAY).materialized() == {"parquet"}
+    assert files.file("csv", DAY).read_bytes() == before
+    assert files.due() == {DAY: ["csv"]}
+
+
+def test_files_of_other_versions_are_not_compared(files: Files) -> None:
+    """A comparison would call every row different, though both writers are right."""
+    files.publish(DAY)
+    assert files.run(DAY).success
+    files.publish(DAY, views=3)
+    run = files.run(DAY, "csv", "compared")
+    assert run.materialized() == {"csv"}
+    assert "csv: version 2; parquet: version 0" in run.faults()
+
+
+def test_a_wrong_writer_is_found_by_day(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old writer of the story loses a page and doubles another one; its counts are one too high."""
+    files.publish(DAY, "2026-01-06")
+    assert files.run("2026-01-06").checks() == [(True, None)]
+    honest = declared.to_csv
+
+    def wrong(rows: pa.Table) -> bytes:
+        lines = (
+            honest(rows).decode().replace("/2022/01/how-spark-works;2;", "/2022/01/how-spark-works;7;").split("\r\n")
+        )
+        return "\r\n".join([lines[0], *[line for line in lines[1:] if line[:2] != "/;"], lines[-2][:0]]).encode()
+
+    branch = declared.page_files.branches[0]
+    monkeypatch.setitem(vars(branch), "encode", wrong)
+    run = files.run(DAY)
+    assert run.success, "a difference is told; it stops no writer"
+    assert run.checks() == [(False, "1 of 2 partitions differ")]
+    found = compared(files.folder)[DAY]
+    assert (found.equal, found.different, found.only_first, found.only_second) == (len(PAGES) - 2, 1, 0, 1)
+    assert found.largest == {"events": 5}
+    assert found.examples == ("/", "/2022/01/how-spark-works")
+    assert run.metadata("compared")["largest_difference"] == "events 5"
+
+
+def test_a_file_without_receipt_is_written_again(files: Files) -> None:
+    """A process that dies between the file and its receipt."""
+    files.publish(DAY)
+    assert files.run(DAY).success
+    content = files.file("csv", DAY).read_bytes()
+    files.file("csv", DAY).with_name("_receipt.json").unlink()
+    assert files.due() == {DAY: ["csv"]}
+    assert files.run(DAY, "csv").success
+    assert files.file("csv", DAY).read_bytes() == content
+    files.file("parquet", DAY).unlink()
+    assert files.due() == {DAY: ["parquet"]}, "a receipt without its file counts for nothing"
+
+
+def test_a_table_built_anew_is_written_again(files: Files) -> None:
+    files.publish(DAY)
+    assert files.run(DAY).success
+    receipt = files.file("csv", DAY).with_name("_receipt.json")
+    found = json.loads(receipt.read_bytes())
+    receipt.write_text(json.dumps({**found, "read": {**found["read"], "table": "an earlier one"}}))
+    assert files.due() == {DAY: ["csv"]}
+
+
+def test_concurrent_branches_share_one_read() -> None:
+    shared: SharedRead[str] = SharedRead()
+    shared.announce(DAY, ["csv", "parquet"])
+    taken: list[str] = []
+    threads = [
+        threading.Thread(target=lambda name=name: taken.append(shared.take(DAY, name, lambda: "rows")))
+        for name in ("csv", "parquet")
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (taken, shared.reads, shared.kept) == (["rows", "rows"], 1, 0)
+
+
+def test_a_failed_read_is_tried_by_the_next_branch() -> None:
+    shared: SharedRead[str] = SharedRead()
+    shared.announce(DAY, ["csv", "parquet"])
+
+    def broken() -> str:
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        shared.take(DAY, "csv", broken)
+    assert shared.take(DAY, "parquet", lambda: "rows") == "rows"
+
+
+def table(*rows: tuple[str, float | None]) -> pa.Table:
+    return pa.table({"page": [row[0] for row in rows], "views": pa.array([row[1] for row in rows], pa.float64())})
+
+
+def test_lost_doubled_and_changed_rows_are_counted() -> None:
+    one = table(("a", 1), ("b", 2), ("b", 2), ("c", 3), ("d", None), ("e", float("nan")))
+    two = table(("a", 1.4), ("b", 2), ("d", 0), ("e", float("nan")), ("f", 1))
+    found = compare(one, two, key=["page"], tolerances={"views": 0.5})
+    assert (found.equal, found.different, found.only_first, found.only_second) == (2, 2, 2, 1)
+    assert found.largest == {}, "a missing number is no distance"
+    assert found.examples == ("b", "c", "d", "e", "f")
+    assert not found.agrees
+
+
+def test_a_smaller_tolerance_finds_the_change() -> None:
+    found = compare(table(("a", 1)), table(("a", 1.4)), key=["page"], tolerances={"views": 0.3})
+    assert (found.different, found.largest["views"]) == (1, pytest.approx(0.4))

@@ -1,0 +1,122 @@
+"""Periods that build on one another run one at a time and in order; a failed one stops the later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from errors import PlatformError
+from patterns.data_flow.concurrent_runner import pool_of
+from patterns.data_flow.single_runner import before, in_turn, stopped
+from planning import faults
+from planning.look import Snapshot
+from planning.plan import Planner
+from published import days as deliver
+from quality.contracts import CONTRACTS, GRAPH
+from resources.lake import LakeResource
+
+USERS = "silver.users_current"
+MANY = tuple((date(2026, 1, 1) + timedelta(days=count)).isoformat() for count in range(120))
+FAILED = MANY[40]
+
+
+@pytest.fixture
+def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeResource:
+    from published import deployment
+
+    return deployment(tmp_path_factory.mktemp("single") / "home")
+
+
+class Runner:
+    """Executes days, and notes how many it executes at once."""
+
+    def __init__(self, *failing: str) -> None:
+        self.executed: list[str] = []
+        self.failing = failing
+
+    def due(self, left: Collection[str]) -> list[str]:
+        return sorted(left)
+
+    def execute(self, day: str) -> str:
+        if day in self.failing:
+            raise PlatformError(what="refused", where=day, next_step="mend it")
+        self.executed.append(day)
+        return day
+
+
+def test_120_days_run_in_order() -> None:
+    runner = Runner()
+    shuffled = sorted(MANY, key=lambda day: day[::-1])
+    assert in_turn(shuffled, runner.due, runner.execute) == list(MANY)
+    assert runner.executed == list(MANY)
+
+
+def test_the_first_failure_stops_the_later_days() -> None:
+    runner = Runner(FAILED, MANY[80])
+    with pytest.raises(PlatformError) as refused:
+        in_turn(MANY, runner.due, runner.execute)
+    assert runner.executed == list(MANY[:40])
+    assert refused.value.partitions == {FAILED}
+    assert before(MANY, refused.value.partitions) == list(MANY[:40]), "what is published all the same"
+
+
+@given(st.sets(st.sampled_from(MANY)), st.sets(st.sampled_from(MANY)))
+def test_nothing_runs_after_a_failed_day(asked: set[str], failing: set[str]) -> None:
+    runner = Runner(*failing)
+    first = min(asked & failing, default=None)
+    if first is None:
+        in_turn(asked, runner.due, runner.execute)
+        assert runner.executed == sorted(asked)
+    else:
+        with pytest.raises(PlatformError):
+            in_turn(asked, runner.due, runner.execute)
+        assert runner.executed == before(asked, [first])
+
+
+def test_days_that_become_due_run_in_their_turn() -> None:
+    """An old day makes the later ones due that the table has."""
+    runner = Runner()
+
+    def due(left: Collection[str]) -> list[str]:
+        follow = {MANY[2], MANY[3]} - set(runner.executed) if MANY[1] in (*left, *runner.executed) else set()
+        return sorted({*left, *follow})
+
+    assert in_turn([MANY[1]], due, runner.execute) == list(MANY[1:4])
+
+
+def test_only_later_days_wait() -> None:
+    waiting = stopped(MANY[38:43], [FAILED], dataset=USERS)
+    assert list(waiting) == list(MANY[41:43])
+    assert f"builds on {FAILED}" in waiting[MANY[41]].what
+    assert stopped(MANY, [], dataset=USERS) == {}
+
+
+def test_a_new_day_waits_for_the_failed_one(lake: LakeResource) -> None:
+    """The sensor requests what does not wait: without this it would run the new day on a state that lacks the old."""
+    deliver(lake.lake, *MANY[39:42])
+    task = GRAPH.task_of(USERS)
+    states = planner(lake).stale(task)
+    assert list(states) == list(MANY[39:42])
+    error = PlatformError(what="refused", where=FAILED, next_step="mend it")
+    faults.record(lake.events, USERS, {FAILED: error}, states)
+    deliver(lake.lake, MANY[42])
+    waiting = planner(lake).waiting(task)
+    assert list(waiting) == list(MANY[40:43])
+    assert set(planner(lake).stale(task)) - waiting.keys() == {MANY[39]}, "the day before it runs"
+    deliver(lake.lake, FAILED)
+    assert planner(lake).waiting(task) == {}, "its input has changed: all of them run, in order"
+
+
+def planner(lake: LakeResource) -> Planner:
+    return Planner(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events))
+
+
+def test_independent_days_do_not_wait(lake: LakeResource) -> None:
+    deliver(lake.lake, *MANY[39:42])
+    assert CONTRACTS["silver.users"].executed is None
+    assert CONTRACTS[USERS].executed is not None
+    assert pool_of(USERS) != pool_of("silver.users")

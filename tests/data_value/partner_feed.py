@@ -1,0 +1,74 @@
+"""A partner's server and an outbox for tests, and the truth about what the partner has to receive."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from patterns.data_value.http_target import HttpTarget
+from patterns.data_value.outbox import Outbox
+from patterns.data_value.outbox_account import Row
+from simulator.partner import Partner, PartnerFaults
+
+DAY = 24 * 3600.0
+PARTITION = "2026-01-05T10"
+
+
+@contextmanager
+def partner(file: Path, faults: PartnerFaults | None = None, **more: Any) -> Iterator[Partner]:
+    """A running partner."""
+    server = Partner(port=more.pop("port", 0), file=file, faults=faults or PartnerFaults(), **more)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def rows(keys: int, each: int) -> list[Row]:
+    """Rows of some keys, their times interleaved; one key has five times as many."""
+    counts = {f"user-{number:03d}": each * (5 if number == 0 else 1) for number in range(keys)}
+    return [row(key, position) for key, count in counts.items() for position in range(count)]
+
+
+def row(key: str, position: int, **payload: object) -> Row:
+    """The row of a key at a position in time."""
+    return Row(identity=[key, str(position)], key=key, at=position, payload={"at": position, **payload})
+
+
+def outbox(folder: Path, taken: Sequence[Row] = (), **more: Any) -> Outbox:
+    """An outbox with rows that wait."""
+    made = Outbox(path=folder / "outbox.db", protected=DAY, **more)
+    if taken:
+        made.take(PARTITION, "1", taken, rows_in=len(taken), private=0)
+    return made
+
+
+@contextmanager
+def target(server: Partner, timeout: float = 0.1) -> Iterator[HttpTarget]:
+    """A target that sends to a partner."""
+    with HttpTarget(server.url, key=None, timeout=timeout) as made:
+        yield made
+
+
+def expected(taken: Sequence[Row]) -> dict[str, list[tuple[int, int]]]:
+    """The truth: by key, the numbers and times of its records in their order."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for one in sorted(taken, key=lambda one: one.at):
+        found[one.key].append(one.at)
+    return {key: [*enumerate(times, 1)] for key, times in found.items()}
+
+
+def by_key(records: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, int]]]:
+    """What a partner received, by key, in its order."""
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for one in records:
+        found[one["key"]].append((one["sequence"], one["payload"]["at"]))
+    return dict(found)

@@ -1,0 +1,96 @@
+"""Bins keep the order of each key through a bulk API that takes parts of a request.
+
+Pattern: Bin Pack Orderer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data_value.partner_feed import by_key, expected, outbox, partner, rows, target
+from patterns.data_value.bin_pack_orderer import pack
+from patterns.data_value.ordered_delivery import NotTaken, Record, Request, deliver
+from simulator.partner import PartnerFaults, received
+
+LATER = "9999"
+
+
+def record(key: str, sequence: int) -> Record:
+    return Record(id=f"{key}/{sequence}", key=key, sequence=sequence, payload="{}")
+
+
+@given(
+    st.dictionaries(st.text("abcdefgh", min_size=1, max_size=2), st.integers(1, 12), max_size=20),
+    st.integers(1, 9),
+    st.randoms(use_true_random=False),
+    st.sampled_from([0.0, 0.3]),
+)
+def test_bins_hold_one_record_per_key(counts: dict[str, int], size: int, chance: object, failing: float) -> None:
+    records = [record(key, number) for key, count in counts.items() for number in range(1, count + 1)]
+    packer, taken, bins = pack(records, size=size), Counter[str](), 0
+    while found := packer.next():
+        assert len(found) <= size
+        assert len({one.key for one in found}) == len(found)
+        assert all(one.sequence == taken[one.key] + 1 for one in found)
+        failed = {index for index in range(len(found)) if chance.random() < failing}  # type: ignore[attr-defined]
+        taken.update(one.key for index, one in enumerate(found) if index not in failed)
+        packer.settle(found, failed)
+        bins += 1
+    assert taken == Counter(counts)
+    if not failing:
+        # As few as possible.
+        assert bins == max(max(counts.values(), default=0), math.ceil(len(records) / size))
+
+
+def test_partial_failures_keep_the_order(tmp_path: Path) -> None:
+    taken, file = rows(40, 5), tmp_path / "partner.jsonl"
+    box = outbox(tmp_path, taken)
+    with partner(file, PartnerFaults(partial=0.3), seed=7) as server, target(server) as there:
+        done = deliver(pack(box.due(before=LATER), size=20), box, there, patience=10)
+    assert done == len(taken)
+    assert by_key(received(file)) == expected(taken)
+
+
+def test_bulk_requests_without_bins_break_the_order(tmp_path: Path) -> None:
+    """What the bins are for: a batch in the order of time, and its failed records once more."""
+    taken, file = rows(10, 5), tmp_path / "partner.jsonl"
+    waiting = list(outbox(tmp_path, taken).due(before=LATER))
+    with partner(file, PartnerFaults(partial=0.3), seed=7) as server, target(server) as there:
+        number = 0
+        while waiting:
+            batch, number = waiting[:20], number + 1
+            failed = there.send(Request(id=str(number), records=batch, bulk=True))
+            waiting = [batch[index] for index in failed] + waiting[20:]
+    found = by_key(received(file))
+    assert {key: sorted(found[key]) for key in found} == expected(taken)
+    assert found != expected(taken)
+
+
+def test_every_fault_at_once_loses_nothing(tmp_path: Path) -> None:
+    taken, file = rows(60, 6), tmp_path / "partner.jsonl"
+    box = outbox(tmp_path, taken)
+    with partner(file, PartnerFaults.every(0.05, slow_seconds=0.15), seed=3) as server, target(server) as there:
+        deliver(pack(box.due(before=LATER), size=20), box, there, patience=20)
+        assert server.repeated > 0, "something was sent twice, and taken once"
+    assert by_key(received(file)) == expected(taken)
+    assert box.open() == []
+
+
+def test_records_wait_while_the_partner_is_down(tmp_path: Path) -> None:
+    taken, file = rows(5, 2), tmp_path / "partner.jsonl"
+    box = outbox(tmp_path, taken)
+    with partner(file) as server:
+        port = server.server_address[1]
+    with target(server) as there:
+        with pytest.raises(NotTaken, match="cannot be reached"):
+            deliver(pack(box.due(before=LATER), size=20), box, there, patience=0.1)
+        assert (received(file), box.open()) == ([], [])
+        with partner(file, port=port):
+            deliver(pack(box.due(before=LATER), size=20), box, there, patience=5)
+    assert by_key(received(file)) == expected(taken)

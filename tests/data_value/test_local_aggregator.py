@@ -1,0 +1,136 @@
+"""Local Aggregator: no shuffle, the result of the distributed one, and no trust in how rows are said to lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from pyspark.sql import functions as F
+
+from lake.lake import Lake
+from patterns.data_value import distributed_aggregator, local_aggregator
+from patterns.data_value.distributed_aggregator import How, Measure
+from patterns.data_value.local_aggregator import RowsNotTogether, Stored
+
+HOURS = tuple(f"2026-01-05T0{hour}" for hour in range(7))
+DATASET = "silver.clicks"
+MEASURES = (
+    Measure(name="n"),
+    Measure(name="people", how=How.DISTINCT, column="who"),
+    Measure(name="seen", how=How.SKETCH, column="who"),
+)
+BY = ("hour", "page")
+
+
+def clicks(lake: Lake, hours: tuple[str, ...] = HOURS, *, by: list[str] | None = None, backwards: bool = False) -> None:
+    """Write two files a partition, the first hour with most of the rows."""
+    for half in (0, 1):
+        rows = [
+            (hour, f"/{row % 5}", f"u{row * 7 % 90}")
+            for at, hour in enumerate(hours)
+            for row in range(half, 2_000 if at == 0 else 200 * at, 2)
+        ]
+        rows = rows[::-1] if backwards else rows
+        names = ("hour", "page", "who")
+        table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(names)})
+        write_deltalake(lake.path(DATASET), table, mode="append", partition_by=["hour"] if by is None else by)
+
+
+def stored(lake: Lake, version: int = 1, partitions: tuple[str, ...] = HOURS) -> Stored:
+    return Stored(lake=lake, dataset=DATASET, version=version, partitions=partitions)
+
+
+@pytest.fixture
+def lake(lake_root: Path) -> Lake:
+    return Lake(root=str(lake_root))
+
+
+def result(frame: Any) -> list[Any]:
+    rows = [tuple(row) for row in frame.collect()]
+    assert len({row[:2] for row in rows}) == len(rows)
+    return sorted(rows)
+
+
+def test_local_groups_are_the_distributed_ones(spark: Any, lake: Lake) -> None:
+    clicks(lake)
+    local = local_aggregator.aggregate(spark, stored(lake), BY, MEASURES, tasks=3)
+    everywhere = distributed_aggregator.aggregate(lake.read(spark, DATASET, 1), BY, MEASURES)
+    plan = local._explain_string("simple")
+    assert "Exchange" not in plan
+    # One scan a task, of whole partitions.
+    assert plan.count("FileScan") == plan.count("Coalesce 1") == 3
+    assert "Exchange hashpartitioning" in everywhere._explain_string("simple")
+    estimated = ("hour", "page", "n", "people", F.hll_sketch_estimate("seen"))
+    assert result(local.select(*estimated)) == result(everywhere.select(*estimated))
+
+    # Rows of another order are the same rows, and make the same bytes.
+    other = Lake(root=f"{lake.root}/other")
+    clicks(other, backwards=True)
+    assert result(local_aggregator.aggregate(spark, stored(other), BY, MEASURES, tasks=2)) == result(local)
+
+    # Only what was asked for is read, and what is not there has no rows.
+    asked = stored(lake, partitions=(HOURS[3], "2031-01-01T00"))
+    assert result(local_aggregator.aggregate(spark, asked, BY, MEASURES)) == [
+        row for row in result(local) if row[0] == HOURS[3]
+    ]
+    nothing = stored(lake, partitions=("2031-01-01T00",))
+    assert result(local_aggregator.aggregate(spark, nothing, BY, MEASURES)) == []
+
+    # A row that becomes several ones stays where it is.
+    all_of_them = F.struct(F.lit("all").alias("of"), F.lit("").alias("value"))
+    pieces = F.inline(F.array(F.struct(F.lit("page").alias("of"), F.col("page").alias("value")), all_of_them))
+    expanded = local_aggregator.aggregate(
+        spark, stored(lake), ("hour", "of", "value"), MEASURES[:1], computed=[pieces], tasks=2
+    )
+    assert "Exchange" not in expanded._explain_string("simple")
+    assert {row["n"] for row in expanded.where("hour = '2026-01-05T00' AND of = 'all'").collect()} == {2_000}
+
+    with pytest.raises(RowsNotTogether, match="name of the partition column"):
+        local_aggregator.aggregate(spark, stored(lake), BY, MEASURES, computed=[F.lit("x").alias("hour")])
+
+
+@pytest.mark.parametrize(
+    ("partitioned", "by", "said"),
+    [
+        ([], BY, "partitioned by nothing"),
+        (["page"], ("hour", "who"), "partitioned by page, and the groups are by hour, who"),
+        (["hour", "page"], BY, "partitioned by hour, page"),
+        (["hour"], ("day", "page"), "partitioned by hour, and the groups are by day, page"),
+    ],
+)
+def test_rows_that_lie_apart_are_refused(
+    spark: Any, lake: Lake, partitioned: list[str], by: tuple[str, ...], said: str
+) -> None:
+    clicks(lake, by=partitioned)
+    day = F.substring("hour", 1, 10).alias("day")
+    with pytest.raises(RowsNotTogether, match=said) as refused:
+        local_aggregator.aggregate(spark, stored(lake), by, MEASURES, computed=[day])
+    assert "Distributed Aggregator" in refused.value.next_step
+
+
+def test_the_partitioning_is_that_of_the_version(spark: Any, lake: Lake) -> None:
+    clicks(lake, HOURS[:2])
+    table = pa.table({"hour": [HOURS[0]], "page": ["/1"], "who": ["u1"]})
+    write_deltalake(lake.path(DATASET), table, mode="overwrite", schema_mode="overwrite", partition_by=["page"])
+    with pytest.raises(RowsNotTogether, match="partitioned by page"):
+        local_aggregator.aggregate(spark, stored(lake, version=2), ("hour", "who"), MEASURES)
+    assert local_aggregator.aggregate(spark, stored(lake), BY, MEASURES).count() == 10
+
+
+def test_large_partitions_are_dealt_first() -> None:
+    rows = {"a": 2_000, "b": 200, "c": 400, "d": 600, "e": 800}
+    assert local_aggregator.dealt(rows, 2) == [("a",), ("b", "c", "d", "e")]
+    assert local_aggregator.dealt(rows, 9) == [("a",), ("e",), ("d",), ("c",), ("b",)]
+    assert local_aggregator.dealt({}, 4) == []
+
+
+def test_trusting_the_partitioning_doubles_groups(spark: Any, lake: Lake) -> None:
+    """What happens without the look into the log: tasks that have parts of a group give it twice."""
+    clicks(lake, by=[])
+    halves = [lake.read(spark, DATASET, version).coalesce(1) for version in (0, 1)]
+    halves[1] = halves[1].exceptAll(halves[0])
+    groups = [distributed_aggregator.aggregate(half, BY, MEASURES[:1]) for half in halves]
+    assert groups[0].union(groups[1]).count() == 2 * len(HOURS) * 5

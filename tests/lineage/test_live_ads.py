@@ -1,0 +1,148 @@
+"""The stream joins visits and ads like the batch does, whenever they land, once, and through a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets.transforms.live_ads import STREAM
+from evidence import ledger
+from evidence.appended import appended
+from lake.commit import Entry
+from lineage import brute_force, live
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from orchestration.stream_faults import StreamFailed
+from patterns.error_management.checkpointer import stream_offset_rows
+from quality.contracts import STREAMED
+from simulator import landing as simulator
+from simulator.faults import LINE_FAULTS, FaultRates
+from simulator.spec import SimulationSpec
+
+LIVE = "silver.visits_with_ads_live"
+# Those of visits are hours late; up to an hour is not late here.
+RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.03, "empty_hour": 0.05, "missing_hour": 0.05}
+SPEC = SimulationSpec(days=1, visits_per_day=2500, seed=8, faults=FaultRates(**RATES), ads=True)
+HOURS = 8
+COLUMNS = ("event_hour", "side", "visit_id", "event_time", "page", "display_time", "campaign")
+
+
+@pytest.fixture(scope="module")
+def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    """A simulated day, landed eight hours at a time, a tick for each; the second one is cut off while it publishes."""
+    source = tmp_path_factory.mktemp("source")
+    simulator.simulate(SPEC, source)
+    deployment = deploy("live-ads")
+    for tick, begin in enumerate(range(0, 24, HOURS)):
+        for hour in range(begin, begin + HOURS):
+            for table in ("visits", "ads"):
+                there = source / table / "date=2026-01-05" / f"hour={hour:02d}"
+                if there.is_dir():
+                    shutil.copytree(there, deployment.folder(f"2026-01-05T{hour:02d}", table))
+        for at, file in enumerate(files(deployment)):
+            os.utime(file, (1_767_600_000 + at,) * 2)
+        if tick == 1:
+            interrupted(deployment, tmp_path_factory.mktemp("probe"))
+        live.tick(deployment, STREAM)
+    return deployment
+
+
+def files(deployment: Deployment) -> list[Path]:
+    """List the landed files by hour of arrival."""
+    return sorted(deployment.landing.glob("*/date=*/hour=*/*.json"), key=lambda file: (file.parts[-3:-1], file.parts))
+
+
+def interrupted(deployment: Deployment, folder: Path) -> None:
+    """Have the tick end after its rows are published and before Spark notes that the batch is done."""
+    number = max(row[2] for row in _offsets(deployment)) + 1
+    (folder / LIVE / str(number)).mkdir(parents=True)
+    (folder / LIVE / str(number) / "committed.fail").touch()
+    with pytest.raises(StreamFailed, match="the write was ended at committed"):
+        live.tick(deployment, STREAM, probe=str(folder))
+
+
+def _offsets(deployment: Deployment) -> Any:
+    return stream_offset_rows(deployment.settings.home / "checkpoints")
+
+
+def model(landing: Path) -> tuple[list[brute_force.Pair], int]:
+    """Compute which rows the stream has let go of, and how many lines came too late for it."""
+    sides = [brute_force.read(landing, table) for table in ("visits", "ads")]
+    kept, late, mark = (brute_force.Lines(), brute_force.Lines()), 0, datetime.min.replace(tzinfo=timezone.utc)
+    for tick in range(24 // HOURS):
+        newest = []
+        for side, lines in enumerate(sides):
+            mine = [
+                (line, line.verdict.time)
+                for line in lines.all
+                if line.verdict.time is not None
+                and not line.verdict.reasons
+                and int(line.arrival_hour[11:]) // HOURS == tick
+                and (side == 1 or brute_force.text(json.loads(line.raw), "ad_id") is not None)
+            ]
+            newest.append(max(time for _, time in mine))
+            late += sum(time <= mark for _, time in mine)
+            for line, time in mine:
+                if time > mark:
+                    kept[side].winners.setdefault((time, *line.verdict.identity), line)
+        mark = max(mark, min(newest) - timedelta(hours=1))
+    pairs = brute_force.pairs(*kept)
+    return [pair for pair in pairs if _is_over(pair, mark)], late
+
+
+def _is_over(pair: brute_force.Pair, mark: datetime) -> bool:
+    """Tell whether no partner can come any more."""
+    if pair.event_time is not None:
+        return pair.display_time is not None or pair.event_time < mark
+    assert pair.display_time is not None
+    return pair.display_time + brute_force.BELONGS < mark
+
+
+def test_streamed_rows_are_those_of_plain_python(world: Deployment) -> None:
+    pairs, late = model(world.landing)
+    expected = Counter(
+        (
+            pair.hour,
+            pair.side,
+            (pair.event or pair.display or {})["visit_id"],
+            pair.event_time,
+            (pair.event or {}).get("page"),
+            pair.display_time,
+            (pair.display or {}).get("campaign"),
+        )
+        for pair in pairs
+    )
+    assert Counter(world.rows(LIVE, *COLUMNS)) == expected
+    assert {pair.side for pair in pairs} == {"both", "event", "display"}
+    reasons = sum((Counter(commit.reasons) for commit in _commits(world)), Counter[str]())
+    assert (reasons["late"], reasons["duplicate"] > 0) == (late, True)
+    assert late > 0
+
+
+def _commits(deployment: Deployment) -> list[Entry]:
+    return [entry for commit in appended(deployment.lake, LIVE) for entry in commit.entries.values()]
+
+
+def test_the_ledger_of_the_stream_adds_up(world: Deployment) -> None:
+    lines = ledger.audit(world.lake, world.events, STREAMED[LIVE])
+    assert [line.problem for line in lines if line.problem] == []
+    assert sum(line.entry.rows_out for line in lines) == len(world.rows(LIVE, "side"))
+    assert all(row[6] for row in _offsets(world))
+    # Both sources are in the checkpoint, each with its own files.
+    assert {Path(file).relative_to(world.landing).parts[0] for row in _offsets(world) for file in row[5]} == {
+        "visits",
+        "ads",
+    }
+
+
+def test_a_tick_with_nothing_new_publishes_nothing(world: Deployment) -> None:
+    before = world.lake.version(LIVE)
+    live.tick(world, STREAM)
+    assert world.lake.version(LIVE) == before

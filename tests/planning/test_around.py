@@ -1,0 +1,84 @@
+"""A partition is stale when a neighbour changes whose rows may belong to its own; without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lake.commit import Entry
+from planning.around import Around
+from publish.contract import Edge
+from publish.partitions import Grain
+from quality.contracts import CONTRACTS
+
+JOINED = CONTRACTS["silver.visits_with_ads"]
+ADS, VISITS = (Edge(above=name, below=JOINED) for name in ("silver.ads", "silver.visits"))
+REACHES = {read.dataset: read.reach for read in JOINED.reads}
+DAY = "2026-01-05T"
+
+
+def entry(dataset: str, hour: str, version: int, **inputs: int) -> Entry:
+    named = {name.replace("_", ".", 1): seen for name, seen in inputs.items()}
+    return Entry(dataset=dataset, partition=hour, version=version, rows_in=1, rows_out=1, reasons={}, inputs=named)
+
+
+@dataclass
+class Look:
+    """What is published, by dataset and hour."""
+
+    tables: dict[str, dict[str, Entry]] = field(default_factory=dict)
+
+    def publish(self, dataset: str, version: int, *hours: str, **inputs: int) -> None:
+        found = self.tables.setdefault(dataset, {})
+        found.update({DAY + hour: entry(dataset, DAY + hour, version, **inputs) for hour in hours})
+
+    def published(self, dataset: str) -> Mapping[str, Entry]:
+        return self.tables.get(dataset, {})
+
+
+def behind(look: Any, edge: Edge) -> list[str]:
+    return sorted(key.removeprefix(DAY) for key in REACHES[edge.above].behind(look, edge))
+
+
+@pytest.fixture
+def look() -> Look:
+    found = Look()
+    found.publish("silver.ads", 1, "10", "11", "12")
+    found.publish("silver.visits", 1, "09", "10", "11", "12")
+    return found
+
+
+def test_the_reader_begins_with_the_first_ads(look: Look) -> None:
+    assert behind(look, ADS) == behind(look, VISITS) == ["10", "11", "12"]
+    assert behind(Look({"silver.visits": look.tables["silver.visits"]}), VISITS) == []
+
+
+def test_late_rows_outdate_the_neighbour_they_may_reach(look: Look) -> None:
+    look.publish(JOINED.dataset, 1, "10", "11", "12", silver_ads=1, silver_visits=1)
+    assert behind(look, ADS) == behind(look, VISITS) == []
+    look.publish("silver.ads", 2, "11")
+    look.publish("silver.visits", 2, "12")
+    assert behind(look, ADS) == ["11", "12"]
+    assert behind(look, VISITS) == ["11", "12"]
+    # The hour after the newest one that is joined is joined by itself, and changes the one before.
+    look.publish("silver.visits", 3, "13")
+    assert behind(look, VISITS) == ["11", "12", "13"]
+
+
+def test_a_replay_reaches_published_neighbours_only(look: Look) -> None:
+    look.publish(JOINED.dataset, 1, "10", "11", silver_ads=1, silver_visits=1)
+    wanted = {"silver.ads": {f"{DAY}11": ""}, "silver.visits": {f"{DAY}11": ""}}
+    reached = {edge.above: sorted(REACHES[edge.above].reached(look, edge, wanted, {})) for edge in (ADS, VISITS)}
+    assert reached == {"silver.ads": [f"{DAY}11"], "silver.visits": [f"{DAY}10", f"{DAY}11"]}
+    early = {"silver.visits": {f"{DAY}09": ""}}
+    assert REACHES["silver.visits"].reached(look, VISITS, early, {}) == {}
+
+
+def test_a_bound_of_hours_reads_as_many_neighbours() -> None:
+    reach = Around(grain=Grain.HOUR, before=timedelta(hours=2), after=timedelta(minutes=60))
+    assert [key.removeprefix(DAY) for key in reach.parts(f"{DAY}10")] == ["08", "09", "10", "11"]
+    assert list(replace(reach, before=timedelta(0), after=timedelta(0)).parts(f"{DAY}10")) == [f"{DAY}10"]
