@@ -9,6 +9,7 @@ from assets.transforms.places import WAITING
 from patterns.data_value import static_joiner
 
 DIRECT = "direct"
+KEPT_PRIVATE = "kept_private"
 
 
 def enrich(
@@ -75,7 +76,12 @@ def enrich(
             "device_name": F.col("full_name"),
             "user_registered": F.col("registered_datetime"),
             "user_version_from": F.col("valid_from"),
-            "place_outcome": F.when(F.col("ip").isNotNull(), F.coalesce("outcome", F.lit(WAITING))),
+            # The address of a visit that is kept private may be known from another visit; it is not used.
+            **{name: F.when(~F.col("keep_private"), F.col(name)) for name in ("country", "region", "city")},
+            "place_outcome": F.when(
+                F.col("ip").isNotNull(),
+                F.when(F.col("keep_private"), F.lit(KEPT_PRIVATE)).otherwise(F.coalesce("outcome", F.lit(WAITING))),
+            ),
         }
     )
 

@@ -46,11 +46,14 @@ class Question:
 def questions(visits: DataFrame, places: DataFrame) -> list[Question]:
     """Find the addresses whose newest event no answer covers, and those that wait for an answer.
 
+    Visitors who did not allow their visits to be shared are not asked about: a service would learn their addresses.
+
     Args:
         visits: Rows of silver.visits that were published since the last questions.
         places: Rows of silver.places.
     """
-    seen = visits.where(F.col("ip").isNotNull()).groupBy("ip").agg(F.max("event_time").alias("seen"))
+    shared = visits.where(F.col("ip").isNotNull() & ~F.col("keep_private"))
+    seen = shared.groupBy("ip").agg(F.max("event_time").alias("seen"))
     waiting = places.where(F.col("outcome") == WAITING).select("ip", F.col("valid_from").alias("seen"))
     newest = places.groupBy("ip").agg(
         F.max_by(F.struct("valid_from", "valid_until", "outcome"), "valid_from").alias("last")
@@ -117,7 +120,7 @@ def answers(asked: Sequence[Question], locator: Locator, journal: Journal, now: 
 def _location(question: Question, public: Collection[str], given: Mapping[str, Answer]) -> Location:
     if question.text in given:
         return Location(**given[question.text])
-    return Location(outcome=WAITING if question.text in public else "private")
+    return Location(outcome=WAITING if question.text in public else "reserved")
 
 
 def _row(question: Question, found: Location, now: datetime, paid: bool) -> Row:

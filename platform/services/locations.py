@@ -22,7 +22,7 @@ AT_MOST = 100
 """Addresses that one request may ask for."""
 _TRIES = 6
 _LONGEST_PAUSE = 30.0
-_ERRORS = ("unknown", "private")
+_ERRORS = ("unknown", "reserved")
 
 
 class LocationsUnavailable(PlatformError):
@@ -40,7 +40,7 @@ class Location:
     """The answer for one address.
 
     Args:
-        outcome: `found`, `unknown` or `private`.
+        outcome: `found`, `unknown` or `reserved`.
         country: Country code (ISO 3166-1 alpha-2); None unless found.
         region: Name of the region, if known.
         city: Name of the city, if known.

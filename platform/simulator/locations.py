@@ -99,7 +99,7 @@ class LocationServer:
     def truth(self, address: str) -> Result:
         """Return what the service knows of an address."""
         if not ipaddress.ip_address(address).is_global:
-            return {"ip": address, "error": "private"}
+            return {"ip": address, "error": "reserved"}
         digest = hashlib.sha256(address.encode()).digest()
         if digest[0] % 10 < _UNKNOWN_OF_TEN:
             return {"ip": address, "error": "unknown"}

@@ -8,7 +8,7 @@ from publish.watch import Lag, Watch
 from publish.writes import Merge
 from quality.contracts import columns as c
 
-OUTCOMES = ("found", "unknown", "private", "waiting")
+OUTCOMES = ("found", "unknown", "reserved", "waiting")
 WAITING = "waiting"
 PLACE = (
     Column(name="country", type="STRING", classification=c.PERSONAL, description="Country code (ISO 3166-1 alpha-2)"),
@@ -18,7 +18,7 @@ PLACE = (
 
 PLACES = Contract(
     dataset="silver.places",
-    description="Where addresses are: one row an answer, with the time it is valid, or that none was given yet",
+    description="Where the addresses of visits that may be shared are: an answer and when it is valid, or none yet",
     owner="team:analytics",
     reads=(
         Read(dataset="silver.visits", reach=WHOLE),
@@ -40,12 +40,12 @@ PLACES = Contract(
             name="outcome",
             type="STRING",
             nullable=False,
-            description="found, unknown, private (reserved, never asked for) or waiting (not yet answered)",
+            description="found, unknown, reserved (in no public network, not asked for) or waiting (not yet answered)",
         ),
         *PLACE,
     ),
     key=("ip", "valid_from"),
-    rows_in="rows of the table before, and addresses of `silver.visits` without a valid answer",
+    rows_in="rows of the table before, and addresses of shareable `silver.visits` without a valid answer",
     rules=(
         RowRule(
             name="valid_range",

@@ -3,8 +3,7 @@
 from datetime import timedelta
 
 from patterns.quality.online_observer import observed
-from planning.answers import Answers
-from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, Outdated, Watermarked
+from planning.reach import SAME, WHOLE, EventsOf, InTurn, Outdated, Watermarked
 from publish.contract import LEAST_ROWS, Contract, Read, Runs
 from publish.partitions import Grain
 from publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
@@ -12,7 +11,6 @@ from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from publish.writes import AppearsWith, InOrder, Merge
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
-from quality.contracts.places import PLACE
 
 EVENT = Partitioning(column="event_hour", grain=Grain.HOUR)
 IN_ITS_HOUR = RowRule(
@@ -345,67 +343,4 @@ DEVICES = Contract(
     patterns=("Audit-Write-Audit-Publish", "Merger"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),
-)
-
-VISITS_ENRICHED = Contract(
-    dataset="silver.visits_enriched",
-    description="Visit events with the user, the device and the place as of the event",
-    owner="team:analytics",
-    reads=(
-        Read(dataset="silver.visits", reach=SAME),
-        Read(dataset="silver.users", reach=AsOf(delivered="bronze.users")),
-        Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices")),
-        Read(dataset="silver.places", reach=Answers(lacking="waiting_places", answered="answered")),
-    ),
-    columns=(
-        c.EVENT_HOUR,
-        *c.VISIT,
-        Column(
-            name="referral_host",
-            type="STRING",
-            nullable=False,
-            description="Host the visitor came from, or direct",
-        ),
-        *c.CONTEXT,
-        Column(name="device_name", type="STRING", description="Name of the device for people, as of the event"),
-        Column(name="user_registered", type="TIMESTAMP", description="When the user registered"),
-        Column(
-            name="user_version_from",
-            type="TIMESTAMP",
-            description="Start of the user's version that was joined",
-        ),
-        Column(
-            name="user_known",
-            type="BOOLEAN",
-            nullable=False,
-            description="A version of the user held at the event",
-            generated="user_version_from IS NOT NULL",
-        ),
-        Column(
-            name="device_known",
-            type="BOOLEAN",
-            nullable=False,
-            description="A version of the device held at the event",
-        ),
-        *PLACE,
-        Column(
-            name="place_outcome",
-            type="STRING",
-            description="found, unknown, private, or waiting (not yet answered); null if the event has no address",
-        ),
-    ),
-    key=("visit_id", "event_time", "page"),
-    partitioning=EVENT,
-    rules=(IN_ITS_HOUR, IDENTIFIED),
-    measures={
-        "unknown_users": "count_if(not user_known)",
-        "unknown_devices": "count_if(not device_known)",
-        "waiting_places": "count_if(place_outcome = 'waiting')",
-    },
-    references=(Reference(dataset="silver.users", columns={"user_id": "user_id", "user_version_from": "valid_from"}),),
-    profiled=("page", "referral_host", "browser", "device_type", "network_type", "user_known"),
-    statistics=("event_time", "user_id", "page"),
-    patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),
-    freshness_hours=2,
-    watch=Watch(lag=Lag(), sla=Sla()),
 )

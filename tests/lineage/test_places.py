@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from assets.silver import places as asset
-from blogdata.outcome import Outcome
 from lineage.conftest import Deploy
-from lineage.deployment import Deployment
+from lineage.deployment import Deployment, event
+from services import locations
 from simulator import landing as simulator
 from simulator.faults import FaultRates
 from simulator.locations import LocationFaults, LocationServer, serving
@@ -41,14 +41,11 @@ class World:
             at = f"visits/date={hour[:10]}/hour={hour[11:]}"
             shutil.copytree(self.source / at, self.deployment.landing / at)
 
-    def run(self) -> Outcome:
-        return self.deployment.run()
-
-    def expected(self, address: str | None) -> tuple[Any, ...]:
-        if address is None:
-            return None, None, None, None
+    def expected(self, address: str | None, private: bool) -> tuple[Any, ...]:
+        if address is None or private:
+            return None, None, None, "kept_private" if address else None
         if not ipaddress.ip_address(address).is_global:
-            return None, None, None, "private"
+            return None, None, None, "reserved"
         truth = self.server.truth(address)
         return (*(truth.get(name) for name in PLACE[:3]), truth.get("error", "found"))
 
@@ -56,8 +53,8 @@ class World:
         return Counter(self.deployment.rows("silver.visits_enriched", "visit_id", "event_time", "page", *PLACE))
 
     def truth(self) -> Counter[tuple[Any, ...]]:
-        rows = self.deployment.rows("silver.visits", "visit_id", "event_time", "page", "ip")
-        return Counter((*row[:3], *self.expected(row[3])) for row in rows)
+        rows = self.deployment.rows("silver.visits", "visit_id", "event_time", "page", "ip", "keep_private")
+        return Counter((*row[:3], *self.expected(*row[3:])) for row in rows)
 
 
 @pytest.fixture(scope="module")
@@ -74,23 +71,28 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.land(MORNING)
+    world.deployment.land(
+        MORNING[1], [_visit("/reserved", "10.0.0.1"), _visit("/kept", "8.8.8.8", keep_private=True)], "more.json"
+    )
     world.server.down = True
-    world.run()
+    with monkeypatch.context() as patch:
+        patch.setattr(locations, "_TRIES", 2)
+        world.deployment.run()
     waiting = world.joined()
     assert sum(waiting.values()) == sum(world.truth().values())
-    assert {row[-1] for row in waiting} == {"waiting", "private", None}
+    assert {row[-1] for row in waiting} == {"waiting", "reserved", "kept_private", None}
     assert not world.server.paid
 
     world.server.down = False
     with monkeypatch.context() as patch:
         # The run fails after the answers were paid for and before they are published.
         patch.setattr(asset, "FullDelivery", _fail)
-        outcome = world.run()
+        outcome = world.deployment.run()
     assert not outcome.ok
     taken = world.server.paid.copy()
     assert taken
     for _ in range(3):
-        outcome = world.run()
+        outcome = world.deployment.run()
     assert world.joined() == world.truth()
     assert outcome.problems == []
     assert world.deployment.problems() == []
@@ -100,13 +102,19 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     again = sum(paid.values()) - len(paid)
     lost = world.server.met["timed_out"] + world.server.met["crashed"] + world.server.met["partial"]
     assert again <= 100 * lost
-    assert all(ipaddress.ip_address(address).is_global for address in paid)
+    visits = world.deployment.rows("silver.visits", "ip", "keep_private")
+    assert set(paid) == {ip for ip, private in visits if ip and not private and ipaddress.ip_address(ip).is_global}
 
     world.land(EVENING)
-    world.run()
-    world.run()
+    world.deployment.run()
+    world.deployment.run()
     assert world.joined() == world.truth()
     assert {address: world.server.paid[address] for address in paid} == paid
+
+
+def _visit(page: str, address: str, **more: object) -> bytes:
+    technical = {"browser": "Firefox", "device_type": "PC"}
+    return event("01:05", page, context={"user": {"ip": address}, "technical": technical}, **more)
 
 
 def _fail(**_: object) -> None:
