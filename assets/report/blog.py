@@ -1,7 +1,8 @@
 """The part about the blog: who read what, by period, each number beside that of the period before.
 
 Every number is computed from the page views of its period alone, so that it equals a query over
-`silver.visits_enriched` with the same hours. Only `new` also looks at what came before.
+`silver.visits_enriched` with the same hours. Only `new` also looks at what came before. Rankings of sessions and
+campaigns are sums over the days of gold tables.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from assets.report.daily_rankings import NOTES as DAILY_NOTES
+from assets.report.daily_rankings import DailyRankings
 from assets.report.page_views import Counted, PageViews, key_of_hour
+from assets.report.rankings import Kind, ranking
 from lake.lake import Lake
 from publish.partitions import Grain, key_of, start_of
-from report.elements import Audience, Chart, Figure, Grid, Line, Period, RankedRow, Ranking, Unit
+from report.elements import Audience, Chart, Figure, Grid, Line, Period, Ranking, Unit
 
 DAY = 24
 WEEK = 7 * DAY
@@ -23,16 +27,14 @@ LENGTHS = {1: WEEK, 7: 7 * DAY, 28: 28 * DAY, 90: 91 * DAY}
 """Periods in whole days, and how many hours earlier the period is that each is compared with: of the same weekdays."""
 KNOWN = 28 * DAY
 """Hours of history before a period that is compared, without which nobody can be told to be new."""
-SHOWN = 25
-"""Rows of a ranking that the page shows."""
-LONGEST_NAME = 200
 _AS_FAR_AS = "as far back as this page reads"
 ALL, SO_FAR = "all", "today"
+_COLUMNS = ("Views", "Visits", "Visitors")
 RANKINGS = (
-    ("page", "Pages", "page"),
-    ("referral_host", "Referrers", "host they came from"),
-    ("browser", "Browsers", "browser"),
-    ("device_type", "Devices", "device"),
+    Kind(name="page", label="Pages", of="page", columns=_COLUMNS, monospaced=True),
+    Kind(name="referral_host", label="Referrers", of="host they came from", columns=_COLUMNS),
+    Kind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
+    Kind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
 )
 COUNTS = {"views": "Page views", "visits": "Visits", "visitors": "Visitors", "new": "New visitors"}
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -65,6 +67,7 @@ def audience(lake: Lake, *, days: int) -> Audience | None:
     views = PageViews.read(lake, since)
     if views is None:
         return None
+    daily = DailyRankings.read(lake, since[:_DATE])
     spans = dict(_spans(views))
     chosen = next(name for name in ("7", "1", SO_FAR, ALL) if name in spans)
     return Audience(
@@ -72,8 +75,8 @@ def audience(lake: Lake, *, days: int) -> Audience | None:
         since=key_of_hour(views.first),
         until=key_of_hour(views.last),
         chosen=chosen,
-        periods=[_period(views, name, span) for name, span in spans.items()],
-        notes=NOTES,
+        periods=[_period(views, daily, name, span) for name, span in spans.items()],
+        notes=(*NOTES, *(DAILY_NOTES if any(table.num_rows for table in daily.tables.values()) else ())),
     )
 
 
@@ -115,7 +118,7 @@ def _spans(views: PageViews) -> Iterator[tuple[str, _Span]]:
     yield ALL, _Span(label=f"All {days} days" if days > 1 else "All of it", first=views.first, last=views.last)
 
 
-def _period(views: PageViews, name: str, span: _Span) -> Period:
+def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> Period:
     before = None if span.compared is None else views.counted(*span.compared)
     known = span.compared is not None and span.compared[0] - views.first >= KNOWN
     week = Grid(
@@ -133,7 +136,7 @@ def _period(views: PageViews, name: str, span: _Span) -> Period:
         figures=list(_figures(views.counted(span.first, span.last), before, knows_who_is_new=known)),
         charts=list(_charts(views, span)),
         grids=[week],
-        rankings=[_ranking(views, span, of, title, word) for of, title, word in RANKINGS],
+        rankings=list(_rankings(views, daily, span)),
     )
 
 
@@ -210,30 +213,17 @@ def _lines(views: PageViews, span: _Span, length: int) -> Sequence[Line]:
     ]
 
 
-def _ranking(views: PageViews, span: _Span, dimension: str, title: str, of: str) -> Ranking:
-    rows = views.by(dimension, span.first, span.last)
-    before = None if span.compared is None else views.views_by(dimension, *span.compared)
-    total = sum(row[1] for row in rows)
-    return Ranking(
-        name=dimension,
-        label=title,
-        of=of,
-        columns=["Views", "Visits", "Visitors"],
-        rows=[
-            RankedRow(
-                name=_shown(name),
-                values=numbers,
-                share=numbers[0] / total,
-                before=None if before is None else before.get(name, 0),
-            )
-            for name, *numbers in rows[:SHOWN]
-        ],
-        others=max(0, len(rows) - SHOWN),
-        monospaced=dimension == "page",
+def _rankings(views: PageViews, daily: DailyRankings, span: _Span) -> Iterator[Ranking]:
+    for kind in RANKINGS:
+        counted = {name: numbers for name, *numbers in views.by(kind.name, span.first, span.last)}
+        before = None if span.compared is None else views.views_by(kind.name, *span.compared)
+        yield ranking(kind, counted, before)
+    # A day that has just begun cannot be held against a whole one.
+    whole = span.compared is not None and span.last % DAY == DAY - 1
+    yield from daily.within(
+        _days(span.first, span.last), _days(*span.compared) if whole and span.compared is not None else None
     )
 
 
-def _shown(name: str) -> str:
-    """Cut a name, and mark what does not print: the name is whatever a visitor or a browser has sent."""
-    cut = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in cut)
+def _days(first: int, last: int) -> tuple[str, str]:
+    return key_of_hour(first)[:_DATE], key_of_hour(last)[:_DATE]

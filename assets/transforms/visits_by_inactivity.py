@@ -18,8 +18,9 @@ from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
 from patterns.idempotency import keyed_idempotency
 from patterns.ingestion.landed_lines import is_replay
 from patterns.ingestion.log_splitter import PART
+from quality.contracts.silver import INACTIVITY
 
-GAP = timedelta(minutes=30)
+GAP = INACTIVITY
 POSITION = ("arrival_hour", "source_file", "source_offset")
 
 

@@ -48,6 +48,8 @@ JOB = "refresh"
 MOST_ROWS = 20_000_000
 """Most input rows of one commit; larger work is split into several commits by rows, not at gaps."""
 _LOOK_AGAIN_SECONDS = 1.0
+_ASKED = ""
+"""State of a partition that a person requested: it runs whether or not it lacks any."""
 _PRIORITY = "dagster/priority"
 Work = Callable[[dg.OpExecutionContext], None]
 Held = Mapping[str, Mapping[str, PlatformError]]
@@ -200,16 +202,20 @@ class Refresh:
         faults: dict[str, PlatformError] = {}
         asked = self._again(task)
         seen: set[str] = set()
-        done: set[str] = set()
+        done: set[tuple[str, str]] = set()
         planner = self._planner()
-        # Partitions may outdate others of their own dataset: repeat until no new partition is stale.
-        while todo := (self._stale(task, planner) | asked) - done:
+        # Partitions may make others of their own dataset stale, also ones that this run has computed before: repeat
+        # until each has read the newest state.
+        while todo := {key for key, state in self._todo(task, planner, asked).items() if (key, state) not in done}:
             with self._claimed(task, todo) as mine:
                 # Another run may have computed some of these before its claim ended.
-                left = (self._stale(task, self._planner()) | asked) & mine
+                left = {
+                    key: state for key, state in self._todo(task, self._planner(), asked - seen).items() if key in mine
+                }
                 for batch in self._batches(task, sorted(left)):
+                    faults = {key: fault for key, fault in faults.items() if key not in batch}
                     faults.update(self._batch(task, batch))
-                done |= mine
+                done |= {*left.items(), *((key, _ASKED) for key in mine)}
             seen |= mine
             planner = self._planner()
         held = self._newly_held(task, planner)
@@ -238,13 +244,16 @@ class Refresh:
         # A resumed run continues: partitions it has already published itself are done.
         return {key for key in keys if key not in published or published[key].run_id != self._context.run_id}
 
-    def _stale(self, task: Task, planner: Planner) -> set[str]:
+    def _todo(self, task: Task, planner: Planner, asked: Collection[str]) -> dict[str, str]:
+        """Return the partitions to compute, each with the input state that it lacks."""
+        return {**dict.fromkeys(asked, _ASKED), **self._stale(task, planner)}
+
+    def _stale(self, task: Task, planner: Planner) -> dict[str, str]:
         if self._request.only_again:
-            return set()
+            return {}
         stale = planner.stale(task)
-        if self._request.retry_waiting:
-            return set(stale)
-        return set(stale) - planner.waiting(task).keys()
+        waiting = {} if self._request.retry_waiting else planner.waiting(task)
+        return {key: state for key, state in stale.items() if key not in waiting}
 
     def _planner(self) -> Planner:
         return Planner(

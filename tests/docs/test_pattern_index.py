@@ -40,6 +40,7 @@ WORKING = (
     "Local Aggregator",
     "Metadata Decorator",
     "Dynamic Joiner",
+    "Incremental Sessionizer",
     "Static Joiner",
     "Wrapper",
     "Bin Pack Orderer",

@@ -214,3 +214,65 @@ def users(landing: Path) -> dict[str, dict[str, dict[str, Any]]]:
 def midnight(day: str) -> datetime:
     """The first instant of a day."""
     return datetime.fromisoformat(f"{day}T00:00:00+00:00")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A session as it is at the end of an hour."""
+
+    hour: str
+    completed: bool
+    user: str
+    started: datetime
+    ended: datetime
+    pages: tuple[str, ...]
+    new: int
+    first_arrived: tuple[str, str, int]
+
+
+def sessions(lines: Lines, until: str, inactivity: timedelta = timedelta(minutes=30)) -> list[Session]:
+    """Every session in each hour at whose end it is open, and in the one in which it is over.
+
+    Args:
+        lines: Lines of visits.
+        until: The newest hour there is.
+        inactivity: A longer silence ends a session.
+    """
+    views = defaultdict(list)
+    for line in lines.winners.values():
+        event = json.loads(line.raw)
+        assert line.verdict.time is not None
+        arrived = (line.arrival_hour, line.file, line.offset)
+        views[event["user_id"]].append((line.verdict.time, event["visit_id"], event["page"], arrived))
+    found = []
+    for user, rows in views.items():
+        one: list[Any] = []
+        for row in sorted(rows):
+            if one and row[0] - one[-1][0] > inactivity:
+                found += _by_hour(user, one, until, inactivity)
+                one = []
+            one.append(row)
+        found += _by_hour(user, one, until, inactivity)
+    return found
+
+
+def _by_hour(user: str, rows: list[Any], until: str, inactivity: timedelta) -> list[Session]:
+    found, hour = [], rows[0][0].replace(minute=0, second=0, microsecond=0)
+    over = rows[-1][0] + inactivity
+    while hour <= over and hour.strftime("%Y-%m-%dT%H") <= until:
+        end = hour + timedelta(hours=1)
+        seen = [row for row in rows if row[0] < end]
+        found.append(
+            Session(
+                hour=hour.strftime("%Y-%m-%dT%H"),
+                completed=over < end,
+                user=user,
+                started=seen[0][0],
+                ended=seen[-1][0],
+                pages=tuple(row[2] for row in seen),
+                new=sum(row[0] >= hour for row in seen),
+                first_arrived=min(row[3] for row in seen),
+            )
+        )
+        hour = end
+    return found

@@ -15,7 +15,7 @@ import iptocc
 
 import oracle
 from lineage import brute_force
-from lineage.brute_force import Line, Lines
+from lineage.brute_force import Line, Lines, Session
 
 Row = tuple[Any, ...]
 COUNTS = ("events", "visits", "users")
@@ -262,6 +262,38 @@ def _campaigns(landing: Path, lines: Lines) -> Iterator[Row]:
         yield *group, *plain, *sizes, hours[group[0]]
 
 
+SESSION = ("user_id", "started_at", "ended_at", "pages", "entry_page", "exit_page")
+
+
+def _of_session(session: Session) -> Row:
+    pages = session.pages
+    return session.user, session.started, session.ended, len(pages), pages[0], pages[-1]
+
+
+def _all_sessions(landing: Path, lines: Lines) -> list[Session]:
+    hours = {*brute_force.delivered(landing), *(line.event_hour for line in lines.winners.values())}
+    return brute_force.sessions(lines, until=max(hours, default=""))
+
+
+def _sessions(landing: Path, lines: Lines) -> Iterator[Row]:
+    for one in _all_sessions(landing, lines):
+        yield one.hour, one.completed, *_of_session(one), one.pages[:5], one.new
+
+
+def _pending(landing: Path, lines: Lines) -> Iterator[Row]:
+    for one in _all_sessions(landing, lines):
+        if not one.completed:
+            yield one.hour, *_of_session(one), one.pages[:5]
+
+
+def _daily_sessions(landing: Path, lines: Lines) -> Iterator[Row]:
+    there = Counter(hour[:10] for hour in brute_force.delivered(landing))
+    for one in _all_sessions(landing, lines):
+        if one.completed:
+            day = one.hour[:10]
+            yield day, *_of_session(one)[1:], " > ".join(one.pages[:5]), len(one.pages) == 1, there[day]
+
+
 Key = Callable[[datetime, dict[str, Any]], Row]
 
 
@@ -370,5 +402,11 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
         ),
     ),
     ("gold.audience_hourly", (("event_hour", "dimension", "value", "events"), _audience)),
+    (
+        "silver.sessions",
+        (("event_hour", "is_completed", *SESSION, "first_pages", "new_pages"), _sessions),
+    ),
+    ("silver.sessions_pending", (("event_hour", *SESSION, "first_pages"), _pending)),
+    ("gold.sessions_daily", (("event_date", *SESSION[1:], "path", "bounced", HOURS), _daily_sessions)),
     ("gold.daily_report", (("event_date", "metric", "value", "detail", HOURS), _daily_report)),
 ]

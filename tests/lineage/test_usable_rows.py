@@ -30,6 +30,7 @@ from assets.transforms import (
     cubes,
     daily_report,
     places,
+    sessions,
     visit_events,
     visits_by_inactivity,
     weekly_visits,
@@ -41,6 +42,7 @@ from lineage import odd_lines
 from patterns.data_flow import unaligned_fan_in
 from patterns.data_flow.unaligned_fan_in import Source
 from patterns.data_value import distributed_aggregator
+from patterns.data_value.incremental_sessionizer import sessionize
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.ingestion.landed_lines import is_replay
 from patterns.quality.schema_migrator import both
@@ -213,6 +215,11 @@ def _campaigns(at: Computed) -> DataFrame:
     return counted.withColumn("hours_present", F.lit(24))
 
 
+def _sessions(at: Computed) -> DataFrame:
+    hours = [row[0] for row in at["silver.visits"].select("event_hour").distinct().collect()]
+    return sessionize(sessions.page_views(at["silver.visits"]), None, sessions.SPEC, partitions=hours)
+
+
 def _deduplicated(how: Callable[..., DataFrame]) -> Callable[[Computed], DataFrame]:
     key = ("event_hour", *IDENTITY)
     return lambda at: how(at.events, key=key, order=ARRIVAL_ORDER, payload=F.xxhash64("raw"))
@@ -268,6 +275,11 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "gold.audience_hourly": lambda at: distributed_aggregator.aggregate(
         at["silver.visits_enriched"].select("*", audience.dimensions()), audience.BY, audience.MEASURES
     ),
+    "silver.sessions": _sessions,
+    "silver.sessions_pending": lambda at: _sessions(at).where("NOT is_completed"),
+    "gold.sessions_daily": lambda at: sessions.daily(
+        keyed(at["silver.sessions"].where("is_completed"), DAY)
+    ).withColumn("hours_present", F.lit(24)),
     "gold.daily_report": _report,
     "gold.campaign_stats": _campaigns,
 }

@@ -32,7 +32,7 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(root=str(tmp_path))
 
 
-DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.daily_report")
+DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.sessions_daily", "gold.daily_report")
 WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
 
 
@@ -95,6 +95,8 @@ def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
         "silver.places": {""},
         "silver.visits_enriched": {"2026-01-09T22", "2026-01-11T00"},
         "gold.audience_hourly": {"2026-01-09T22", "2026-01-11T00"},
+        "silver.sessions": {"2026-01-09T22", "2026-01-11T00"},
+        "silver.sessions_pending": {"2026-01-09T22", "2026-01-11T00"},
         **{dataset: {"2026-01-09", "2026-01-11"} for dataset in DAILY},
         **{dataset: {"2026-01-05"} for dataset in WEEKLY},
     }
@@ -267,7 +269,7 @@ def test_every_input_comes_before_its_readers() -> None:
 def test_every_dataset_reads_something() -> None:
     assert [name for name, contract in CONTRACTS.items() if not contract.reads] == []
     own = {name for name, contract in CONTRACTS.items() for read in contract.reads if read.dataset == name}
-    assert own == {"silver.visits", "silver.users_current", "silver.places"}
+    assert own == {"silver.visits", "silver.users_current", "silver.places", "silver.sessions"}
 
 
 hours = st.sampled_from([*H[:6], "2026-01-06T00", "2026-01-12T03"])
@@ -304,7 +306,7 @@ def settle(lake: Lake) -> dict[str, set[str]]:
             done.setdefault(dataset, set()).update(keys)
             inputs = lake.versions(edge.above for edge, _ in GRAPH.edges(task) if edge.below is contract)
             rows = arrived(events) if dataset == "silver.visits" else {}
-            marks = dict.fromkeys(keys, "no watermark")
+            marks = dict.fromkeys(keys, "no watermark") if dataset == "silver.late_visits" else None
             published = {key: rows.get(key, 0) for key in keys}
             publish(lake, dataset, contract.partition_column, published, inputs=inputs, landed=marks)
     return done

@@ -17,7 +17,7 @@ from sensors.replays import ReplayConfig, plan_replay
 
 HOUR = "2026-01-05T03"
 replay_runs = sensor.replay_runs()
-DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.daily_report")
+DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.sessions_daily", "gold.daily_report")
 WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
 SILVER = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched")
 
@@ -57,12 +57,14 @@ def test_a_replay_asks_only_for_unfinished_parts(lake: LakeResource, instance: d
     ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     first = tick(replay_runs)
     gold = {"gold.audience_hourly": [HOUR], **{dataset: ["2026-01-05"] for dataset in (*DAILY, *WEEKLY)}}
-    assert asked(first) == {"silver.visits": [HOUR], "silver.visits_enriched": [HOUR], **gold}
+    hourly = ("silver.visits", "silver.visits_enriched", "silver.sessions")
+    assert asked(first) == {**{dataset: [HOUR] for dataset in hourly}, **gold}
     assert tick(replay_runs).run_requests[0].run_key == first.run_requests[0].run_key, "as long as it has not run"
     write(lake, "silver.visits", HOUR)
     assert "silver.visits" in asked(tick(replay_runs)), "as long as a part of it has not run"
     write(lake, "silver.visit_conflicts", HOUR)
-    write(lake, "silver.visits_enriched", HOUR)
+    for dataset in (*hourly[1:], "silver.sessions_pending"):
+        write(lake, dataset, HOUR)
     assert asked(tick(replay_runs)) == gold
     for dataset, (key,) in gold.items():
         write(lake, dataset, key)
@@ -110,7 +112,7 @@ def test_a_repeated_job_plans_the_same_replay(lake: LakeResource, instance: dg.D
 def test_planning_only_starts_no_replay(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T03", only_plan=True)
     metadata = context.get_output_metadata("result")
-    assert metadata["datasets"] == 9
+    assert metadata["datasets"] == 11
     assert metadata["plan"].records[0].data["partitions"] == HOUR
     assert tick(replay_runs).skip_message == "no replay was asked for"
 

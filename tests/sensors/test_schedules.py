@@ -54,6 +54,7 @@ def test_a_schedule_requests_its_datasets_in_one_run() -> None:
         "gold.page_stats",
         "gold.referral_stats",
         "gold.campaign_stats",
+        "gold.sessions_daily",
         "gold.daily_report",
     ]
     week = asked(WEEKLY, 2026, 1, 12, 3)

@@ -43,9 +43,31 @@ def first_appended(rows: DataFrame, position: Column, *, within: Sequence[str], 
         The rows with the added position, from which to derive the key.
     """
     from pyspark.sql import Window
+
+    return rows.withColumn(into, first_of(position).over(Window.partitionBy(*within)))
+
+
+def first_of(position: Column) -> Column:
+    """Build the aggregate that finds the position of the first appended row of an entity, also of parts of it.
+
+    Args:
+        position: As in :func:`first_appended`; or the first positions of the parts.
+    """
     from pyspark.sql import functions as F
 
-    return rows.withColumn(into, F.min(position).over(Window.partitionBy(*within)))
+    return F.min(position)
+
+
+def key(*attributes: Column) -> Column:
+    """Build a key of 32 hexadecimal digits from attributes that never change and are not null.
+
+    Args:
+        attributes: For example the position of the first appended row; none contains a control character.
+    """
+    from pyspark.sql import functions as F
+
+    text = F.concat_ws("\x1f", *[attribute.cast("string") for attribute in attributes])
+    return F.substring(F.sha2(text, 256), 1, 32)
 
 
 def stamp(moment: datetime) -> str:

@@ -1,0 +1,31 @@
+"""gold.sessions_daily: the completed sessions of a day."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from assets.gold.fan_in import gather
+from assets.transforms import sessions as rules
+from lake.commit import Account, Commit
+from orchestration import accounts
+from orchestration.computation import computes
+from orchestration.step import Source, Step
+from publish.partitions import Grain, finer
+
+SESSIONS = "silver.sessions"
+
+
+@computes("gold.sessions_daily")
+def sessions_daily(step: Step) -> Mapping[str, Commit]:
+    """Gather the sessions that were completed in the hours of the day."""
+    period = gather(step, SESSIONS)
+    completed = replace(period, visits=period.visits.where("is_completed"))
+    found = accounts.entries(step, SESSIONS, [hour for day in step.partitions for hour in _hours(day)])
+    counted = {
+        day: Account(rows_in=sum(int(found[hour].measures["completed"]) for hour in _hours(day) if hour in found))
+        for day in step.partitions
+    }
+    return step.publish(completed.with_hours(rules.daily(completed.visits)), Source(accounts=counted))
+
+
+def _hours(day: str) -> tuple[str, ...]:
+    return finer(day, Grain.DAY, Grain.HOUR)

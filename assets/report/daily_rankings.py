@@ -1,0 +1,157 @@
+"""Rankings of sessions and campaigns, from the gold tables that have them by day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.report.rankings import Kind, ranking
+from lake.lake import Lake
+from report.elements import Ranking
+
+_DAY = "event_date"
+_ROWS = ""
+"""Stands for the number of rows, in place of a column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DailyKind:
+    """A ranking of the rows of a gold table.
+
+    Args:
+        dataset: The table, partitioned by `event_date`.
+        dimension: Column with the names.
+        sums: The columns whose sums are ranked, in the order of the ranking's columns; :data:`_ROWS` counts rows.
+        kind: The ranking.
+    """
+
+    dataset: str
+    dimension: str
+    sums: Sequence[str]
+    kind: Kind
+
+
+SESSIONS, CAMPAIGNS = "gold.sessions_daily", "gold.campaign_stats"
+KINDS = (
+    DailyKind(
+        dataset=SESSIONS,
+        dimension="entry_page",
+        sums=(_ROWS, "bounced", "pages"),
+        kind=Kind(
+            name="entry_page",
+            label="Where sessions begin",
+            of="first page",
+            columns=["Sessions", "Bounced", "Page views"],
+            monospaced=True,
+        ),
+    ),
+    DailyKind(
+        dataset=SESSIONS,
+        dimension="exit_page",
+        sums=(_ROWS, "bounced", "pages"),
+        kind=Kind(
+            name="exit_page",
+            label="Where sessions end",
+            of="last page",
+            columns=["Sessions", "Bounced", "Page views"],
+            monospaced=True,
+        ),
+    ),
+    DailyKind(
+        dataset=SESSIONS,
+        dimension="path",
+        sums=(_ROWS, "pages"),
+        kind=Kind(
+            name="path",
+            label="Paths through the blog",
+            of="the first five pages",
+            columns=["Sessions", "Page views"],
+            monospaced=True,
+        ),
+    ),
+    DailyKind(
+        dataset=CAMPAIGNS,
+        dimension="campaign",
+        sums=("displays", "events", "displays_alone"),
+        kind=Kind(
+            name="campaign",
+            label="Campaigns",
+            of="campaign",
+            columns=["Displays", "Page views after one", "Displays without"],
+        ),
+    ),
+)
+NOTES = (
+    "A session is the page views of one visitor without a pause of 30 minutes, of the day on which it is over "
+    "(gold.sessions_daily); sessions that are still open are not counted yet. A campaign's page views are those within "
+    "half an hour after one of its displays (gold.campaign_stats).",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DailyRankings:
+    """The rows of the gold tables, by dataset; a table that is not published has none."""
+
+    tables: Mapping[str, pa.Table]
+
+    @classmethod
+    def read(cls, lake: Lake, since: str) -> DailyRankings:
+        """Read the tables, without Spark.
+
+        Args:
+            lake: The tables' root.
+            since: First day, as a partition key.
+        """
+        columns: dict[str, set[str]] = {}
+        for each in KINDS:
+            columns.setdefault(each.dataset, {_DAY}).update({each.dimension, *each.sums} - {_ROWS})
+        found = {dataset: lake.columns(dataset, sorted(names), since=since) for dataset, names in columns.items()}
+        return cls(tables={dataset: _plain(table) for dataset, table in found.items()})
+
+    def within(self, days: tuple[str, str], compared: tuple[str, str] | None) -> Iterator[Ranking]:
+        """Rank a period.
+
+        Args:
+            days: First and last day, both included.
+            compared: The same of the period before; None: there is none.
+
+        Returns:
+            The rankings that have rows.
+        """
+        for each in KINDS:
+            if found := self._counted(each, days):
+                before = None if compared is None else self._counted(each, compared)
+                first = None if before is None else {name: numbers[0] for name, numbers in before.items()}
+                yield ranking(each.kind, found, first)
+
+    def _counted(self, each: DailyKind, days: tuple[str, str]) -> dict[str, Sequence[int]]:
+        rows = self.tables[each.dataset]
+        if not rows.num_rows:
+            return {}
+        day = pc.cast(rows[_DAY], pa.string())
+        rows = rows.filter(pc.and_(pc.greater_equal(day, days[0]), pc.less_equal(day, days[1])))
+        sums = {f"_{number}": pc.cast(rows[name], pa.int64()) for number, name in enumerate(each.sums) if name != _ROWS}
+        names = {each.dimension: pc.cast(rows[each.dimension], pa.string())}
+        groups = (
+            pa.Table.from_pydict({**names, **sums})
+            .group_by(each.dimension)
+            .aggregate([([], "count_all"), *((name, "sum") for name in sums)])
+        )
+        counted = [
+            groups["count_all" if name == _ROWS else f"_{number}_sum"].to_pylist()
+            for number, name in enumerate(each.sums)
+        ]
+        return dict(zip(groups[each.dimension].to_pylist(), zip(*counted, strict=True), strict=True))
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Cast to what can be filtered and summed: texts, and whole numbers for truth values."""
+    text, number = pa.large_string(), pa.int64()
+    types = {
+        name: text if name == _DAY or pa.types.is_string_view(table[name].type) else number
+        for name in table.column_names
+    }
+    return table.cast(pa.schema(list(types.items())))

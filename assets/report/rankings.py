@@ -1,0 +1,66 @@
+"""Rankings of the report: the largest of many, with names that are safe to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from report.elements import RankedRow, Ranking
+
+SHOWN = 25
+"""Rows of a ranking that the page shows."""
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A ranking, whatever its period.
+
+    Args:
+        name: Its name in JSON.
+        label: Its title on the page.
+        of: What one row is.
+        columns: Names of the numbers; the first one orders the rows.
+        monospaced: Whether the names are paths and the like.
+    """
+
+    name: str
+    label: str
+    of: str
+    columns: Sequence[str]
+    monospaced: bool = False
+
+
+def ranking(kind: Kind, counted: Mapping[str, Sequence[int]], before: Mapping[str, int] | None) -> Ranking:
+    """Order what was counted.
+
+    Args:
+        kind: The ranking.
+        counted: Name to its numbers, in the order of the columns.
+        before: Name to its first number in the period before; None: not known.
+    """
+    rows = sorted(counted.items(), key=lambda row: (-row[1][0], row[0]))
+    total = sum(numbers[0] for _, numbers in rows)
+    return Ranking(
+        name=kind.name,
+        label=kind.label,
+        of=kind.of,
+        columns=kind.columns,
+        rows=[
+            RankedRow(
+                name=_shown(name),
+                values=numbers,
+                share=numbers[0] / total if total else 0.0,
+                before=None if before is None else before.get(name, 0),
+            )
+            for name, numbers in rows[:SHOWN]
+        ],
+        others=max(0, len(rows) - SHOWN),
+        monospaced=kind.monospaced,
+    )
+
+
+def _shown(name: str) -> str:
+    """Cut a name, and mark what does not print: the name is whatever a visitor or a browser has sent."""
+    cut = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in cut)

@@ -1,0 +1,51 @@
+"""silver.sessions: sessions of visitors by hour, with those that the hour leaves open in a companion table."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import functions as F
+
+from assets.transforms import sessions as rules
+from lake.commit import Commit
+from orchestration import accounts
+from orchestration.computation import computes
+from orchestration.step import Source, Step
+from patterns.data_value.incremental_sessionizer import sessionize
+from planning.carried import previous
+from publish import kept_rows
+from publish.partitions import Grain
+from publish.target import Companion
+from quality.contracts import CONTRACTS
+from quality.contracts.sessions import CARRIED
+
+PENDING = "silver.sessions_pending"
+
+
+@computes("silver.sessions")
+def sessions(step: Step) -> Mapping[str, Commit]:
+    """Continue the sessions that the hours before have left open; a range of hours is computed at once."""
+    hours = frozenset(step.partitions)
+    before = sorted({previous(hour, Grain.HOUR) for hour in hours} - hours)
+    known = accounts.entries(step, step.contract.dataset, before) if step.exists(step.contract.dataset) else {}
+    open_before = {hour: int(entry.measures["open"]) for hour, entry in known.items()}
+    pending = step.read(PENDING).where(F.col("event_hour").isin(*before)) if any(open_before.values()) else None
+    visits = step.read("silver.visits").where(F.col("event_hour").isin(*step.partitions))
+    found = sessionize(rules.page_views(visits), pending, rules.SPEC, partitions=step.partitions)
+    source = Source(
+        accounts=accounts.same_partition(step, "silver.visits"),
+        # Every session that was open is there again: open, or completed.
+        expected={
+            hour: {"carried": open_before.get(previous(hour, Grain.HOUR), 0)}
+            for hour in hours
+            if previous(hour, Grain.HOUR) in before
+        },
+        landed=CARRIED.read(known, hours, Grain.HOUR),
+    )
+    with kept_rows.computed(found) as kept:
+        companion = Companion(
+            contract=CONTRACTS[PENDING],
+            frame=kept.where("NOT is_completed"),
+            counted_measure="rows",
+            kept_measure="open",
+            dropped_reason="completed",
+        )
+        return step.publish(kept, source, companions=[companion])

@@ -1,0 +1,195 @@
+"""Sessions: the page views of a visitor without a silence of more than half an hour; by hour, and by day.
+
+A session is of a *visitor* (`user_id`), whatever the browsers and the visits (`visit_id`) of its page views; the
+page views of who asked not to be shared belong to sessions like any others, and mark them. Crawlers are no visitors.
+"""
+
+from dataclasses import replace
+
+from planning.carried import Carried
+from planning.reach import SAME, WITHIN
+from publish.contract import Clock, Contract, On, Read, Runs
+from publish.schema import Column, RowRule
+from publish.watch import Lag, Sla, Watch
+from publish.writes import AppearsWith
+from quality.contracts import columns as c
+from quality.contracts import gold
+from quality.contracts.silver import EVENT, INACTIVITY
+
+_SECONDS = int(INACTIVITY.total_seconds())
+_HOUR = "\"yyyy-MM-dd'T'HH\""
+OVER = f"date_format(timestampadd(SECOND, {_SECONDS}, ended_at), {_HOUR})"
+"""SQL expression of the hour in which a session is over: that of its last page view plus the inactivity."""
+
+SESSION_ID = Column(
+    name="session_id",
+    type="STRING",
+    nullable=False,
+    description="Hash of the visitor and of the page view of the session that arrived first",
+)
+STATE = (
+    Column(name="user_id", type="STRING", nullable=False, description="The visitor; joins silver.users"),
+    Column(name="started_at", type="TIMESTAMP", nullable=False, description="Time of the first page view"),
+    Column(name="ended_at", type="TIMESTAMP", nullable=False, description="Time of the last page view"),
+    Column(name="pages", type="BIGINT", nullable=False, description="Page views since the start"),
+    Column(name="entry_page", type="STRING", nullable=False, description="The first page"),
+    Column(name="referral", type="STRING", description="Where the visitor came from to the first page"),
+    Column(name="exit_page", type="STRING", nullable=False, description="The last page"),
+    Column(
+        name="keep_private",
+        type="BOOLEAN",
+        nullable=False,
+        description="The visitor asked not to be shared, with any of the page views",
+    ),
+    Column(name="first_pages", type="ARRAY<STRING>", nullable=False, description="The first five pages, in order"),
+)
+FLAG = Column(
+    name="is_completed",
+    type="BOOLEAN",
+    nullable=False,
+    description="The session is over; if not, it was open at the end of the hour, and a later hour has its next state",
+)
+HOUR = replace(c.EVENT_HOUR, description="Hour in which the session is over, or at whose end it was open (UTC)")
+PENDING = "pending"
+"""Measure: digest of the pending sessions of an hour, from which the next hour continues."""
+CARRIED = Carried(measure=PENDING)
+_RULES = (
+    RowRule(
+        name="in_order",
+        expression="started_at <= ended_at AND pages >= 1 AND (pages > 1 OR started_at = ended_at)",
+        description="A session has page views, and does not end before it starts",
+    ),
+    RowRule(
+        name="path_begins_at_entry",
+        expression="element_at(first_pages, 1) = entry_page AND size(first_pages) = least(pages, 5)",
+        description="The path has the first pages",
+    ),
+)
+
+SESSIONS = Contract(
+    dataset="silver.sessions",
+    description="Sessions of visitors, in the hour in which they are over; and, flagged, those open at its end",
+    owner="team:analytics",
+    reads=(
+        Read(dataset="silver.visits", reach=SAME),
+        Read(dataset="silver.sessions", reach=CARRIED),
+    ),
+    columns=(
+        HOUR,
+        SESSION_ID,
+        *STATE,
+        FLAG,
+        Column(name="new_pages", type="BIGINT", nullable=False, description="Page views in this very hour"),
+    ),
+    key=("session_id",),
+    partitioning=EVENT,
+    rules=(
+        *_RULES,
+        RowRule(
+            name="completed_when_over",
+            expression=f"is_completed = (event_hour = {OVER}) AND event_hour <= {OVER}",
+            description="A session is completed in the hour that contains its last page view plus the inactivity",
+        ),
+        RowRule(
+            name="new_pages_are_pages",
+            expression="new_pages BETWEEN 0 AND pages",
+            description="The page views of the hour are some of the session's",
+        ),
+    ),
+    rows_in="rows of `silver.visits` of the hour",
+    stands_for="sum(new_pages)",
+    reasons={"aggregated": "sum(new_pages) - count(1)"},
+    left_out={"aggregated": "the sum of `new_pages` less the number of sessions; below zero when more are only open"},
+    measures={
+        "completed": "count_if(is_completed)",
+        "open": "count_if(NOT is_completed)",
+        "carried": "count_if(new_pages < pages)",
+        "private": "count_if(keep_private)",
+        PENDING: "bit_xor(if(is_completed, 0L, xxhash64(session_id, {})))".format(
+            ", ".join(column.name for column in STATE)
+        ),
+    },
+    statistics=("ended_at", "user_id"),
+    patterns=(
+        "Incremental Sessionizer",
+        "Keyed Idempotency",
+        "Transactional Writer",
+        "Data Overwrite",
+        "Audit-Write-Audit-Publish",
+    ),
+    freshness_hours=2,
+    watch=Watch(lag=Lag(), sla=Sla()),
+)
+
+SESSIONS_PENDING = Contract(
+    dataset="silver.sessions_pending",
+    description="Sessions open at the end of an hour, as the next hour continues them; internal to silver.sessions",
+    owner="team:analytics",
+    reads=(Read(dataset="silver.sessions", reach=SAME),),
+    write=AppearsWith(main="silver.sessions"),
+    columns=(
+        HOUR,
+        SESSION_ID,
+        *STATE,
+        Column(
+            name="appended",
+            type="STRUCT<arrival_hour: STRING, replayed: BOOLEAN, source_file: STRING, source_offset: BIGINT>",
+            nullable=False,
+            description="Position of the page view that arrived first",
+        ),
+    ),
+    key=("session_id",),
+    partitioning=EVENT,
+    rules=(
+        *_RULES,
+        RowRule(
+            name="still_open", expression=f"event_hour < {OVER}", description="The next page view may belong to it"
+        ),
+    ),
+    rows_in="sessions of `silver.sessions`, by the commit that publishes both",
+    left_out={"completed": ""},
+    statistics=("user_id",),
+    patterns=("Incremental Sessionizer", "Transactional Writer"),
+)
+
+SESSIONS_DAILY = Contract(
+    dataset="gold.sessions_daily",
+    description="The completed sessions of a day, that in which they were over; nobody is named",
+    owner="team:analytics",
+    reads=(Read(dataset="silver.sessions", reach=WITHIN),),
+    runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
+    columns=(
+        c.EVENT_DATE,
+        SESSION_ID,
+        *[column for column in STATE if column.name in ("started_at", "ended_at")],
+        Column(name="seconds", type="DOUBLE", nullable=False, description="Time from the first page view to the last"),
+        *[column for column in STATE if column.name in ("pages", "entry_page", "exit_page", "referral")],
+        Column(
+            name="bounced",
+            type="BOOLEAN",
+            nullable=False,
+            description="The visitor saw one page and left",
+            generated="pages = 1",
+        ),
+        Column(name="path", type="STRING", nullable=False, description="The first five pages, with > between them"),
+        gold.HOURS_PRESENT,
+    ),
+    key=("session_id",),
+    partitioning=gold.DAY,
+    rules=(
+        gold.HOURS_OF_A_DAY,
+        RowRule(
+            name="length_is_length",
+            expression="seconds >= 0 AND pages >= 1",
+            description="A session has pages, and does not end before it starts",
+        ),
+    ),
+    rows_in="completed sessions of `silver.sessions` of the hours of the day",
+    measures={"bounces": "count_if(bounced)", **gold.PARTS},
+    parts=24,
+    profiled=("entry_page", "exit_page", "pages"),
+    statistics=("entry_page", "exit_page"),
+    patterns=("Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish"),
+    freshness_hours=6,
+    watch=gold.WATCHED,
+)

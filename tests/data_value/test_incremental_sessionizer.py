@@ -1,0 +1,121 @@
+"""Sessions are the same whether hours are computed one by one, scattered, or all at once; late rows reach forward."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from lineage import brute_force, expected
+from lineage.conftest import Deploy, deploy
+from lineage.deployment import Deployment
+from simulator.faults import LINE_FAULTS, FaultRates
+from simulator.spec import SimulationSpec
+
+__all__ = ("deploy",)
+DATASETS = ("silver.sessions", "silver.sessions_pending", "gold.sessions_daily")
+DAY = "2026-01-05"
+RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "empty_hour": 0.05, "missing_hour": 0.05}
+
+
+def hour(number: int) -> str:
+    return f"{DAY}T{number:02d}"
+
+
+def view(time: str, page: str, user: str = "u") -> bytes:
+    visit = {"visit_id": f"v-{user}", "event_time": f"{DAY}T{time}Z", "user_id": user, "page": page}
+    return json.dumps({**visit, "keep_private": False, "context": None}).encode()
+
+
+def check(deployment: Deployment) -> None:
+    """The rows are those that plain Python computes from the landed files."""
+    lines, rules = brute_force.read(deployment.landing), dict(expected.RULES)
+    for name in DATASETS:
+        columns, told = rules[name]
+        rows = Counter(
+            tuple(tuple(value) if isinstance(value, list) else value for value in row)
+            for row in deployment.rows(name, *columns)
+        )
+        assert rows == Counter(told(deployment.landing, lines)), name
+    assert deployment.problems() == []
+
+
+def versions(deployment: Deployment) -> dict[str, int]:
+    return {key: entry.version for key, entry in deployment.published("silver.sessions").items()}
+
+
+@pytest.fixture(scope="module")
+def quiet(deploy: Deploy) -> Deployment:
+    """Hours 9 to 11 and 13 to 15; a session of three hours, and one that an hour without rows has to close."""
+    deployment = deploy("quiet")
+    views = {
+        9: [view("09:40:00", "/a"), view("09:00:00", "/once", "w")],
+        10: [view("10:05:00", "/b"), view("10:35:00", "/c"), view("10:59:00", "/last", "w")],
+        11: [view("11:05:00", "/d"), view("11:35:00.000001", "/e"), view("11:45:00", "/x", "z")],
+        13: [view("13:50:00", "/late", "z")],
+        14: [],
+        15: [view("15:40:00", "/open", "z")],
+    }
+    for number, lines in views.items():
+        deployment.land(hour(number), lines)
+    assert deployment.run().problems == []
+    return deployment
+
+
+def test_a_session_spans_three_partitions(quiet: Deployment) -> None:
+    rows = quiet.rows("silver.sessions", "event_hour", "is_completed", "pages", "new_pages", "session_id", "user_id")
+    mine = sorted(row[:4] for row in rows if row[5] == "u")
+    assert mine == [
+        (hour(9), False, 1, 1),
+        (hour(10), False, 3, 2),
+        # Another one begins more than half an hour later, by a microsecond; an hour that never landed closes it.
+        (hour(11), False, 1, 1),
+        (hour(11), True, 4, 1),
+        (hour(12), True, 1, 0),
+    ]
+    check(quiet)
+
+
+def test_the_newest_sessions_stay_open(quiet: Deployment) -> None:
+    rows = quiet.rows("silver.sessions", "event_hour", "is_completed", "exit_page")
+    assert [row for row in rows if row[2] == "/open"] == [(hour(15), False, "/open")]
+    assert hour(16) not in quiet.published("silver.sessions")
+
+
+def test_a_late_row_reaches_as_far_as_it_changes(quiet: Deployment) -> None:
+    before = versions(quiet)
+    ids = dict(quiet.rows("silver.sessions", "exit_page", "session_id"))
+    # Earlier than the first page view of the session, which keeps its id.
+    quiet.land(hour(16), [view("09:20:00", "/before")], name="late.json")
+    assert quiet.run().problems == []
+    check(quiet)
+    after = versions(quiet)
+    assert {key for key in before if before[key] != after[key]} == {hour(9), hour(10), hour(11)}
+    found = dict(quiet.rows("silver.sessions", "exit_page", "session_id"))
+    assert found["/d"] == ids["/d"]
+    assert quiet.run().runs == 0
+
+
+def test_a_replay_with_the_same_outcome_goes_no_further(quiet: Deployment) -> None:
+    before = versions(quiet)
+    quiet.replay("silver.sessions", hour(9))
+    after = versions(quiet)
+    assert {key for key in before if before[key] != after[key]} == {hour(9)}
+    assert quiet.run().runs == 0
+    check(quiet)
+
+
+def test_every_fault_leaves_the_sessions_plain_python_finds(deploy: Deploy) -> None:
+    deployment = deploy("faulty")
+    deployment.simulate(SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES)))
+    assert deployment.run().problems == []
+    check(deployment)
+    # Late rows in scattered hours, of the busiest visitors.
+    users = Counter(deployment.rows("silver.visits", "user_id"))
+    busy = [user for user, _ in users.most_common(6)]
+    late = [view(f"{at:02d}:{59 - at:02d}:30", "/late", user) for at in (1, 4, 5, 14, 20) for user in busy]
+    deployment.land("2026-01-06T01", late, name="late.json")
+    assert deployment.run().problems == []
+    check(deployment)
+    assert deployment.run().runs == 0

@@ -1,0 +1,129 @@
+"""Rankings of sessions and campaigns equal plain counts over the days of the gold tables."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import published
+from assets.report import blog
+from lake.lake import Lake
+from page_view_rows import PAGES, START, random_views, write
+from report.elements import Audience, Ranking
+
+DAYS = 20
+Rows = list[dict[str, Any]]
+
+
+def days() -> list[str]:
+    return [f"{START + timedelta(days=day):%Y-%m-%d}" for day in range(DAYS)]
+
+
+@pytest.fixture(scope="module")
+def sessions() -> Rows:
+    draw = random.Random(4)
+    found = []
+    for day in days():
+        for _ in range(draw.randrange(1, 30)):
+            path = [draw.choice(PAGES[:30]) for _ in range(draw.choice((1, 1, 2, 4)))]
+            found.append(
+                {
+                    "event_date": day,
+                    "entry_page": path[0],
+                    "exit_page": path[-1],
+                    "path": " > ".join(path),
+                    "pages": len(path),
+                    "bounced": len(path) == 1,
+                }
+            )
+    return found
+
+
+@pytest.fixture(scope="module")
+def campaigns() -> Rows:
+    draw = random.Random(5)
+    rows = [
+        (day, campaign, draw.randrange(90)) for day in days() for campaign in ("<b>spring</b>", "autumn", "unknown")
+    ]
+    return [
+        {"event_date": day, "campaign": name, "displays": shown, "events": shown // 3, "displays_alone": shown // 2}
+        for day, name, shown in rows
+    ]
+
+
+def publish(lake: Lake, dataset: str, rows: Rows) -> None:
+    by_day = Counter(row["event_date"] for row in rows)
+    published.publish(lake, dataset, "event_date", by_day, content=pa.Table.from_pylist(rows))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory, sessions: Rows, campaigns: Rows) -> Audience:
+    lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
+    write(lake, random_views((DAYS - 1) * 24 + 7, seed=3))
+    publish(lake, "gold.sessions_daily", sessions)
+    publish(lake, "gold.campaign_stats", campaigns)
+    audience = blog.audience(lake, days=400)
+    assert audience is not None
+    return audience
+
+
+def counted(rows: Rows, dimension: str, sums: list[str], first: str, last: str) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(lambda: [0] * len(sums))
+    for row in rows:
+        if first[:10] <= row["event_date"] <= last[:10]:
+            found[row[dimension]] = [
+                before + int(row[name]) if name else before + 1
+                for before, name in zip(found[row[dimension]], sums, strict=True)
+            ]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "sums"),
+    [
+        ("entry_page", ["", "bounced", "pages"]),
+        ("exit_page", ["", "bounced", "pages"]),
+        ("path", ["", "pages"]),
+        ("campaign", ["displays", "events", "displays_alone"]),
+    ],
+)
+def test_every_daily_ranking_equals_a_count(
+    found: Audience, sessions: Rows, campaigns: Rows, name: str, sums: list[str]
+) -> None:
+    rows = campaigns if name == "campaign" else sessions
+    seen = 0
+    for period in found.periods:
+        expected = counted(rows, name, sums, period.first, period.last)
+        (ranking,) = (each for each in period.rankings if each.name == name)
+        assert len(ranking.rows) + ranking.others == len(expected)
+        assert {row.name: list(row.values) for row in ranking.rows}.items() <= expected.items()
+        assert [row.values[0] for row in ranking.rows] == sorted((row[0] for row in expected.values()), reverse=True)[
+            : len(ranking.rows)
+        ]
+        if period.name in ("1", "7"):
+            assert period.compared is not None
+            earlier = counted(rows, name, sums, *period.compared)
+            assert [row.before for row in ranking.rows] == [earlier.get(row.name, [0])[0] for row in ranking.rows]
+            seen += 1
+        else:
+            assert {row.before for row in ranking.rows} == {None}, "a part of a day is not held against a whole one"
+    assert seen == 2
+
+
+def _names(rankings: list[Ranking]) -> list[str]:
+    return [each.name for each in rankings]
+
+
+def test_a_blog_without_gold_has_no_daily_rankings(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    write(lake, random_views(30, seed=3))
+    audience = blog.audience(lake, days=400)
+    assert audience is not None
+    assert _names([*audience.periods[0].rankings]) == ["page", "referral_host", "browser", "device_type"]
+    assert audience.notes == blog.NOTES
