@@ -10,6 +10,7 @@ from dagster import ConfigurableResource
 from resources.alerting import AlertingResource
 from resources.events import EventsResource
 from resources.lake import LakeResource
+from resources.locations import LocationsResource
 from resources.partner import PartnerResource
 from resources.postgres import PostgresResource
 from resources.secrets import SecretsResource
@@ -28,6 +29,7 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
         "alerting": AlertingResource(home=str(settings.home)),
         "events": EventsResource(home=str(settings.home)),
         "secrets": SecretsResource(home=str(settings.home)),
+        "locations": LocationsResource(home=str(settings.home)),
         "partner": PartnerResource(home=str(settings.home)),
         "postgres": PostgresResource(home=str(settings.home)),
         "lake": LakeResource(

@@ -26,7 +26,7 @@ from publish.contract import Contract
 from publish.run import RunContext
 from publish.write_faults import AuditFailed
 
-RESOURCES = frozenset({"spark", "lake", "secrets"})
+RESOURCES = frozenset({"spark", "lake", "secrets", "locations"})
 Context = dg.AssetExecutionContext | dg.OpExecutionContext
 Compute = Callable[[Step], Mapping[str, Commit]]
 
@@ -204,6 +204,7 @@ def _computed(
             spark=spark,
             access=context.resources.lake,
             secrets=context.resources.secrets,
+            locations=context.resources.locations,
             run=run_context(context, code.version, attempt),
             accepted=accepted(context),
         )

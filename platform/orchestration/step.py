@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from services.locations import Locator
+
 
 class LakeAccess(Protocol):
     """The part of the lake resource that a step uses."""
@@ -73,6 +75,21 @@ class Secrets(Protocol):
 
     def read(self, name: str) -> str:
         """Read a secret by its name."""
+
+
+class Locations(Protocol):
+    """The part of the locations resource that a step uses."""
+
+    @property
+    def journal(self) -> Path:
+        """The file of answers that were paid for and may not be published yet."""
+
+    def locator(self) -> Locator:
+        """Return who is asked where addresses are."""
+
+
+class NoLocations(PlatformError):
+    """Raised when a step asks for places in a run that has no resource for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +139,7 @@ class Step:
         secrets: Secrets,
         run: RunContext,
         accepted: Collection[str] = (),
+        locations: Locations | None = None,
     ) -> None:
         self.contract = contract
         self.partitions = tuple(sorted(partitions))
@@ -131,6 +149,7 @@ class Step:
         self.landing = access.landing_path
         self.run = run
         self.secrets = secrets
+        self._locations = locations
         self.accepted = frozenset(accepted)
         self.started = time.monotonic()
         self.inputs: dict[str, int] = {}
@@ -141,6 +160,21 @@ class Step:
     def landing_zone(self) -> LandingZone:
         """The landing zone, with its rule for complete partitions."""
         return self._access.landing_zone
+
+    @property
+    def locations(self) -> Locations:
+        """Who knows where addresses are.
+
+        Raises:
+            NoLocations: The run has no such resource.
+        """
+        if self._locations is None:
+            raise NoLocations(
+                what="the run has no resource `locations`",
+                where=self.contract.dataset,
+                next_step="add it to the resources of the job",
+            )
+        return self._locations
 
     def read(self, dataset: str) -> DataFrame:
         """Read a dataset at its pinned version: the newest one when the step first used it.
