@@ -40,11 +40,11 @@ class Integrating(Refresh):
     def _again(self, task: Task) -> set[str]:
         return set()
 
-    def _stale(self, task: Task, planner: Planner) -> set[str]:
+    def _stale(self, task: Task, planner: Planner) -> dict[str, str]:
         left = [key for key in KEYS if not (self._folder / key).exists()]
         self._looks += 1
         # Late rows come a few partitions at a time: whoever looked first would claim all.
-        return set(random.sample(left, min(AT_ONCE, len(left))) if self._looks % 2 else left)
+        return dict.fromkeys(random.sample(left, min(AT_ONCE, len(left))) if self._looks % 2 else left, "no file")
 
     def _batch(self, task: Task, keys: Sequence[str]) -> dict[str, PlatformError]:
         meet(self._folder, "claimed")

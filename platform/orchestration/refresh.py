@@ -187,7 +187,7 @@ class Refresh:
         self._held_before = self._request.held_before(self._planner().held)
 
     def task(self, task: Task) -> None:
-        """Compute the stale and the requested partitions of a task, each once.
+        """Compute the stale and the requested partitions of a task.
 
         Raises:
             RetryRequested: A transient fault, as long as attempts are left.
@@ -201,25 +201,20 @@ class Refresh:
             raise failed(_not_ready(task, request.blocked))
         faults: dict[str, PlatformError] = {}
         asked = self._again(task)
-        seen: set[str] = set()
-        done: set[tuple[str, str]] = set()
+        ran: dict[str, str] = {}
         planner = self._planner()
-        # Partitions may make others of their own dataset stale, also ones that this run has computed before: repeat
-        # until each has read the newest state.
-        while todo := {key for key, state in self._todo(task, planner, asked).items() if (key, state) not in done}:
+        # Partitions may make others of their own dataset stale: repeat until none is left.
+        while todo := self._left(task, planner, asked, ran):
             with self._claimed(task, todo) as mine:
                 # Another run may have computed some of these before its claim ended.
-                left = {
-                    key: state for key, state in self._todo(task, self._planner(), asked - seen).items() if key in mine
-                }
+                left = self._left(task, self._planner(), asked, ran, among=mine)
                 for batch in self._batches(task, sorted(left)):
                     faults = {key: fault for key, fault in faults.items() if key not in batch}
                     faults.update(self._batch(task, batch))
-                done |= {*left.items(), *((key, _ASKED) for key in mine)}
-            seen |= mine
+            ran |= {**dict.fromkeys(mine, _ASKED), **left}
             planner = self._planner()
         held = self._newly_held(task, planner)
-        if seen or held:
+        if ran or held:
             self._judge_waiting(task, faults, planner)
         # Only the run that first finds a held partition fails; the check `waiting` stays red.
         faults.update(held)
@@ -244,9 +239,26 @@ class Refresh:
         # A resumed run continues: partitions it has already published itself are done.
         return {key for key in keys if key not in published or published[key].run_id != self._context.run_id}
 
-    def _todo(self, task: Task, planner: Planner, asked: Collection[str]) -> dict[str, str]:
-        """Return the partitions to compute, each with the input state that it lacks."""
-        return {**dict.fromkeys(asked, _ASKED), **self._stale(task, planner)}
+    def _left(
+        self,
+        task: Task,
+        planner: Planner,
+        asked: Collection[str],
+        ran: Mapping[str, str],
+        among: Collection[str] | None = None,
+    ) -> dict[str, str]:
+        """Return the partitions to compute, each with the input state that it lacks.
+
+        Each partition runs once, since one whose inputs change all the time would run for ever. Only one that continues
+        from an earlier partition runs again, if that has changed meanwhile: this ends with the newest partition.
+        """
+        todo = {**dict.fromkeys(set(asked) - ran.keys(), _ASKED), **self._stale(task, planner)}
+        again = planner.continuing(task, after=ran)
+        return {
+            key: state
+            for key, state in todo.items()
+            if (among is None or key in among) and (key not in ran or (key in again and ran[key] != state))
+        }
 
     def _stale(self, task: Task, planner: Planner) -> dict[str, str]:
         if self._request.only_again:

@@ -16,6 +16,7 @@ from lake.commit import WHOLE_TABLE
 from patterns.data_flow import single_runner
 from patterns.error_management import static_late_data_integrator
 from planning import look as clock
+from planning.carried import Carried, previous
 from planning.finality import lookback_of
 from planning.graph import Graph, Task
 from planning.held import DEAD_LETTERS, held
@@ -112,6 +113,21 @@ class Staleness:
         if task.contracts[0].executed is not None:
             waiting.update(single_runner.stopped(stale, waiting, dataset=task.main))
         return dict(sorted(waiting.items()))
+
+    def continuing(self, task: Task, *, after: Collection[str]) -> set[str]:
+        """Find the partitions that are stale because the partition before them, one of `after`, has run.
+
+        Args:
+            task: The task whose dataset continues from partition to partition.
+            after: Partitions that have run.
+        """
+        return {
+            key
+            for edge, read in self.graph.edges(task)
+            if isinstance(read.reach, Carried)
+            for key in read.reach.behind(self.look, edge)
+            if task.grain is not None and previous(key, task.grain) in after
+        }
 
     def known(self, task: Task) -> set[str]:
         """Find all partitions a task could run: landed, published and stale ones."""

@@ -106,6 +106,20 @@ def test_a_replay_with_the_same_outcome_goes_no_further(quiet: Deployment) -> No
     check(quiet)
 
 
+def test_hours_rerun_in_the_middle_equal_a_new_lake(quiet: Deployment, deploy: Deploy) -> None:
+    new = deploy("new")
+    new.copy_hours(quiet, [hour(number) for number in (9, 10, 11, 13, 14, 15, 16)])
+    # The hours with rows, and then all hours at once: also the one that never landed.
+    for datasets in (("bronze.visits", "silver.visits", "silver.sessions"), DATASETS):
+        assert new.run(select=datasets).problems == []
+    expected_rows = {name: new.contents_of(name) for name in DATASETS}
+    before = versions(quiet)
+    quiet.replay("silver.sessions", hour(10), hour(12))
+    after = versions(quiet)
+    assert {key for key in before if before[key] != after[key]} == {hour(10), hour(12)}
+    assert {name: quiet.contents_of(name) for name in DATASETS} == expected_rows
+
+
 def test_every_fault_leaves_the_sessions_plain_python_finds(deploy: Deploy) -> None:
     deployment = deploy("faulty")
     deployment.simulate(SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES)))

@@ -18,7 +18,7 @@ import oracle
 from assets.report import report
 from assets.report.report import Report
 from blogdata.main import app
-from lineage import worker
+from lineage import brute_force, worker
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.phases import Hold
@@ -105,6 +105,26 @@ def test_visit_count_matches_the_oracle(blog: Blog) -> None:
     assert None not in users
     assert len(users) == VISITS == blog.counted.log_visits
     assert all(len(found) == 1 for found in users.values())
+
+
+@pytest.mark.shared
+def test_sessions_are_those_plain_python_finds(blog: Blog) -> None:
+    lines = brute_force.Lines()
+    delivered = [*oracle.arrival_folders(blog.deployment.landing)]
+    for hour, folder in delivered:
+        for offset, (raw, _) in enumerate(oracle.lines_of(folder)):
+            verdict = oracle.judge_log(raw, hour)
+            if verdict.client and not verdict.filtered_by:
+                view = {"user_id": " ".join(verdict.client), "visit_id": "", "page": verdict.identity[-1]}
+                line = brute_force.Line(hour, folder.name, offset, json.dumps(view).encode(), verdict)
+                lines.winners.setdefault((verdict.time, *verdict.identity), line)
+    found = Counter(
+        (one.hour, one.completed, one.started, one.ended, one.pages[0], one.pages[-1], len(one.pages), one.new)
+        for one in brute_force.sessions(lines, until=max(hour for hour, _ in delivered))
+    )
+    columns = ("event_hour", "is_completed", "started_at", "ended_at", "entry_page", "exit_page", "pages", "new_pages")
+    assert Counter(blog.deployment.rows("silver.sessions", *columns)) == found
+    assert len(set(blog.deployment.rows("silver.sessions", "session_id"))) == VISITS
 
 
 @pytest.mark.shared

@@ -1,0 +1,110 @@
+"""A step of a `refresh` run computes a partition once; one that continues from another, whenever that has changed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.code import code
+from errors import PlatformError
+from orchestration.refresh import Refresh, Request
+from planning.graph import Task
+from publish.partitions import Grain
+from published import bronze, deployment, land, publish
+from quality.contracts import GRAPH
+from quality.contracts.sessions import CARRIED
+from resources.lake import LakeResource
+
+MOST = 20
+Hours = dict[int, int]
+Work = Callable[[Sequence[str]], None]
+
+
+def hour(number: int) -> str:
+    return f"2026-01-05T{number:02d}"
+
+
+def step(lake: LakeResource, dataset: str, work: Work, **asked: object) -> list[list[str]]:
+    """Run the step of a dataset, whose computation is `work`; returns the partitions of each commit."""
+    batches: list[list[str]] = []
+
+    class Worked(Refresh):
+        def _batch(self, task: Task, keys: Sequence[str]) -> Mapping[str, PlatformError]:
+            batches.append(list(keys))
+            assert len(batches) < MOST, "for ever"
+            work(keys)
+            return {}
+
+    @dg.op(required_resource_keys={"lake", "request"})
+    def once(context: dg.OpExecutionContext) -> None:
+        Worked(context, code()).task(GRAPH.task_of(dataset))
+
+    @dg.graph
+    def alone() -> None:
+        once()
+
+    alone.execute_in_process(resources={"lake": lake, "request": Request.model_validate(asked)})
+    return batches
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LakeResource:
+    return deployment(tmp_path)
+
+
+def visits(lake: LakeResource, *hours: int) -> int:
+    return publish(
+        lake.lake, "silver.visits", "event_hour", dict.fromkeys(map(hour, hours), 1), inputs={"bronze.visits": 0}
+    )
+
+
+def sessions(lake: LakeResource, left: Hours, *, read: int) -> None:
+    """Publish hours of sessions, with a number that stands for what each leaves pending."""
+    keys = frozenset(map(hour, left))
+    landed = CARRIED.read(lake.events.publications("silver.sessions"), keys, Grain.HOUR)
+    measures = {hour(number): {"pending": digest} for number, digest in left.items()}
+    rows, inputs = dict.fromkeys(keys, 1), {"silver.visits": read}
+    version = publish(lake.lake, "silver.sessions", "event_hour", rows, inputs=inputs, measures=measures, landed=landed)
+    publish(lake.lake, "silver.sessions_pending", "event_hour", rows, inputs={"silver.sessions": version})
+
+
+def passes(lake: LakeResource, read: int, *, grows: bool, **asked: object) -> list[list[int]]:
+    """Run the step of the sessions; each hour leaves something else pending than before, or the same."""
+
+    def work(keys: Sequence[str]) -> None:
+        there = {key: entry.measures["pending"] for key, entry in lake.events.publications("silver.sessions").items()}
+        sessions(lake, {int(key[-2:]): there.get(key, 0) + grows for key in keys}, read=read)
+
+    return [[int(key[-2:]) for key in keys] for keys in step(lake, "silver.sessions", work, **asked)]
+
+
+def test_sessions_go_on_to_the_newest_hour(lake: LakeResource) -> None:
+    sessions(lake, {5: 1, 6: 1, 7: 1, 8: 1}, read=visits(lake, 5, 6, 7, 8))
+    # Hour 8 runs at once, for its own rows, and again for what hour 7 leaves in the end.
+    assert passes(lake, visits(lake, 5, 8), grows=True) == [[5, 8], [6], [7], [8]]
+    assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
+
+
+def test_sessions_stop_where_the_same_stays_pending(lake: LakeResource) -> None:
+    sessions(lake, {5: 1, 6: 1, 7: 1, 8: 1}, read=visits(lake, 5, 6, 7, 8))
+    assert passes(lake, visits(lake, 5, 8), grows=False) == [[5, 8]]
+
+
+def test_a_replayed_hour_makes_the_next_run(lake: LakeResource) -> None:
+    read = visits(lake, 5, 6, 7)
+    sessions(lake, {5: 1, 6: 1, 7: 1}, read=read)
+    assert passes(lake, read, grows=True, again={"silver.sessions": [hour(5), hour(6)]}) == [[5, 6], [7]]
+    assert passes(lake, read, grows=True, again={"silver.sessions": [hour(5)]}, only_again=True) == [[5]]
+    assert passes(lake, read, grows=True) == [[6], [7]]
+
+
+def test_a_partition_that_always_changes_runs_once(lake: LakeResource) -> None:
+    def land_more(keys: Sequence[str]) -> None:
+        for key in keys:
+            bronze(lake.lake, {key: {key: 1}}, landed={key: "before"})
+            land(lake, "visits", key, {f"{lake.lake.version('bronze.visits')}.json": "{}\n"})
+
+    for number in (5, 6):
+        land(lake, "visits", hour(number), {"0.json": "{}\n"})
+    assert step(lake, "bronze.visits", land_more) == [[hour(5), hour(6)]]
