@@ -6,20 +6,19 @@ A message is recorded after its channel has taken it. A process that dies betwee
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from alerts.alert import Alert, Message
 from alerts.channel import ChannelFailed
 from alerts.standing import Told
+from durable.sqlite_file import SqliteFile
 from errors import PlatformError
 from errors.severity import Severity
 
 _BUSY_SECONDS = 30.0
 _KEPT_MESSAGES = 10_000
-_SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE told (
     channel TEXT, identity TEXT, severity TEXT, owner TEXT, title TEXT, text TEXT, next_step TEXT,
@@ -95,12 +94,12 @@ class Record:
 
     def known(self, channel: str) -> dict[str, Told]:
         """Return what a channel knows, by the identity of the alert."""
-        rows = self._read(f"SELECT {', '.join(_TOLD)} FROM told WHERE channel = ?", channel)
+        rows = self._file.read(f"SELECT {', '.join(_TOLD)} FROM told WHERE channel = ?", channel)
         return {row["identity"]: _told(row) for row in rows}
 
     def keep(self, channel: str, known: Mapping[str, Told]) -> None:
         """Replace what a channel knows."""
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute("DELETE FROM told WHERE channel = ?", (channel,))
             _insert(connection, channel, known.values())
 
@@ -114,7 +113,7 @@ class Record:
             now: Current time, in seconds since 1970.
         """
         counts = (len(message.begun), len(message.standing), len(message.ended))
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             _insert(connection, channel, told)
             connection.execute(
                 "INSERT INTO messages (at, channel, id, subject, begun, standing, ended) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -127,7 +126,7 @@ class Record:
 
     def failed(self, channel: str, error: ChannelFailed, now: float) -> None:
         """Record that a channel has failed."""
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute(
                 "INSERT INTO failures VALUES (?, ?, ?, 1, ?, ?, ?) ON CONFLICT (channel) DO UPDATE SET "
                 "at = excluded.at, tries = tries + 1, what = excluded.what, place = excluded.place, "
@@ -145,12 +144,12 @@ class Record:
                 tries=row["tries"],
                 error=ChannelFailed(what=row["what"], where=row["place"], next_step=row["next_step"]),
             )
-            for row in self._read("SELECT * FROM failures ORDER BY channel")
+            for row in self._file.read("SELECT * FROM failures ORDER BY channel")
         }
 
     def messages(self, newest: int) -> Sequence[Sent]:
         """List the newest messages that channels have taken, the newest first."""
-        rows = self._read("SELECT * FROM messages ORDER BY number DESC LIMIT ?", newest)
+        rows = self._file.read("SELECT * FROM messages ORDER BY number DESC LIMIT ?", newest)
         return [
             Sent(
                 at=row["at"],
@@ -168,57 +167,21 @@ class Record:
         """Remove what is kept about channels that no longer exist."""
         names = list(channels)
         others = f"channel NOT IN ({', '.join('?' * len(names))})"
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute(f"DELETE FROM told WHERE {others}", names)
             connection.execute(f"DELETE FROM failures WHERE {others}", names)
 
-    def _read(self, query: str, *values: str | int) -> list[sqlite3.Row]:
-        if not self.path.exists():
-            return []
-        return self._translated(lambda connection: connection.execute(query, values).fetchall())
+    @property
+    def _file(self) -> SqliteFile:
+        return SqliteFile(path=self.path, schema=_SCHEMA, busy_seconds=_BUSY_SECONDS, unusable=self._unusable)
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._faults(), closing(self._opened()) as connection, connection:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-
-    def _translated(self, read: Callable[[sqlite3.Connection], list[sqlite3.Row]]) -> list[sqlite3.Row]:
-        with self._faults(), closing(self._opened()) as connection:
-            return read(connection)
-
-    def _opened(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
-        try:
-            connection.row_factory = sqlite3.Row
-            if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-                _create(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise RecordUnusable(
-                what=f"the record of alerts cannot be used: {error}",
-                where=str(self.path),
-                next_step="check the disk and the file's permissions; if it is damaged, move it away: what stands is "
-                "then sent once more",
-            ) from error
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    # Another process may have created the tables meanwhile.
-    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-        for statement in _SCHEMA.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-    connection.execute("COMMIT")
+    def _unusable(self, error: sqlite3.Error) -> RecordUnusable:
+        return RecordUnusable(
+            what=f"the record of alerts cannot be used: {error}",
+            where=str(self.path),
+            next_step="check the disk and the file's permissions; if it is damaged, move it away: what stands is "
+            "then sent once more",
+        )
 
 
 def _insert(connection: sqlite3.Connection, channel: str, known: Iterable[Told]) -> None:

@@ -22,10 +22,11 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from durable.sqlite_file import SqliteFile
 from errors import ConfigurationError, PlatformError
 from errors.remedies import Remedy, ShowFeed, ShowLedger
 from patterns.data_value.ordered_delivery import Record, Request
@@ -34,7 +35,6 @@ from patterns.data_value.outbox_account import Line, Open, Row
 MOST_AT_ONCE = 100_000
 """Most records that are loaded for one delivery; the others follow in the next one."""
 _BUSY_SECONDS = 10.0
-_SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE records (
     id TEXT PRIMARY KEY, partition TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, digest TEXT NOT NULL,
@@ -101,12 +101,12 @@ class Outbox:
                     what="another process sends to the partner", where=str(self.path), next_step="try it again later"
                 ) from error
             # While this is open, no other connection is the last one, whose close would write the log back.
-            with self._connected():
+            with self._file.connected():
                 yield
 
     def sources(self) -> dict[str, str]:
         """Return the version of the source that was taken, by partition."""
-        return {row["partition"]: row["source"] for row in self._read("SELECT partition, source FROM partitions")}
+        return {row["partition"]: row["source"] for row in self._file.read("SELECT partition, source FROM partitions")}
 
     def take(self, partition: str, source: str, rows: Iterable[Row], *, rows_in: int, private: int) -> Line:
         """Take a partition of the source: all of its rows that may be sent, in place of what it had before.
@@ -124,7 +124,7 @@ class Outbox:
         Raises:
             RowsUnaccounted: The figures do not add up; nothing was taken.
         """
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             known = {
                 row["id"]: row for row in connection.execute("SELECT * FROM records WHERE partition = ?", (partition,))
             }
@@ -152,7 +152,7 @@ class Outbox:
         """Return the account of each partition, in order."""
         if not self.path.exists():
             return []
-        with self._connected() as connection:
+        with self._file.connected() as connection:
             return _lines(connection, None)
 
     def due(self, *, before: str) -> list[Record]:
@@ -161,7 +161,7 @@ class Outbox:
         Args:
             before: Only records of partitions before this key.
         """
-        rows = self._read(
+        rows = self._file.read(
             "SELECT records.*, coalesce(keys.sequence, 0) AS taken FROM records LEFT JOIN keys USING (key) "
             "WHERE state = 'waiting' AND partition < ? AND records.at >= coalesce(keys.at, records.at) "
             "AND key NOT IN (SELECT key FROM records WHERE state = 'sending') ORDER BY records.at, records.id LIMIT ?",
@@ -178,8 +178,8 @@ class Outbox:
     def open(self) -> list[Open]:
         """Return the requests whose answers are not known, the oldest first."""
         found = []
-        for row in self._read("SELECT * FROM requests ORDER BY opened, id"):
-            members = self._read("SELECT * FROM records WHERE request = ? ORDER BY key", row["id"])
+        for row in self._file.read("SELECT * FROM requests ORDER BY opened, id"):
+            members = self._file.read("SELECT * FROM records WHERE request = ? ORDER BY key", row["id"])
             request = Request(
                 id=row["id"], records=[_record(one, one["sequence"]) for one in members], bulk=bool(row["bulk"])
             )
@@ -231,7 +231,7 @@ class Outbox:
         """
         # `open` reads them in this order again: a repeated request has to have the same bytes.
         request = Request(id=str(uuid.uuid4()), records=sorted(records, key=lambda one: one.key), bulk=bulk)
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute("INSERT INTO requests VALUES (?, ?, ?)", (request.id, bulk, self.clock()))
             connection.executemany(
                 "UPDATE records SET state = 'sending', request = ?, sequence = ? WHERE id = ?",
@@ -242,7 +242,7 @@ class Outbox:
     def answered(self, request: Request, failed: Collection[int]) -> None:
         """Note what the target has taken of a request; the failed records wait again."""
         taken = [(one.id,) for index, one in enumerate(request.records) if index not in failed]
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO keys SELECT key, sequence, at FROM records WHERE id = ? AND state = 'sending'",
                 taken,
@@ -256,54 +256,23 @@ class Outbox:
 
     def given_up(self, request: Request) -> None:
         """Note that nothing of a request was taken; its records wait again."""
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             _wait_again(connection, [record.id for record in request.records])
             connection.execute("DELETE FROM requests WHERE id = ?", (request.id,))
 
-    def _read(self, query: str, *values: object) -> Sequence[sqlite3.Row]:
-        if not self.path.exists():
-            return []
-        with self._connected() as connection:
-            return connection.execute(query, values).fetchall()
+    @property
+    def _file(self) -> SqliteFile:
+        # A commit is on the disk when it returns: the request may be at the target a moment later.
+        return SqliteFile(
+            path=self.path, schema=_SCHEMA, busy_seconds=_BUSY_SECONDS, unusable=self._unusable, journal="WAL"
+        )
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._connected() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-
-    @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
-                connection.row_factory = sqlite3.Row
-                # A commit is on the disk when it returns: the request may be at the target a moment later.
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("PRAGMA journal_mode = WAL")
-                if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-                    _create(connection)
-                yield connection
-        except sqlite3.Error as error:
-            raise OutboxUnusable(
-                what=f"the outbox cannot be used: {error}",
-                where=str(self.path),
-                next_step="check the disk and the file's permissions; nothing is sent meanwhile",
-            ) from error
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    # Another process may have created the tables meanwhile.
-    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-        for statement in _SCHEMA.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-    connection.execute("COMMIT")
+    def _unusable(self, error: sqlite3.Error) -> OutboxUnusable:
+        return OutboxUnusable(
+            what=f"the outbox cannot be used: {error}",
+            where=str(self.path),
+            next_step="check the disk and the file's permissions; nothing is sent meanwhile",
+        )
 
 
 def _merge(connection: sqlite3.Connection, partition: str, identity: str, row: Row, known: sqlite3.Row | None) -> None:

@@ -7,12 +7,12 @@ are the primary key, so one that is delivered again is found again. Nothing acce
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
+from durable.sqlite_file import SqliteFile
 from errors import ConfigurationError, PlatformError
 from patterns.ingestion.trigger_event import Event, IdReused, parse
 
@@ -22,7 +22,6 @@ REFUSED = "refused-"
 _KEPT_REFUSALS = 1000
 _KEPT_FORGERIES = 100
 _BUSY_SECONDS = 10.0
-_SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE events (
     number INTEGER PRIMARY KEY, key TEXT UNIQUE, body TEXT, digest TEXT, channel TEXT, origin TEXT, version TEXT,
@@ -131,7 +130,7 @@ class Inbox:
         Raises:
             IdReused: Another event of the same source has the same id.
         """
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             values = (entry.event.key, entry.event.text(), entry.event.digest, entry.channel, entry.origin)
             done = connection.execute(
                 "INSERT INTO events (key, body, digest, channel, origin, version, received, state, run_number, tries, "
@@ -149,16 +148,16 @@ class Inbox:
 
     def find(self, event: Event) -> Entry | None:
         """Return the entry of an event that was accepted before, with the same content."""
-        rows = self._read("SELECT * FROM events WHERE key = ? AND digest = ?", event.key, event.digest)
+        rows = self._file.read("SELECT * FROM events WHERE key = ? AND digest = ?", event.key, event.digest)
         return _entry(rows[0]) if rows else None
 
     def waiting(self) -> list[Entry]:
         """Return the waiting events, the oldest first."""
-        return [*map(_entry, self._read("SELECT * FROM events WHERE state = 'waiting' ORDER BY number"))]
+        return [*map(_entry, self._file.read("SELECT * FROM events WHERE state = 'waiting' ORDER BY number"))]
 
     def newest(self, count: int) -> list[Entry]:
         """Return the last accepted events, and all that wait or failed, the oldest first."""
-        rows = self._read(
+        rows = self._file.read(
             "SELECT * FROM events WHERE state <> 'started' OR number > (SELECT max(number) FROM events) - ? "
             "ORDER BY number",
             count,
@@ -167,7 +166,9 @@ class Inbox:
 
     def refusals(self, count: int) -> list[Refusal]:
         """Return the last refused notifications, the oldest first."""
-        rows = self._read("SELECT * FROM (SELECT * FROM refusals ORDER BY number DESC LIMIT ?) ORDER BY number", count)
+        rows = self._file.read(
+            "SELECT * FROM (SELECT * FROM refusals ORDER BY number DESC LIMIT ?) ORDER BY number", count
+        )
         return [Refusal(**{name: row[name] for name in row.keys()}) for row in rows]  # noqa: SIM118 - sqlite3.Row
 
     def requested(self, entry: Entry, *, next_try: float) -> None:
@@ -198,7 +199,7 @@ class Inbox:
         Raises:
             ConfigurationError: Several sources have used the id.
         """
-        rows = self._read("SELECT * FROM events WHERE key = ? OR substr(key, instr(key, '/') + 1) = ?", name, name)
+        rows = self._file.read("SELECT * FROM events WHERE key = ? OR substr(key, instr(key, '/') + 1) = ?", name, name)
         exact = [row for row in rows if row["key"] == name] or rows
         if len(exact) > 1:
             raise ConfigurationError(
@@ -214,13 +215,13 @@ class Inbox:
             "run_number = run_number + (run_id IS NOT NULL), state = 'waiting', tries = 0, next_try = 0, "
             "run_id = NULL, reason = ''",
         )
-        (row,) = self._read("SELECT * FROM events WHERE key = ?", exact[0]["key"])
+        (row,) = self._file.read("SELECT * FROM events WHERE key = ?", exact[0]["key"])
         return _entry(row)
 
     def refuse(self, refusal: Refusal) -> None:
         """Keep a refused notification; the oldest ones are removed, forged ones first."""
         values = (refusal.at, refusal.channel, refusal.origin, refusal.sender, refusal.kind, refusal.what, refusal.body)
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute(
                 "INSERT INTO refusals (at, channel, origin, sender, kind, what, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 values,
@@ -233,70 +234,38 @@ class Inbox:
 
     def forgive(self, refusal: Refusal) -> None:
         """Remove a refused notification that a person has accepted."""
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute("DELETE FROM refusals WHERE number = ?", (refusal.number,))
 
     def files(self) -> dict[str, str]:
         """Return the notification files that were read, each with the mark of its content."""
-        return {row["name"]: row["mark"] for row in self._read("SELECT name, mark FROM files")}
+        return {row["name"]: row["mark"] for row in self._file.read("SELECT name, mark FROM files")}
 
     def note_files(self, marks: Mapping[str, str], gone: Iterable[str]) -> None:
         """Note the files that were read, and forget those that are gone."""
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?)", marks.items())
             connection.executemany("DELETE FROM files WHERE name = ?", [(name,) for name in gone])
 
     def _update(self, entry: Entry, change: str, *values: object) -> None:
         # Only the state that the caller has seen: a person may have retried the event meanwhile.
         where = "key = ? AND run_number = ? AND state = ?"
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute(
                 f"UPDATE events SET {change} WHERE {where}", (*values, entry.event.key, entry.run_number, entry.state)
             )
 
-    def _read(self, query: str, *values: object) -> Sequence[sqlite3.Row]:
-        if not self.path.exists():
-            return []
-        with self._connected() as connection:
-            return connection.execute(query, values).fetchall()
+    @property
+    def _file(self) -> SqliteFile:
+        # A commit is on the disk when it returns: the sender forgets an event that was answered.
+        return SqliteFile(path=self.path, schema=_SCHEMA, busy_seconds=_BUSY_SECONDS, unusable=self._unusable)
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._connected() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-
-    @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
-                connection.row_factory = sqlite3.Row
-                # A commit is on the disk when it returns: the sender forgets an event that was answered.
-                connection.execute("PRAGMA synchronous = FULL")
-                if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-                    _create(connection)
-                yield connection
-        except sqlite3.Error as error:
-            raise InboxUnusable(
-                what=f"the inbox of events cannot be used: {error}",
-                where=str(self.path),
-                next_step="check the disk and the file's permissions; senders keep their events meanwhile",
-            ) from error
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    # Another process may have created the tables meanwhile.
-    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-        for statement in _SCHEMA.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-    connection.execute("COMMIT")
+    def _unusable(self, error: sqlite3.Error) -> InboxUnusable:
+        return InboxUnusable(
+            what=f"the inbox of events cannot be used: {error}",
+            where=str(self.path),
+            next_step="check the disk and the file's permissions; senders keep their events meanwhile",
+        )
 
 
 def _entry(row: sqlite3.Row) -> Entry:
