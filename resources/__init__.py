@@ -7,10 +7,8 @@ from typing import Any
 
 from dagster import ConfigurableResource
 
-from resources.alerting import AlertingResource
-from resources.events import EventsResource
+from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
-from resources.partner import PartnerResource
 from resources.postgres import PostgresResource
 from resources.secrets import SecretsResource
 from resources.spark import SparkResource
@@ -25,10 +23,8 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
     """
     return {
         "spark": SparkResource(home=str(settings.home)),
-        "alerting": AlertingResource(home=str(settings.home)),
-        "events": EventsResource(home=str(settings.home)),
+        "deployment": DeploymentResource(home=str(settings.home)),
         "secrets": SecretsResource(home=str(settings.home)),
-        "partner": PartnerResource(home=str(settings.home)),
         "postgres": PostgresResource(home=str(settings.home)),
         "lake": LakeResource(
             root=str(settings.lake),

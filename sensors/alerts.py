@@ -8,7 +8,7 @@ from alerts.sending import AlertsNotSent
 from orchestration.alerting import tell
 from quality.contracts import GRAPH, SERVED
 from quality.contracts.streams import streamed_inputs
-from resources.alerting import AlertingResource
+from resources.deployment import DeploymentResource
 from services.files import LockTimeout
 
 # Dagster ends a tick after a minute.
@@ -21,9 +21,9 @@ _LOCK_SECONDS = 5.0
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Sends what waits for a person, is overdue or otherwise stands to the channels of [[alerts]]",
 )
-def tell_people(context: dg.SensorEvaluationContext, alerting: AlertingResource) -> dg.SkipReason:
+def tell_people(context: dg.SensorEvaluationContext, deployment: DeploymentResource) -> dg.SkipReason:
     """Send what is due; a channel that fails makes the tick fail, so that its error is seen."""
-    settings = alerting.settings()
+    settings = deployment.settings()
     if not settings.alerts.channels:
         return dg.SkipReason("no channel is configured: [[alerts]] in blogdata.toml")
     try:

@@ -17,7 +17,7 @@ from patterns.ingestion.landed_links import LinkRefused
 from patterns.ingestion.notification_files import take_files
 from planning.window import Window
 from quality.contracts import CONTRACTS
-from resources.events import EventsResource
+from resources.deployment import DeploymentResource
 from sensors import run_requests
 from sensors.request_throttle import MOST_AT_ONCE
 
@@ -34,9 +34,9 @@ _LOOKED_UP_AT_ONCE = 500
     description="Starts a run for each event that a sender of [[events.senders]] has sent by HTTP or as a file",
     tags={"pattern/external-trigger": ""},
 )
-def start_runs(tick: dg.SensorEvaluationContext, events: EventsResource) -> dg.SensorResult:
+def start_runs(tick: dg.SensorEvaluationContext, deployment: DeploymentResource) -> dg.SensorResult:
     """Take notification files, note the runs that exist by now, and request those that are due."""
-    settings = events.settings()
+    settings = deployment.settings()
     entrance = trigger(settings, CONTRACTS)
     _take_files(tick, entrance, settings.landing)
     _note_runs(tick, entrance.inbox)

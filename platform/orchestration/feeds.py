@@ -26,7 +26,7 @@ from publish.contract import Contract
 from publish.writes import Feed
 from services.config import Settings
 
-RESOURCES = frozenset({"lake", "partner"})
+RESOURCES = frozenset({"lake", "deployment"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class PartnerFeed:
         return asset_key(self.contract.dataset)
 
     def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
-        """Build the asset; it requires the resources `lake` and `partner`.
+        """Build the asset; it requires the resources `lake` and `deployment`.
 
         Args:
             calendar: The deployment's partition definitions.
@@ -113,7 +113,7 @@ class PartnerFeed:
 
     def _deliver(self, context: Context, partitions: Sequence[str]) -> list[Line]:
         """Take partitions into the outbox, and send what is due; what was taken stays, whatever the partner does."""
-        settings: Settings = context.resources.partner.settings()
+        settings: Settings = context.resources.deployment.settings()
         box = partner.outbox(settings)
         try:
             with box.alone():
@@ -168,7 +168,7 @@ class PartnerFeed:
         )
 
     def _outbox(self, context: Context) -> Outbox:
-        return partner.outbox(context.resources.partner.settings())
+        return partner.outbox(context.resources.deployment.settings())
 
 
 def _figures(line: Line) -> dict[str, Any]:

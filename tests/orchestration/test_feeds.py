@@ -24,8 +24,8 @@ from orchestration import partner as of_deployment
 from orchestration.calendar import calendar
 from published import deployment, publish
 from quality.contracts.serving import PARTNER_FEED
+from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
-from resources.partner import PartnerResource
 from services import config
 from simulator.partner import Partner, PartnerFaults, received
 
@@ -63,7 +63,7 @@ class Blog:
 
     def run(self) -> dg.ExecuteInProcessResult:
         """Materialize both hours."""
-        resources = {"lake": self.access, "partner": PartnerResource(home=str(self.settings.home))}
+        resources = {"lake": self.access, "deployment": DeploymentResource(home=str(self.settings.home))}
         span = {"dagster/asset_partition_range_start": HOURS[0], "dagster/asset_partition_range_end": HOURS[1]}
         return dg.materialize([self.asset], tags=span, resources=resources, raise_on_error=False)
 

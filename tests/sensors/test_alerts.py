@@ -11,7 +11,7 @@ import pytest
 from alert_servers import Posted, web_server
 from alerts.sending import AlertsNotSent
 from published import land
-from resources.alerting import AlertingResource
+from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from sensors import instigators
 from sensors.alerts import tell_people
@@ -26,14 +26,14 @@ def hook() -> Iterator[Posted]:
         yield posted
 
 
-def resource(lake: LakeResource) -> AlertingResource:
+def resource(lake: LakeResource) -> DeploymentResource:
     """The resource of a lake's deployment."""
-    return AlertingResource(home=str(Path(lake.landing).parent))
+    return DeploymentResource(home=str(Path(lake.landing).parent))
 
 
 def told(lake: LakeResource, instance: dg.DagsterInstance) -> str:
     """One tick of the sensor; returns why it asked for no run."""
-    context = dg.build_sensor_context(instance=instance, resources={"alerting": resource(lake)})
+    context = dg.build_sensor_context(instance=instance, resources={"deployment": resource(lake)})
     return str(tell_people.evaluate_tick(context).skip_message)
 
 

@@ -18,7 +18,7 @@ from orchestration.refresh import JOB
 from patterns.ingestion.event_inbox import Entry, Inbox
 from patterns.ingestion.external_trigger import MOST_TRIES, Notification
 from quality.contracts import CONTRACTS
-from resources.events import EventsResource
+from resources.deployment import DeploymentResource
 from sensors import external_events as module
 from sensors.external_events import RUN_KEY, start_runs
 from sensors.request_throttle import MOST_AT_ONCE
@@ -44,7 +44,7 @@ def ticked(settings_of_senders: Settings, instance: dg.DagsterInstance) -> Ticke
     """One tick of the sensor."""
 
     def evaluate() -> dg.SensorResult:
-        resources = {"events": EventsResource(home=str(settings_of_senders.home))}
+        resources = {"deployment": DeploymentResource(home=str(settings_of_senders.home))}
         found = start_runs(dg.build_sensor_context(instance=instance, resources=resources))
         assert isinstance(found, dg.SensorResult)
         return found

@@ -1,4 +1,4 @@
-"""Alerts as a Dagster resource: which deployment's settings say who is told."""
+"""The deployment as a Dagster resource: its settings, read when they are needed; run configuration holds no secret."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from services import config
 from services.config import Settings
 
 
-class AlertingResource(dg.ConfigurableResource["AlertingResource"]):
-    """The deployment whose alerts are sent.
+class DeploymentResource(dg.ConfigurableResource["DeploymentResource"]):
+    """The deployment that a step or a sensor works for.
 
     Args:
         home: `BLOGDATA_HOME` of the deployment.
@@ -18,7 +18,7 @@ class AlertingResource(dg.ConfigurableResource["AlertingResource"]):
     home: str
 
     def settings(self) -> Settings:
-        """Read the settings as they are now, so that a changed channel needs no restart.
+        """Read the settings as they are now, so that a change of them needs no restart.
 
         Raises:
             ConfigurationError: A setting cannot be used.
