@@ -35,43 +35,18 @@ class DailyKind:
 
 
 SESSIONS, CAMPAIGNS = "gold.sessions_daily", "gold.campaign_stats"
+
+
+def _of_sessions(dimension: str, label: str, of: str, counts: Mapping[str, str]) -> DailyKind:
+    kind = Kind(name=dimension, label=label, of=of, columns=["Sessions", *counts], monospaced=True)
+    return DailyKind(dataset=SESSIONS, dimension=dimension, sums=(_ROWS, *counts.values()), kind=kind)
+
+
+_BOUNCED, _PAGES = {"Bounced": "bounced"}, {"Page views": "pages"}
 KINDS = (
-    DailyKind(
-        dataset=SESSIONS,
-        dimension="entry_page",
-        sums=(_ROWS, "bounced", "pages"),
-        kind=Kind(
-            name="entry_page",
-            label="Where sessions begin",
-            of="first page",
-            columns=["Sessions", "Bounced", "Page views"],
-            monospaced=True,
-        ),
-    ),
-    DailyKind(
-        dataset=SESSIONS,
-        dimension="exit_page",
-        sums=(_ROWS, "bounced", "pages"),
-        kind=Kind(
-            name="exit_page",
-            label="Where sessions end",
-            of="last page",
-            columns=["Sessions", "Bounced", "Page views"],
-            monospaced=True,
-        ),
-    ),
-    DailyKind(
-        dataset=SESSIONS,
-        dimension="path",
-        sums=(_ROWS, "pages"),
-        kind=Kind(
-            name="path",
-            label="Paths through the blog",
-            of="the first five pages",
-            columns=["Sessions", "Page views"],
-            monospaced=True,
-        ),
-    ),
+    _of_sessions("entry_page", "Where sessions begin", "first page", _BOUNCED | _PAGES),
+    _of_sessions("exit_page", "Where sessions end", "last page", _BOUNCED | _PAGES),
+    _of_sessions("path", "Paths through the blog", "the first five pages", _PAGES),
     DailyKind(
         dataset=CAMPAIGNS,
         dimension="campaign",

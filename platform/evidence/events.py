@@ -136,6 +136,16 @@ class EventLog:
         Returns:
             Partition key to its line.
         """
+        if partitions is None and since is None and until is None:
+            return self._all_lines(dataset)
+        return self._lines(dataset, partitions, since, until)
+
+    def _all_lines(self, dataset: str) -> dict[str, Entry]:
+        return self._lines(dataset, None, None, None)
+
+    def _lines(
+        self, dataset: str, partitions: Iterable[str] | None, since: str | None, until: str | None
+    ) -> dict[str, Entry]:
         log = self._catch_up(dataset)
         keys = None if partitions is None else sorted(set(partitions))
         if log is None or (keys is not None and not keys):

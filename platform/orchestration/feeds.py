@@ -1,6 +1,5 @@
 """Builds a Dagster asset that sends the rows of a dataset to a partner, in order (Bin Pack Orderer, FIFO Orderer)."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -14,14 +13,11 @@ from orchestration import partner
 from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
 from orchestration.computation import Context, access_of, evaluation, log_event
-from orchestration.dataset import deps, described
-from orchestration.names import asset_key, op_of
-from orchestration.refresh import Request, op_failing_after_output
+from orchestration.names import asset_key
 from orchestration.retries import failure
-from patterns.data_flow.concurrent_runner import pool_of
+from orchestration.served_dataset import requested, served_asset, served_step
 from patterns.data_value.outbox import Outbox
 from patterns.data_value.outbox_account import Line
-from planning.window import Window
 from publish.contract import Contract
 from publish.writes import Feed
 from services.config import Settings
@@ -53,63 +49,38 @@ class PartnerFeed:
             calendar: The deployment's partition definitions.
             version: Digest of the code.
         """
-        assert self.contract.grain is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dg.BetaWarning)
 
-            @dg.multi_asset(
-                name="__".join(self.key.path),
-                specs=[
-                    dg.AssetSpec(**{**described(self.contract, version), "kinds": {"python"}}, deps=deps(self.contract))
-                ],
-                partitions_def=calendar[self.contract.grain],
-                backfill_policy=dg.BackfillPolicy.single_run(),
-                pool=pool_of(self.contract.dataset),
-                required_resource_keys=set(RESOURCES),
-                check_specs=[
-                    dg.AssetCheckSpec(
-                        LEDGER,
-                        asset=self.key,
-                        blocking=True,
-                        description="Every row is delivered, or counted under the reason why it is not",
-                    )
-                ],
-            )
-            def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
-                published = access_of(context).events.publications(self.source.dataset, context.partition_keys)
-                for line in self._deliver(context, sorted(published)):
-                    context.add_asset_metadata(_figures(line), asset_key=self.key, partition_key=line.partition)
-                yield dg.MaterializeResult(asset_key=self.key, check_results=[self._judged(context)])
+        def deliver(context: dg.AssetExecutionContext) -> Iterator[Any]:
+            published = access_of(context).events.publications(self.source.dataset, context.partition_keys)
+            for line in self._deliver(context, sorted(published)):
+                context.add_asset_metadata(_figures(line), asset_key=self.key, partition_key=line.partition)
+            yield dg.MaterializeResult(asset_key=self.key, check_results=[self._judged(context)])
 
-        return asset
+        return served_asset(
+            self.contract,
+            calendar,
+            version,
+            deliver,
+            kind="python",
+            resources=RESOURCES,
+            balanced="Every row is delivered, or counted under the reason why it is not",
+        )
 
     def step(self) -> dg.OpDefinition:
         """Build the op of the job `refresh`; it takes what is published, and sends what is due."""
 
-        def serve(context: dg.OpExecutionContext) -> None:
-            request: Request = context.resources.request
-            if request.datasets and self.contract.dataset not in request.datasets:
-                return
-            for line in self._deliver(context, self._due(context, request)):
+        def deliver(context: dg.OpExecutionContext) -> None:
+            for line in self._deliver(context, self._due(context)):
                 context.log_event(dg.AssetMaterialization(self.key, line.partition, metadata=_figures(line)))
             log_event(context, evaluation(self._judged(context)))
 
-        return op_failing_after_output(
-            op_of(self.contract.dataset), self.contract.description, {*RESOURCES, "request"}, serve
-        )
+        return served_step(self.contract, RESOURCES, deliver)
 
-    def _due(self, context: Context, request: Request) -> Sequence[str]:
+    def _due(self, context: Context) -> Sequence[str]:
         events = access_of(context).events
-        if request.span:
-            window = Window.parsed(request.span)
-            return [key for key in events.publications(self.source.dataset) if window.holds(key, self.contract.grain)]
-        if request.only_again:
-            there = events.publications(self.source.dataset).keys()
-            asked = {
-                key for name in (self.source.dataset, self.contract.dataset) for key in request.again.get(name, ())
-            }
-            return sorted(asked & there)
-        return partner.untaken(self._outbox(context), events, self.source.dataset)
+        source = self.source.dataset
+        asked = requested(context.resources.request, self.contract, [source], lambda: events.publications(source))
+        return partner.untaken(self._outbox(context), events, source) if asked is None else asked
 
     def _deliver(self, context: Context, partitions: Sequence[str]) -> list[Line]:
         """Take partitions into the outbox, and send what is due; what was taken stays, whatever the partner does."""

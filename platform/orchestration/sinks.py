@@ -1,6 +1,5 @@
 """Builds a Dagster asset that serves several datasets together from a database (Transactional Writer)."""
 
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,19 +16,18 @@ from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
 from orchestration.completeness import complete_results, complete_specs
 from orchestration.computation import Context, access_of, evaluation, log_event
-from orchestration.dataset import deps, described
-from orchestration.names import asset_key, op_of
+from orchestration.names import asset_key
 from orchestration.partition_faults import joined
-from orchestration.refresh import Request, op_failing_after_output
 from orchestration.retries import failed, failure
+from orchestration.served_dataset import requested, served_asset, served_step
 from orchestration.step import InputChanged, LakeAccess
-from patterns.data_flow.concurrent_runner import pool_of
 from patterns.idempotency import transactional_sink
 from patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
-from planning.window import Window
 from publish.contract import Contract
 from publish.migrations import carried
 from publish.writes import Serve
+
+RESOURCES = frozenset({"lake", "postgres"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,49 +60,31 @@ class Sink:
             calendar: The deployment's partition definitions.
             version: Digest of the code.
         """
-        assert self.contract.grain is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dg.BetaWarning)
 
-            @dg.multi_asset(
-                name="__".join(self.key.path),
-                specs=[
-                    dg.AssetSpec(
-                        **{**described(self.contract, version), "kinds": {"postgres"}}, deps=deps(self.contract)
-                    )
-                ],
-                partitions_def=calendar[self.contract.grain],
-                backfill_policy=dg.BackfillPolicy.single_run(),
-                pool=pool_of(self.contract.dataset),
-                required_resource_keys={"lake", "postgres"},
-                check_specs=[
-                    dg.AssetCheckSpec(
-                        LEDGER,
-                        asset=self.key,
-                        blocking=True,
-                        description="The rows that are served are those of the ledger, counted before the commit",
-                    ),
-                    *complete_specs(self.key, self.served),
-                ],
-            )
-            def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
-                receipts, refused = self._deliver_all(context, context.partition_keys)
-                for partition, receipt in receipts.items():
-                    context.add_asset_metadata(_figures(receipt), asset_key=self.key, partition_key=partition)
-                if refused:
-                    yield from (check for check in self._refused_check(refused))
-                    raise failed(self._refused(refused))
-                yield dg.MaterializeResult(asset_key=self.key, check_results=self._judged(context, receipts))
+        def deliver(context: dg.AssetExecutionContext) -> Iterator[Any]:
+            receipts, refused = self._deliver_all(context, context.partition_keys)
+            for partition, receipt in receipts.items():
+                context.add_asset_metadata(_figures(receipt), asset_key=self.key, partition_key=partition)
+            if refused:
+                yield from (check for check in self._refused_check(refused))
+                raise failed(self._refused(refused))
+            yield dg.MaterializeResult(asset_key=self.key, check_results=self._judged(context, receipts))
 
-        return asset
+        return served_asset(
+            self.contract,
+            calendar,
+            version,
+            deliver,
+            kind="postgres",
+            resources=RESOURCES,
+            balanced="The rows that are served are those of the ledger, counted before the commit",
+            checks=complete_specs(self.key, self.served),
+        )
 
     def step(self) -> dg.OpDefinition:
         """Build the op of the job `refresh`; it serves the partitions found by :meth:`due`."""
 
-        def serve(context: dg.OpExecutionContext) -> None:
-            request: Request = context.resources.request
-            if request.datasets and self.contract.dataset not in request.datasets:
-                return
+        def deliver(context: dg.OpExecutionContext) -> None:
             receipts, refused = self._deliver_all(context, self.due(context))
             for partition, receipt in receipts.items():
                 context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=_figures(receipt)))
@@ -114,9 +94,7 @@ class Sink:
             if refused:
                 raise failed(self._refused(refused))
 
-        return op_failing_after_output(
-            op_of(self.contract.dataset), self.contract.description, {"lake", "postgres", "request"}, serve
-        )
+        return served_step(self.contract, RESOURCES, deliver)
 
     def due(self, context: Context) -> Sequence[str]:
         """Find the partitions to serve: those in `span`, the requested ones with `only_again`, else the stale ones.
@@ -126,16 +104,13 @@ class Sink:
             Failure: No database is configured, or the fault is permanent.
         """
         access = access_of(context)
-        request: Request = context.resources.request
         names = [contract.dataset for contract in self.served]
-        there = published_by_all(access.events, names)
         try:
-            if request.span:
-                window = Window.parsed(request.span)
-                return [key for key in there if window.holds(key, self.contract.grain)]
-            if request.only_again:
-                asked = {key for name in names for key in request.again.get(name, ())}
-                return sorted({*asked, *request.again.get(self.contract.dataset, ())} & there.keys())
+            asked = requested(
+                context.resources.request, self.contract, names, lambda: published_by_all(access.events, names)
+            )
+            if asked is not None:
+                return asked
             with context.resources.postgres.connection() as connection:
                 # A process may have died after its delivery and before it logged the event.
                 self._note(context, connection)

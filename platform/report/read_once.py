@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
@@ -21,22 +20,12 @@ class ReadOnce(EventLog):
         super().__init__(lake)
         self._known: dict[str, dict[str, Entry]] = {}
         self._logs: dict[str, DeltaTable | None] = {}
-        self.fresh: EventLog = _Fresh(lake, self._known)
+        self.fresh: EventLog = _Fresh(lake, self._known, self._logs)
         """The same log, read again each time; what it reads of a whole dataset replaces what is known here."""
 
-    def publications(
-        self,
-        dataset: str,
-        partitions: Iterable[str] | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> dict[str, Entry]:
-        """Return the ledger line of each partition, as when it was last read."""
-        if partitions is not None or since is not None or until is not None:
-            return super().publications(dataset, partitions, since=since, until=until)
+    def _all_lines(self, dataset: str) -> dict[str, Entry]:
         if dataset not in self._known:
-            self._known[dataset] = super().publications(dataset)
+            self._known[dataset] = super()._all_lines(dataset)
         return self._known[dataset]
 
     def _catch_up(self, dataset: str) -> DeltaTable | None:
@@ -46,22 +35,17 @@ class ReadOnce(EventLog):
 
 
 class _Fresh(EventLog):
-    def __init__(self, lake: Lake, known: dict[str, dict[str, Entry]]) -> None:
+    def __init__(self, lake: Lake, known: dict[str, dict[str, Entry]], logs: dict[str, DeltaTable | None]) -> None:
         super().__init__(lake)
-        self._known = known
+        self._known, self._logs = known, logs
 
-    def publications(
-        self,
-        dataset: str,
-        partitions: Iterable[str] | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> dict[str, Entry]:
-        found = super().publications(dataset, partitions, since=since, until=until)
-        if partitions is None and since is None and until is None:
-            self._known[dataset] = found
-        return found
+    def _all_lines(self, dataset: str) -> dict[str, Entry]:
+        self._known[dataset] = super()._all_lines(dataset)
+        return self._known[dataset]
+
+    def _catch_up(self, dataset: str) -> DeltaTable | None:
+        self._logs[dataset] = super()._catch_up(dataset)
+        return self._logs[dataset]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,6 @@ Source: Data Engineering Design Patterns, ch. 6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -98,20 +97,3 @@ def taken(choice: Choice, key: str) -> Phase:
     moment = start_of(key, choice.grain)
     begun = [phase for phase in choice.phases if not phase.since or start_of(phase.since, choice.grain) <= moment]
     return begun[-1]
-
-
-def taken_by(choice: Choice, keys: Sequence[str]) -> Mapping[str, list[str]]:
-    """Group partitions by the branch they take; a partition of a split is in several groups.
-
-    Args:
-        choice: The phases.
-        keys: Keys of the partitions.
-
-    Returns:
-        Each branch to its partitions, in the order of the keys; a branch that none takes has an empty list.
-    """
-    groups: dict[str, list[str]] = {branch: [] for branch in choice.branches}
-    for key in keys:
-        for branch in taken(choice, key).branches:
-            groups[branch].append(key)
-    return groups
