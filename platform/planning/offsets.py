@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 
 from errors.remedies import Remedy, Run, RunStream
-from lake.commit import WHOLE_TABLE, Entry
+from lake.commit import WHOLE_TABLE
 from patterns.error_management.checkpointer import Checkpoint, checkpoints
 from patterns.ingestion.readiness_marker import LandedPartition
 from patterns.observability.lag_detector import Offsets, Position
@@ -52,10 +54,16 @@ class TableOffsets:
     def positions(self) -> Sequence[Position]:
         """List the partitions of the reader with unread versions."""
         published = self.look.published(self.edge.below.dataset)
+        history = self.look.history(self.edge.above)
+        versions = [entry.version for entry in history]
+        # Thousands of partitions may be behind by the same publications.
+        readers = cache(self._readers)
         found = []
         for key in sorted(self.ready & self.read.reach.behind(self.look, self.edge).keys()):
             seen = published[key].inputs.get(self.edge.above, -1) if key in published else -1
-            unread = self._unread(key, seen)
+            newest = history[max(bisect_right(versions, seen), len(history) - _EXAMINED) :]
+            # Some versions concern a partition by more than their own partitions; the newest one is unread then.
+            unread = [entry for entry in newest if key in readers(entry.partition)] or newest[-1:]
             times = [entry.committed_at for entry in unread if entry.committed_at is not None]
             # A period that runs when all of its parts are there has waited since the last of them.
             waits_for_last = seen < 0 and isinstance(self.read.reach, Within)
@@ -63,14 +71,8 @@ class TableOffsets:
             found.append(Position(partition=key, behind=len({entry.version for entry in unread}), since=since))
         return found
 
-    def _unread(self, key: str, seen: int) -> list[Entry]:
-        newest = [entry for entry in self.look.history(self.edge.above) if entry.version > seen][-_EXAMINED:]
-        relevant = [entry for entry in newest if self._reaches(entry.partition, key)]
-        # Some versions concern a partition by more than their own partitions; the newest one is unread then.
-        return relevant or newest[-1:]
-
-    def _reaches(self, partition: str, key: str) -> bool:
-        return key in self.read.reach.reached(self.look, self.edge, {self.edge.above: {partition: ""}}, {})
+    def _readers(self, partition: str) -> frozenset[str]:
+        return frozenset(self.read.reach.reached(self.look, self.edge, {self.edge.above: {partition: ""}}, {}))
 
 
 @dataclass(frozen=True, kw_only=True)

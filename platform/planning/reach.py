@@ -128,11 +128,11 @@ class EventsOf(_Versioned):
         """Find the arrivals' own keys, and the event partitions that their newest publications have rows for."""
         keys = wanted.get(edge.above, {})
         touched = {key: key for key in keys}
-        for key, entry in sorted(look.published(edge.above).items()):
-            if key in keys:
-                for hour, *_ in entry.breakdowns[self.breakdown]:
-                    if hour is not None:
-                        touched.setdefault(hour, key)
+        published = look.published(edge.above)
+        for key in sorted(keys & published.keys()):
+            for hour, *_ in published[key].breakdowns[self.breakdown]:
+                if hour is not None:
+                    touched.setdefault(hour, key)
         return touched
 
 

@@ -1,0 +1,66 @@
+"""How far a reader is behind a table; without Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any, cast
+
+from lake.commit import Entry
+from planning.look import Snapshot
+from planning.offsets import TableOffsets
+from planning.reach import Same
+from publish.contract import Edge, Look, Read, Wanted
+from quality.contracts import CONTRACTS
+
+ABOVE, BELOW = "silver.visits", CONTRACTS["silver.visits_enriched"]
+BEGAN = datetime(2026, 1, 5, tzinfo=timezone.utc)
+EDGE = Edge(above=ABOVE, below=BELOW)
+
+
+@dataclass(frozen=True)
+class Counting(Same):
+    """The same partition, and how often each was asked for."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        self.asked.update([*wanted[edge.above]])
+        return super().reached(look, edge, wanted, asked)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A table of which each hour is a version, and of which nothing is read."""
+
+    hours: int
+
+    def history(self, dataset: str) -> Sequence[Entry]:
+        assert dataset == ABOVE
+        return [
+            Entry(
+                dataset=ABOVE,
+                partition=f"{BEGAN + timedelta(hours=number):%Y-%m-%dT%H}",
+                version=number,
+                rows_in=1,
+                rows_out=1,
+                reasons={},
+                committed_at=BEGAN + timedelta(hours=number, minutes=5),
+            )
+            for number in range(self.hours)
+        ]
+
+    def published(self, dataset: str) -> Mapping[str, Entry]:
+        return {entry.partition: entry for entry in self.history(ABOVE)} if dataset == ABOVE else {}
+
+
+def test_each_publication_is_examined_once() -> None:
+    look, reach = cast(Any, Published(150)), Counting()
+    ready = frozenset(look.published(ABOVE))
+    offsets = TableOffsets(look=cast(Snapshot, look), edge=EDGE, read=Read(dataset=ABOVE, reach=reach), ready=ready)
+    positions = offsets.positions()
+    assert [(one.partition, one.behind) for one in positions] == [(key, 1) for key in sorted(ready)]
+    assert positions[0].since == BEGAN + timedelta(minutes=5)
+    assert set(reach.asked.values()) == {1}, "a reader behind by thousands of partitions is examined in time"
