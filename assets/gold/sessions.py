@@ -24,7 +24,9 @@ def sessions_daily(step: Step) -> Mapping[str, Commit]:
         day: Account(rows_in=sum(int(found[hour].measures["completed"]) for hour in _hours(day) if hour in found))
         for day in step.partitions
     }
-    return step.publish(completed.with_hours(rules.daily(completed.visits)), Source(accounts=counted))
+    # Nothing is aggregated, so no shuffle brings a day together: each task would write a file of every day it reads.
+    whole_days = completed.visits.repartition(period.column)
+    return step.publish(completed.with_hours(rules.daily(whole_days)), Source(accounts=counted))
 
 
 def _hours(day: str) -> tuple[str, ...]:

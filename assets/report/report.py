@@ -80,7 +80,7 @@ def compute(lake: Lake, zone: LandingZone, checkpoints: Path, *, now: datetime, 
     with ThreadPoolExecutor(max_workers=1) as beside:
         # Reading the page views is the work of native code, which lets other threads go on.
         audience = beside.submit(blog.audience, lake, days=days)
-        data = data_part(source, arrivals.rejected(lake, events, days=days), days=days)
+        data = data_part(source, lambda: arrivals.rejected(lake, events, days=days), days=days)
         return Report(made_at=now, blog=audience.result(), data=data)
 
 

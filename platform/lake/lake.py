@@ -117,9 +117,8 @@ class Lake(Store):
                 for member in chosen
                 if partitions is None or not set(partitions).isdisjoint(member.partitions)
             ]
-        if version is not None:
-            with store_faults(dataset):
-                table.load_as_version(version)
+        if version is not None and version != table.version():
+            table = self.at(dataset, version)
         return [TableSlice(table=table, partitions=None)]
 
     def part(self, dataset: str, member: Member) -> TableSlice:

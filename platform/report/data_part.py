@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -98,18 +98,19 @@ class DataPart:
     lineage: Picture
 
 
-def data_part(source: Source, rejected: RejectedRows, *, days: int) -> DataPart:
+def data_part(source: Source, rejected: Callable[[], RejectedRows], *, days: int) -> DataPart:
     """Compute the part about the data.
 
     Args:
         source: Where the figures come from.
-        rejected: Dead letters and late rows, of those who know their columns.
+        rejected: Computes dead letters and late rows, of those who know their columns.
         days: How many days of history the series have.
     """
-    lake, events, contracts = source.lake, source.events, source.lake_contracts
+    events, contracts = source.events, source.lake_contracts
+    lake = events.lake
     look = Snapshot(source.zone, events)
     # An audit reads again when another run publishes meanwhile; what it read last is what the other figures are of.
-    lines = {name: ledger.audit(lake, events.fresh, contract) for name, contract in contracts.items()}
+    lines = {name: ledger.audit(source.lake, events.fresh, contract) for name, contract in contracts.items()}
     # After the audits, which add missing events to the log.
     commits = published_commits(lake)
     by_dataset: dict[str, list[PublishedCommit]] = {}
@@ -123,7 +124,7 @@ def data_part(source: Source, rejected: RejectedRows, *, days: int) -> DataPart:
             state_of(contract, lines[name], by_dataset.get(name, ()), source.now)
             for name, contract in contracts.items()
         ],
-        rejected=rejected,
+        rejected=rejected(),
         trends=[
             trend
             for name, contract in contracts.items()
