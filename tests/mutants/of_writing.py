@@ -297,8 +297,8 @@ WRITING = (
     in_code(
         "an hour of arrival reaches its own hour only",
         REACH,
-        "                        touched.setdefault(hour, key)\n",
-        "                        pass\n",
+        "                    touched.setdefault(hour, key)\n",
+        "                    pass\n",
         PLANNER,
     ),
 )
