@@ -10,7 +10,6 @@ from dagster import ConfigurableResource
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from resources.postgres import PostgresResource
-from resources.secrets import SecretsResource
 from resources.spark import SparkResource
 from services.config import Settings
 
@@ -24,7 +23,6 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
     return {
         "spark": SparkResource(home=str(settings.home)),
         "deployment": DeploymentResource(home=str(settings.home)),
-        "secrets": SecretsResource(home=str(settings.home)),
         "postgres": PostgresResource(home=str(settings.home)),
         "lake": LakeResource(
             root=str(settings.lake),

@@ -1,4 +1,4 @@
-"""silver.visits_enriched: visit events with the user and the device as of the event."""
+"""silver.visits_enriched: visit events with the user, the device and the place as of the event."""
 
 from collections.abc import Mapping
 
@@ -13,13 +13,14 @@ from orchestration.step import Source, Step
 
 @computes("silver.visits_enriched")
 def visits_enriched(step: Step) -> Mapping[str, Commit]:
-    """Join user and device as of the event, not as of now: a backfill next year gives the same rows."""
+    """Join user, device and place as of the event, not as of now: a backfill next year gives the same rows."""
     events = step.read("silver.visits").where(F.col("event_hour").isin(*step.partitions))
     return step.publish(
         enrich(
             events,
             users=step.read("silver.users") if step.exists("silver.users") else None,
             devices=step.read("silver.devices") if step.exists("silver.devices") else None,
+            places=step.read("silver.places") if step.exists("silver.places") else None,
         ),
         Source(accounts=accounts.same_partition(step, "silver.visits")),
     )

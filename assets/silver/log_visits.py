@@ -14,6 +14,7 @@ from assets.transforms import visit_events, visits_by_inactivity
 from lake.commit import Entry
 from orchestration.step import Step
 from publish.partitions import Grain, key_of, start_of
+from services import secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -47,7 +48,7 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     Returns:
         The page views, and the hours that must run again because their visits were joined or split.
     """
-    key = step.secrets.read(VISITOR_KEY)
+    key = secrets.read(step.deployment.settings(), VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
     target = visit_events.parse(_rows(step).where(ours), COMBINED, key)

@@ -5,19 +5,24 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from assets.transforms.places import WAITING
 from patterns.data_value import static_joiner
 
 DIRECT = "direct"
+KEPT_PRIVATE = "kept_private"
 
 
-def enrich(events: DataFrame, *, users: DataFrame | None, devices: DataFrame | None) -> DataFrame:
-    """Add the versions of user and device that were valid at the event, and the referring host.
+def enrich(
+    events: DataFrame, *, users: DataFrame | None, devices: DataFrame | None, places: DataFrame | None
+) -> DataFrame:
+    """Add the versions of user, device and place that were valid at the event, and the referring host.
 
     Args:
         events: Rows of silver.visits.
         users: silver.users, or None when no users were ever delivered.
         devices: silver.devices, or None when no devices were ever delivered. In a table written before validity
             ranges existed, all rows are always valid.
+        places: silver.places, or None when no address was ever asked for.
 
     Returns:
         Rows of silver.visits_enriched: one per event, known or not.
@@ -45,13 +50,38 @@ def enrich(events: DataFrame, *, users: DataFrame | None, devices: DataFrame | N
         matched_column="device_known",
         disjoint=True,
     )
+    known = places if places is not None else spark.createDataFrame([], PLACE_COLUMNS)
+    with_place = static_joiner.join_as_of(
+        with_device,
+        known.select(
+            "ip",
+            F.col("valid_from").alias("place_from"),
+            F.col("valid_until").alias("place_until"),
+            "country",
+            "region",
+            "city",
+            "outcome",
+        ),
+        on=("ip",),
+        at="event_time",
+        valid_from="place_from",
+        valid_to="place_until",
+        matched_column="place_asked",
+        disjoint=True,
+    )
     host = F.regexp_extract(F.col("referral"), r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1)
-    return with_device.withColumns(
+    return with_place.withColumns(
         {
             "referral_host": F.when(F.length(host) > 0, F.lower(host)).otherwise(DIRECT),
             "device_name": F.col("full_name"),
             "user_registered": F.col("registered_datetime"),
             "user_version_from": F.col("valid_from"),
+            # The address of a visit that is kept private may be known from another visit; it is not used.
+            **{name: F.when(~F.col("keep_private"), F.col(name)) for name in ("country", "region", "city")},
+            "place_outcome": F.when(
+                F.col("ip").isNotNull(),
+                F.when(F.col("keep_private"), F.lit(KEPT_PRIVATE)).otherwise(F.coalesce("outcome", F.lit(WAITING))),
+            ),
         }
     )
 
@@ -66,3 +96,6 @@ def _range_of_device(devices: DataFrame) -> list[Column]:
 
 USER_COLUMNS = "user_id STRING, registered_datetime TIMESTAMP, valid_from TIMESTAMP, valid_to TIMESTAMP"
 DEVICE_COLUMNS = "device_type STRING, device_version STRING, full_name STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"
+PLACE_COLUMNS = (
+    "ip STRING, valid_from TIMESTAMP, valid_until TIMESTAMP, country STRING, region STRING, city STRING, outcome STRING"
+)

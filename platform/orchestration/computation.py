@@ -26,7 +26,7 @@ from publish.contract import Contract
 from publish.run import RunContext
 from publish.write_faults import AuditFailed
 
-RESOURCES = frozenset({"spark", "lake", "secrets"})
+RESOURCES = frozenset({"spark", "lake", "deployment"})
 Context = dg.AssetExecutionContext | dg.OpExecutionContext
 Compute = Callable[[Step], Mapping[str, Commit]]
 
@@ -203,7 +203,7 @@ def _computed(
             partitions=keys,
             spark=spark,
             access=context.resources.lake,
-            secrets=context.resources.secrets,
+            deployment=context.resources.deployment,
             run=run_context(context, code.version, attempt),
             accepted=accepted(context),
         )

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from services.config import Settings
+
 
 class LakeAccess(Protocol):
     """The part of the lake resource that a step uses."""
@@ -68,11 +70,11 @@ class LakeAccess(Protocol):
         """Read one partition of a dataset without a JVM, batch by batch."""
 
 
-class Secrets(Protocol):
-    """The part of the secrets resource that a step uses."""
+class Deployment(Protocol):
+    """The part of the deployment resource that a step uses."""
 
-    def read(self, name: str) -> str:
-        """Read a secret by its name."""
+    def settings(self) -> Settings:
+        """Read the settings as they are now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +121,7 @@ class Step:
         partitions: Sequence[str],
         spark: SparkSession,
         access: LakeAccess,
-        secrets: Secrets,
+        deployment: Deployment,
         run: RunContext,
         accepted: Collection[str] = (),
     ) -> None:
@@ -130,7 +132,7 @@ class Step:
         self.events = access.events
         self.landing = access.landing_path
         self.run = run
-        self.secrets = secrets
+        self.deployment = deployment
         self.accepted = frozenset(accepted)
         self.started = time.monotonic()
         self.inputs: dict[str, int] = {}

@@ -75,7 +75,7 @@ def streamed(
                         partitions=(),
                         spark=spark,
                         access=access,
-                        secrets=context.resources.secrets,
+                        deployment=context.resources.deployment,
                         run=run,
                     )
                     for name in stream.datasets

@@ -16,9 +16,10 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from errors import ConfigurationError
-from services import alert_settings, event_settings, partner_settings, setting_values
+from services import alert_settings, event_settings, location_settings, partner_settings, setting_values
 from services.alert_settings import AlertSettings
 from services.event_settings import EventSettings
+from services.location_settings import LocationSettings
 from services.partner_settings import PartnerSettings
 
 if sys.version_info >= (3, 11):
@@ -50,6 +51,7 @@ _ENVIRONMENT = {
     "BLOGDATA_DAGSTER_STORAGE": ("dagster", "storage"),
     "BLOGDATA_EVENTS_HOST": ("events", "host"),
     "BLOGDATA_EVENTS_PORT": ("events", "port"),
+    "BLOGDATA_GEOLOCATION": ("geolocation", "url"),
     "BLOGDATA_PARTNER": ("partner", "url"),
     "BLOGDATA_POSTGRES": ("postgres", "url"),
     "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
@@ -65,6 +67,7 @@ _FILE_KEYS = {
     "postgres": {"url", "port"},
     "alerting": alert_settings.ALERTING_KEYS,
     "events": event_settings.KEYS,
+    "geolocation": location_settings.KEYS,
     "partner": partner_settings.KEYS,
 }
 
@@ -133,6 +136,7 @@ class Settings:
         run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
         alerts: Who is told of what a person should know, and how often.
         events: Who may start runs from outside, and where their events are received.
+        geolocation: Who is asked where addresses are.
         partner: The partner who gets events, and how they are sent.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
@@ -152,6 +156,7 @@ class Settings:
     dagster_storage: str | None = None
     alerts: AlertSettings = field(default_factory=AlertSettings)
     events: EventSettings = field(default_factory=EventSettings)
+    geolocation: LocationSettings = field(default_factory=LocationSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
     first_day: str | None = None
     run_automatically: bool = False
@@ -222,6 +227,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         dagster_storage=_storage(values.get("dagster", {})),
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
         events=event_settings.parse(values.get("events", {}), file=file),
+        geolocation=location_settings.parse(values.get("geolocation", {})),
         partner=partner_settings.parse(values.get("partner", {})),
         first_day=setting_values.day(values.get("history", {})),
         run_automatically=setting_values.switch(values.get("automation", {})),

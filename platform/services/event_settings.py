@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ KEYS = {"host", "port", "max_age", "senders"}
 SENDER_KEYS = {"name", "secret", "files", "datasets"}
 HOST = "127.0.0.1"
 PORT = 3070
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
 _SECONDS_OF_A_DAY = 86_400.0
 
 
@@ -103,7 +102,7 @@ def _sender(table: Mapping[str, Any], where: str) -> SenderSettings:
         )
     name, secret = setting_values.text(values, "name"), setting_values.text(values, "secret") or None
     for key, value in (("name", name), ("secret", secret)):
-        if value is not None and not _NAME.fullmatch(value):
+        if value is not None and not setting_values.NAME.fullmatch(value):
             raise ConfigurationError(
                 what=f"the {key} of a sender has 1 to 64 letters, digits, dots, hyphens and underscores",
                 where=f"{where}, {key}",

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from errors import ConfigurationError
 
 Values = Mapping[str, tuple[Any, str]]
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""A short name, safe as the name of a file."""
 
 
 def switch(values: Values) -> bool:

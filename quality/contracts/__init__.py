@@ -7,7 +7,19 @@ from planning.graph import Graph
 from planning.reach import landed_input
 from publish.contract import Contract
 from publish.writes import Append
-from quality.contracts import ads, bronze, daily_report, gold, live, live_ads, serving, sessions, silver
+from quality.contracts import (
+    ads,
+    bronze,
+    daily_report,
+    enriched,
+    gold,
+    live,
+    live_ads,
+    places,
+    serving,
+    sessions,
+    silver,
+)
 
 
 def _declared(*modules: ModuleType) -> Mapping[str, Contract]:
@@ -21,7 +33,7 @@ def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
     return MappingProxyType(dict(sorted(declared.items(), key=lambda item: order.index(item[1].layer))))
 
 
-CONTRACTS = _by_layer(_declared(bronze, silver, gold, ads, sessions, daily_report))
+CONTRACTS = _by_layer(_declared(bronze, silver, places, enriched, gold, ads, sessions, daily_report))
 """Every dataset that is computed by partitions, in the order of the lineage."""
 GRAPH = Graph(contracts=CONTRACTS)
 """Their dependencies and the order in which they run."""

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from patterns.quality.online_observer import observed
-from planning.reach import SAME, WHOLE, AsOf, EventsOf, InTurn, Outdated, Watermarked
+from planning.reach import SAME, WHOLE, EventsOf, InTurn, Outdated, Watermarked
 from publish.contract import LEAST_ROWS, Contract, Read, Runs
 from publish.partitions import Grain
 from publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
@@ -345,56 +345,4 @@ DEVICES = Contract(
     patterns=("Audit-Write-Audit-Publish", "Merger"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),
-)
-
-VISITS_ENRICHED = Contract(
-    dataset="silver.visits_enriched",
-    description="Visit events with the user and the device as of the event",
-    owner="team:analytics",
-    reads=(
-        Read(dataset="silver.visits", reach=SAME),
-        Read(dataset="silver.users", reach=AsOf(delivered="bronze.users")),
-        Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices")),
-    ),
-    columns=(
-        c.EVENT_HOUR,
-        *c.VISIT,
-        Column(
-            name="referral_host",
-            type="STRING",
-            nullable=False,
-            description="Host the visitor came from, or direct",
-        ),
-        *c.CONTEXT,
-        Column(name="device_name", type="STRING", description="Name of the device for people, as of the event"),
-        Column(name="user_registered", type="TIMESTAMP", description="When the user registered"),
-        Column(
-            name="user_version_from",
-            type="TIMESTAMP",
-            description="Start of the user's version that was joined",
-        ),
-        Column(
-            name="user_known",
-            type="BOOLEAN",
-            nullable=False,
-            description="A version of the user held at the event",
-            generated="user_version_from IS NOT NULL",
-        ),
-        Column(
-            name="device_known",
-            type="BOOLEAN",
-            nullable=False,
-            description="A version of the device held at the event",
-        ),
-    ),
-    key=("visit_id", "event_time", "page"),
-    partitioning=EVENT,
-    rules=(IN_ITS_HOUR, IDENTIFIED),
-    measures={"unknown_users": "count_if(not user_known)", "unknown_devices": "count_if(not device_known)"},
-    references=(Reference(dataset="silver.users", columns={"user_id": "user_id", "user_version_from": "valid_from"}),),
-    profiled=("page", "referral_host", "browser", "device_type", "network_type", "user_known"),
-    statistics=("event_time", "user_id", "page"),
-    patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),
-    freshness_hours=2,
-    watch=Watch(lag=Lag(), sla=Sla()),
 )

@@ -52,6 +52,7 @@ WORKING = (
     "Concurrent Runner",
     "Unaligned Fan-In",
     "Isolated Sequencer",
+    "Local Sequencer",
     "Horizontal Partitioner",
     "Metadata Enhancer",
     "Audit-Write-Audit-Publish",

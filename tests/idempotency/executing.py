@@ -20,8 +20,8 @@ from publish.partitions import Grain
 from publish.run import RunContext
 from publish.target import Engine, Provenance
 from publish.writes import InOrder
+from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
-from resources.secrets import SecretsResource
 from toy import LETTERS, target
 
 CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.HOUR))
@@ -58,7 +58,7 @@ def step(
         partitions=periods,
         spark=spark,
         access=LakeResource(root=str(root), landing=str(root / "landing"), writes=engine.value),
-        secrets=SecretsResource(home=str(root)),
+        deployment=DeploymentResource(home=str(root)),
         run=RunContext(run_id=run, job="tests", code_version="v1"),
         accepted=accepted,
     )

@@ -29,6 +29,7 @@ from publish.run import RunContext
 from publish.target import Engine
 from publish.write_faults import AuditFailed, ConcurrentWrite
 from publish.writes import InOrder, Merge
+from resources.deployment import DeploymentResource
 from toy import LETTERS, target
 
 MERGED = replace(LETTERS, write=Merge())
@@ -58,13 +59,6 @@ class Access:
     probe: str | None = None
 
 
-class NoSecrets:
-    """These steps read none."""
-
-    def read(self, name: str) -> str:
-        raise KeyError(name)
-
-
 class World:
     """A table of one form, and what computes it."""
 
@@ -83,7 +77,7 @@ class World:
             partitions=partitions,
             spark=self.spark,
             access=Access(lake=self.lake, events=self.events),
-            secrets=NoSecrets(),
+            deployment=DeploymentResource(home=str(self.root)),
             run=RunContext(run_id=run, job="tests", code_version="v1"),
         )
 

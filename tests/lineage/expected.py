@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import iptocc
 
 import oracle
 from lineage import brute_force
@@ -132,7 +135,31 @@ def _enriched(landing: Path, lines: Lines) -> Iterator[Row]:
         assert time is not None
         user = any(version.holds(time) for version in versions.get(event["user_id"], ()))
         device = tuple(brute_force.text(event, "technical", name) for name in ("device_type", "device_version"))
-        yield event["visit_id"], time, event["page"], user, device in devices
+        yield event["visit_id"], time, event["page"], user, device in devices, *_place(event)
+
+
+def _place(event: dict[str, Any]) -> Row:
+    address = brute_force.text(event, "user", "ip")
+    if address is None:
+        return None, None
+    return _place_of(address) if event.get("keep_private") is False else (None, "kept_private")
+
+
+def _place_of(address: str) -> Row:
+    """The country and the outcome of an address, of which only the embedded table is asked."""
+    try:
+        if not ipaddress.ip_address(address).is_global:
+            return None, "reserved"
+    except ValueError:
+        return None, "reserved"
+    country = iptocc.country_code(address)
+    return country, "found" if country else "unknown"
+
+
+def _places(landing: Path, lines: Lines) -> Iterator[Row]:
+    events = [json.loads(line.raw) for line in lines.winners.values()]
+    shared = {brute_force.text(event, "user", "ip") for event in events if event.get("keep_private") is False}
+    yield from ((address, *_place_of(address)) for address in shared if address is not None)
 
 
 def _silver_visits(landing: Path, lines: Lines) -> Iterator[Row]:
@@ -347,7 +374,14 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
             lambda landing, lines: ((*line.place, line.raw) for line in lines.conflicts),
         ),
     ),
-    ("silver.visits_enriched", (("visit_id", "event_time", "page", "user_known", "device_known"), _enriched)),
+    (
+        "silver.visits_enriched",
+        (
+            ("visit_id", "event_time", "page", "user_known", "device_known", "country", "place_outcome"),
+            _enriched,
+        ),
+    ),
+    ("silver.places", (("ip", "country", "outcome"), _places)),
     (
         "gold.visits_cube_daily",
         (("event_date", *CUBE, *COUNTS, HOURS), _counted(_day, lambda time, event: brute_force.cube(event))),

@@ -12,7 +12,7 @@ import pytest
 
 import oracle
 from blogdata.outcome import Outcome
-from lineage import brute_force
+from lineage import brute_force, expected
 from lineage.brute_force import Lines
 from lineage.command_line import Said
 from lineage.conftest import Deploy
@@ -331,6 +331,13 @@ def test_counts_of_unknown_users_and_devices_match_deliveries(world: World) -> N
     assert len(rows) == len(world.lines.winners)
     assert sum(not known for known, _ in rows) == unknown_users
     assert sum(not known for _, known in rows) == unknown_devices
+
+
+def test_places_equal_a_recount_in_plain_python(world: World) -> None:
+    rules = expected.of(world.deployment.landing)
+    for dataset in ("silver.places", "silver.visits_enriched"):
+        rule = rules[dataset]
+        assert Counter(world.deployment.rows(dataset, *rule.columns)) == rule.rows, dataset
 
 
 def test_a_second_run_publishes_no_version(world: World) -> None:

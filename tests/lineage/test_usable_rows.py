@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from assets.transforms import (
     campaigns,
     cubes,
     daily_report,
+    places,
     sessions,
     visit_events,
     visits_by_inactivity,
@@ -53,6 +55,8 @@ from quality.contracts.daily_report import FIGURES
 from quality.contracts.gold import DAY
 from quality.contracts.live import LATE
 from services import spark_session
+from services.answer_journal import AnswerJournal
+from services.locations import EmbeddedTable
 from services.spark_connect import SparkServer
 
 DAYS = ("2026-01-30", "2026-01-31")
@@ -221,6 +225,13 @@ def _deduplicated(how: Callable[..., DataFrame]) -> Callable[[Computed], DataFra
     return lambda at: how(at.events, key=key, order=ARRIVAL_ORDER, payload=F.xxhash64("raw"))
 
 
+def _places(at: Computed) -> DataFrame:
+    ddl = EVERY["silver.places"].ddl
+    asked = places.questions(at["silver.visits"], at.spark.createDataFrame([], ddl))
+    journal = AnswerJournal(file=Path("answers.jsonl"))
+    return at.spark.createDataFrame(places.answers(asked, EmbeddedTable(), journal, datetime.now(timezone.utc)), ddl)
+
+
 TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "bronze.visits": lambda at: visit_events.judge(_landed(at)),
     "bronze.dead_letters": lambda at: (
@@ -244,8 +255,9 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "silver.users": lambda at: user_rules.history(at["bronze.users"]),
     "silver.users_current": _day_by_day("silver.users_current", "bronze.users", user_rules.newest),
     "silver.devices": _day_by_day("silver.devices", "bronze.devices", device_rules.versions),
+    "silver.places": _places,
     "silver.visits_enriched": lambda at: enrich(
-        at["silver.visits"], users=at["silver.users"], devices=at["silver.devices"]
+        at["silver.visits"], users=at["silver.users"], devices=at["silver.devices"], places=at["silver.places"]
     ),
     "silver.ads": lambda at: ads.each_once(ad_displays.parse(at["bronze.ads"])),
     "silver.ad_conflicts": lambda at: ads.conflicting(ad_displays.parse(at["bronze.ads"])),

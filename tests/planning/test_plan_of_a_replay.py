@@ -92,6 +92,7 @@ def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
         "silver.late_visits": {"2026-01-11T00"},
         "silver.visits": {"2026-01-09T22", "2026-01-11T00"},
         "silver.visit_conflicts": {"2026-01-09T22", "2026-01-11T00"},
+        "silver.places": {""},
         "silver.visits_enriched": {"2026-01-09T22", "2026-01-11T00"},
         "gold.audience_hourly": {"2026-01-09T22", "2026-01-11T00"},
         "silver.sessions": {"2026-01-09T22", "2026-01-11T00"},
@@ -268,7 +269,7 @@ def test_every_input_comes_before_its_readers() -> None:
 def test_every_dataset_reads_something() -> None:
     assert [name for name, contract in CONTRACTS.items() if not contract.reads] == []
     own = {name for name, contract in CONTRACTS.items() for read in contract.reads if read.dataset == name}
-    assert own == {"silver.visits", "silver.users_current", "silver.sessions"}
+    assert own == {"silver.visits", "silver.users_current", "silver.places", "silver.sessions"}
 
 
 hours = st.sampled_from([*H[:6], "2026-01-06T00", "2026-01-12T03"])

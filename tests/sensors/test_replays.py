@@ -58,13 +58,14 @@ def test_a_replay_asks_only_for_unfinished_parts(lake: LakeResource, instance: d
     first = tick(replay_runs)
     gold = {"gold.audience_hourly": [HOUR], **{dataset: ["2026-01-05"] for dataset in (*DAILY, *WEEKLY)}}
     hourly = ("silver.visits", "silver.visits_enriched", "silver.sessions")
-    assert asked(first) == {**{dataset: [HOUR] for dataset in hourly}, **gold}
+    assert asked(first) == {**{dataset: [HOUR] for dataset in hourly}, "silver.places": [""], **gold}
     assert tick(replay_runs).run_requests[0].run_key == first.run_requests[0].run_key, "as long as it has not run"
     write(lake, "silver.visits", HOUR)
     assert "silver.visits" in asked(tick(replay_runs)), "as long as a part of it has not run"
     write(lake, "silver.visit_conflicts", HOUR)
     for dataset in (*hourly[1:], "silver.sessions_pending"):
         write(lake, dataset, HOUR)
+    publish(lake.lake, "silver.places", None, {"": 1})
     assert asked(tick(replay_runs)) == gold
     for dataset, (key,) in gold.items():
         write(lake, dataset, key)
@@ -112,7 +113,7 @@ def test_a_repeated_job_plans_the_same_replay(lake: LakeResource, instance: dg.D
 def test_planning_only_starts_no_replay(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T03", only_plan=True)
     metadata = context.get_output_metadata("result")
-    assert metadata["datasets"] == 11
+    assert metadata["datasets"] == 12
     assert metadata["plan"].records[0].data["partitions"] == HOUR
     assert tick(replay_runs).skip_message == "no replay was asked for"
 

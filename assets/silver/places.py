@@ -1,0 +1,44 @@
+"""silver.places: where the addresses of visits are, asked for once while an answer is valid."""
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from assets.transforms import places as rules
+from lake.commit import WHOLE_TABLE, Account, Commit
+from orchestration import accounts
+from orchestration.computation import computes
+from orchestration.step import FullDelivery, Step
+from services.answer_journal import AnswerJournal
+from services.locations import locator_of
+
+
+@computes("silver.places")
+def places(step: Step) -> Mapping[str, Commit]:
+    """Ask for the addresses of new visits that no valid answer covers; answers that were given do not change."""
+    known = step.events.publications("silver.places").get(WHOLE_TABLE)
+    before = step.lake.read(step.spark, "silver.places", known.version) if known else _nothing(step)
+    read = known.inputs.get("silver.visits", -1) if known else -1
+    hours = [hour for hour, entry in accounts.entries(step, "silver.visits").items() if entry.version > read]
+    visits = step.read("silver.visits").where(F.col("event_hour").isin(*hours))
+    asked = rules.questions(visits, before)
+    settings = step.deployment.settings()
+    journal = AnswerJournal(file=settings.service_folder("geolocation") / "answers.jsonl")
+    rows = rules.answers(asked, locator_of(settings), journal, datetime.now(timezone.utc))
+    given = step.spark.createDataFrame(rows, step.contract.ddl)
+
+    def after(published: DataFrame) -> DataFrame:
+        return published.join(given, on=["ip", "valid_from"], how="left_anti").unionByName(given)
+
+    again = before.where(F.col("outcome") == rules.WAITING).count()
+    account = Account(rows_in=(known.rows_out if known else 0) - again + len(rows))
+    commits = step.publish(FullDelivery(rows=after, account=account))
+    # The journal has nothing that is not published now: an answer that was stored by a killed run was asked for again.
+    journal.settle()
+    return commits
+
+
+def _nothing(step: Step) -> DataFrame:
+    return step.spark.createDataFrame([], step.contract.ddl)

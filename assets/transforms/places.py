@@ -1,0 +1,144 @@
+"""Decides which addresses are asked for, and from when to when their answers hold."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from patterns.data_flow import local_sequencer
+from patterns.data_flow.local_sequencer import Answer, Journal
+from services.locations import AT_MOST, Location, Locator
+
+ALWAYS = datetime(1970, 1, 1, tzinfo=timezone.utc)
+WAITING = "waiting"
+_log = logging.getLogger(__name__)
+_UNKNOWN_HOLDS = timedelta(days=30)
+_AT_LEAST = timedelta(days=1)
+Row = tuple[str, datetime, datetime | None, str, str | None, str | None, str | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """An address without a valid answer.
+
+    Args:
+        address: The address as received.
+        valid_from: First instant that the answer holds.
+        seen: Newest event of the address that needs it.
+    """
+
+    address: str
+    valid_from: datetime
+    seen: datetime
+
+    @property
+    def text(self) -> str:
+        """Names the question in the journal: the same address is another question when its answer has expired."""
+        return f"{self.address} {self.valid_from.isoformat()}"
+
+
+def questions(visits: DataFrame, places: DataFrame) -> list[Question]:
+    """Find the addresses whose newest event no answer covers, and those that wait for an answer.
+
+    Visitors who did not allow their visits to be shared are not asked about: a service would learn their addresses.
+
+    Args:
+        visits: Rows of silver.visits that were published since the last questions.
+        places: Rows of silver.places.
+    """
+    shared = visits.where(F.col("ip").isNotNull() & ~F.col("keep_private"))
+    seen = shared.groupBy("ip").agg(F.max("event_time").alias("seen"))
+    waiting = places.where(F.col("outcome") == WAITING).select("ip", F.col("valid_from").alias("seen"))
+    newest = places.groupBy("ip").agg(
+        F.max_by(F.struct("valid_from", "valid_until", "outcome"), "valid_from").alias("last")
+    )
+    last = F.col("last")
+    wanted = (
+        seen.unionByName(waiting)
+        .groupBy("ip")
+        .agg(F.max("seen").alias("seen"))
+        .join(newest, on="ip", how="left")
+        .where(last.isNull() | (last["outcome"] == WAITING) | (last["valid_until"] <= F.col("seen")))
+    )
+    start = F.when(last["outcome"] == WAITING, last["valid_from"]).otherwise(last["valid_until"])
+    rows = (
+        wanted.select("ip", F.unix_micros(start).alias("start"), F.unix_micros("seen").alias("seen"))
+        .toArrow()
+        .to_pylist()
+    )
+    return sorted(
+        (
+            Question(
+                address=row["ip"],
+                valid_from=ALWAYS if row["start"] is None else _instant(row["start"]),
+                seen=_instant(row["seen"]),
+            )
+            for row in rows
+        ),
+        key=lambda question: question.text,
+    )
+
+
+def answers(asked: Sequence[Question], locator: Locator, journal: Journal, now: datetime) -> list[Row]:
+    """Answer the questions: reserved addresses here, the others by the locator; each paid answer is stored first.
+
+    Args:
+        asked: The questions.
+        locator: Who knows the places.
+        journal: Where the answers of a paid service are stored before they are published.
+        now: The time, for answers without a usable end.
+
+    Returns:
+        Rows of silver.places, one per question; the outcome of those without an answer is `waiting`.
+
+    Raises:
+        LocationsRefused: The service refuses the requests.
+        LockTimeout: Another run has been asking for too long.
+    """
+    public = {question.text: question.address for question in asked if _is_public(question.address)}
+
+    def ask(batch: Sequence[str]) -> Mapping[str, Answer]:
+        found = locator.locate([public[text] for text in batch])
+        return {text: asdict(found[public[text]]) for text in batch if public[text] in found}
+
+    if locator.paid:
+        told = local_sequencer.ask_once(journal, list(public), ask, at_most=AT_MOST)
+        given = told.answers
+        if told.fault is not None:
+            _log.warning("%d addresses wait for an answer: %s", len(told.missing), told.fault)
+    else:
+        given = ask(list(public))
+    return [_row(question, _location(question, public, given), now, locator.paid) for question in asked]
+
+
+def _location(question: Question, public: Collection[str], given: Mapping[str, Answer]) -> Location:
+    if question.text in given:
+        return Location(**given[question.text])
+    return Location(outcome=WAITING if question.text in public else "reserved")
+
+
+def _row(question: Question, found: Location, now: datetime, paid: bool) -> Row:
+    until = None if found.valid_until is None else datetime.fromisoformat(found.valid_until)
+    if paid and found.outcome == "unknown":
+        until = now + _UNKNOWN_HOLDS
+    if until is not None:
+        # An answer that has already expired would be asked for, and paid for, without end.
+        until = max(until, max(now, question.seen, question.valid_from) + _AT_LEAST)
+    return question.address, question.valid_from, until, found.outcome, found.country, found.region, found.city
+
+
+def _is_public(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_global
+    except ValueError:
+        return False
+
+
+def _instant(micros: int) -> datetime:
+    return ALWAYS + timedelta(microseconds=micros)

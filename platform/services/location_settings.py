@@ -1,0 +1,60 @@
+"""Reads the settings of the geolocation service: the section `[geolocation]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from errors import ConfigurationError
+from services import setting_values
+from services.setting_values import Values
+
+KEYS = {"url", "secret", "rate", "time_out"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocationSettings:
+    """The geolocation service.
+
+    Args:
+        url: Root address of the service; None: the embedded country table is used.
+        secret: File name of its key under `<home>/secrets`; None: it wants no key.
+        rate: Most requests a second.
+        time_out: How long to wait for an answer, in seconds.
+    """
+
+    url: str | None = None
+    secret: str | None = None
+    rate: float = 10.0
+    time_out: float = 10.0
+
+
+def parse(values: Values) -> LocationSettings:
+    """Read the settings.
+
+    Args:
+        values: The section `[geolocation]`.
+
+    Raises:
+        ConfigurationError: A value cannot be used.
+    """
+    url = setting_values.text(values, "url") or None
+    if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+        raise ConfigurationError(
+            what=f"{url!r} is not the address of a geolocation service",
+            where=values["url"][1],
+            next_step="write its root address, beginning with https:// or http://",
+        )
+    secret = setting_values.text(values, "secret") or None
+    if secret is not None and not setting_values.NAME.fullmatch(secret):
+        raise ConfigurationError(
+            what="the name of a secret has 1 to 64 letters, digits, dots, hyphens and underscores",
+            where=values["secret"][1],
+            next_step='write it like secret = "geolocation"',
+        )
+    return LocationSettings(
+        url=url,
+        secret=secret,
+        rate=setting_values.number(values, "rate", 10.0, 0.01, 1000.0),
+        time_out=setting_values.number(values, "time_out", 10.0, 0.1, 300.0),
+    )

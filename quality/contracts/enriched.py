@@ -1,0 +1,74 @@
+"""The visits with what was known of them at the event."""
+
+from planning.answers import Answers
+from planning.reach import SAME, AsOf
+from publish.contract import Contract, Read
+from publish.schema import Column, Reference
+from publish.watch import Lag, Sla, Watch
+from quality.contracts import columns as c
+from quality.contracts.places import PLACE
+from quality.contracts.silver import EVENT, IDENTIFIED, IN_ITS_HOUR
+
+VISITS_ENRICHED = Contract(
+    dataset="silver.visits_enriched",
+    description="Visit events with the user, the device and the place as of the event",
+    owner="team:analytics",
+    reads=(
+        Read(dataset="silver.visits", reach=SAME),
+        Read(dataset="silver.users", reach=AsOf(delivered="bronze.users")),
+        Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices")),
+        Read(dataset="silver.places", reach=Answers(lacking="waiting_places", answered="answered")),
+    ),
+    columns=(
+        c.EVENT_HOUR,
+        *c.VISIT,
+        Column(
+            name="referral_host",
+            type="STRING",
+            nullable=False,
+            description="Host the visitor came from, or direct",
+        ),
+        *c.CONTEXT,
+        Column(name="device_name", type="STRING", description="Name of the device for people, as of the event"),
+        Column(name="user_registered", type="TIMESTAMP", description="When the user registered"),
+        Column(
+            name="user_version_from",
+            type="TIMESTAMP",
+            description="Start of the user's version that was joined",
+        ),
+        Column(
+            name="user_known",
+            type="BOOLEAN",
+            nullable=False,
+            description="A version of the user held at the event",
+            generated="user_version_from IS NOT NULL",
+        ),
+        Column(
+            name="device_known",
+            type="BOOLEAN",
+            nullable=False,
+            description="A version of the device held at the event",
+        ),
+        *PLACE,
+        Column(
+            name="place_outcome",
+            type="STRING",
+            description="found, unknown, reserved, waiting (not yet answered) or kept_private (not to be shared: not "
+            "asked for); null if the event has no address",
+        ),
+    ),
+    key=("visit_id", "event_time", "page"),
+    partitioning=EVENT,
+    rules=(IN_ITS_HOUR, IDENTIFIED),
+    measures={
+        "unknown_users": "count_if(not user_known)",
+        "unknown_devices": "count_if(not device_known)",
+        "waiting_places": "count_if(place_outcome = 'waiting')",
+    },
+    references=(Reference(dataset="silver.users", columns={"user_id": "user_id", "user_version_from": "valid_from"}),),
+    profiled=("page", "referral_host", "browser", "device_type", "network_type", "user_known"),
+    statistics=("event_time", "user_id", "page"),
+    patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),
+    freshness_hours=2,
+    watch=Watch(lag=Lag(), sla=Sla()),
+)

@@ -1,0 +1,71 @@
+"""The places of addresses, as a geolocation service or the embedded table told them."""
+
+from planning.answers import Unanswered
+from planning.reach import WHOLE
+from publish.contract import Contract, Read
+from publish.schema import Column, RowRule
+from publish.watch import Lag, Watch
+from publish.writes import Merge
+from quality.contracts import columns as c
+
+OUTCOMES = ("found", "unknown", "reserved", "waiting")
+WAITING = "waiting"
+PLACE = (
+    Column(name="country", type="STRING", classification=c.PERSONAL, description="Country code (ISO 3166-1 alpha-2)"),
+    Column(name="region", type="STRING", classification=c.PERSONAL, description="Region within the country, if told"),
+    Column(name="city", type="STRING", classification=c.PERSONAL, description="City, if told"),
+)
+
+PLACES = Contract(
+    dataset="silver.places",
+    description="Where the addresses of visits that may be shared are: an answer and when it is valid, or none yet",
+    owner="team:analytics",
+    reads=(
+        Read(dataset="silver.visits", reach=WHOLE),
+        Read(dataset="silver.places", reach=Unanswered(waiting=WAITING)),
+    ),
+    write=Merge(),
+    columns=(
+        Column(
+            name="ip", type="STRING", nullable=False, classification=c.PERSONAL, description="The address as received"
+        ),
+        Column(
+            name="valid_from",
+            type="TIMESTAMP",
+            nullable=False,
+            description="First instant it holds; 1970 for the first answer, so that it holds for all earlier visits",
+        ),
+        Column(name="valid_until", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
+        Column(
+            name="outcome",
+            type="STRING",
+            nullable=False,
+            description="found, unknown, reserved (in no public network, not asked for) or waiting (not yet answered)",
+        ),
+        *PLACE,
+    ),
+    key=("ip", "valid_from"),
+    rows_in="rows of the table before, and addresses of shareable `silver.visits` without a valid answer",
+    rules=(
+        RowRule(
+            name="valid_range",
+            expression="valid_until IS NULL OR valid_from < valid_until",
+            description="An answer holds for some time",
+        ),
+        RowRule(
+            name="known_outcome",
+            expression="outcome IN ({})".format(", ".join(f"'{outcome}'" for outcome in OUTCOMES)),
+            description="It is said what came of the question",
+        ),
+        RowRule(
+            name="found_has_country",
+            expression="(outcome = 'found') = (country IS NOT NULL)",
+            description="A place that was found has a country, and no other has",
+        ),
+    ),
+    measures={WAITING: f"count_if(outcome = '{WAITING}')", "answered": f"count_if(outcome <> '{WAITING}')"},
+    statistics=("ip", "valid_from"),
+    patterns=("Local Sequencer", "Merger", "Audit-Write-Audit-Publish"),
+    freshness_hours=24,
+    watch=Watch(lag=Lag()),
+)

@@ -1,0 +1,154 @@
+"""The paid question is a step of its own: what fails later does not ask again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from patterns.data_flow.local_sequencer import Answer, ask_once
+from services.answer_journal import AnswerJournal
+from services.locations import AT_MOST, LocationService, LocationsRefused, LocationsUnavailable
+from simulator.locations import LocationFaults, LocationServer, serving
+
+ADDRESSES = [f"{8 + n // 250}.{n % 7}.3.{n % 250 + 1}" for n in range(1500)]
+PRIVATE = "10.1.2.3"
+
+
+@pytest.fixture
+def faulty() -> Iterator[LocationServer]:
+    faults = LocationFaults(throttled=0.05, failed=0.05, timed_out=0.05, crashed=0.05, partial=0.05)
+    with serving(LocationServer(faults=faults, seed=3, slow=1.2)) as server:
+        yield server
+
+
+@pytest.fixture
+def healthy() -> Iterator[LocationServer]:
+    with serving(LocationServer()) as server:
+        yield server
+
+
+def client(server: LocationServer) -> LocationService:
+    return LocationService(url=server.url, rate=1000, time_out=1.0, pause=0.01)
+
+
+def asking(service: LocationService, addresses: Sequence[str]) -> Mapping[str, Answer]:
+    return {address: asdict(one) for address, one in service.locate(addresses).items()}
+
+
+def expected(server: LocationServer, address: str) -> dict[str, object]:
+    truth = server.truth(address)
+    names = ("country", "region", "city", "valid_until")
+    outcome = {"private": "reserved"}.get(truth.get("error", ""), truth.get("error", "found"))
+    return {"outcome": outcome, **{name: truth.get(name) for name in names}}
+
+
+def test_answers_are_the_truth_whatever_fails(faulty: LocationServer, tmp_path: Path) -> None:
+    journal, service = AnswerJournal(file=tmp_path / "answers"), client(faulty)
+    answers: dict[str, Answer] = {}
+    for _ in range(20):
+        asked = ask_once(journal, [*ADDRESSES, PRIVATE], lambda batch: asking(service, batch), at_most=20)
+        answers.update(asked.answers)
+        if not asked.missing:
+            break
+    assert answers == {address: expected(faulty, address) for address in [*ADDRESSES, PRIVATE]}
+    assert set(faulty.met) == {"throttled", "failed", "timed_out", "crashed", "partial"}
+    # Paid twice: only what was taken and never answered.
+    again = sum(faulty.paid.values()) - len(faulty.paid)
+    lost = faulty.met["timed_out"] + faulty.met["crashed"]
+    assert again <= 20 * lost + 10 * faulty.met["partial"]
+    assert again >= lost
+
+
+def test_later_failure_does_not_ask_again(healthy: LocationServer, tmp_path: Path) -> None:
+    service = client(healthy)
+    for _ in range(3):
+        journal = AnswerJournal(file=tmp_path / "answers")
+        asked = ask_once(journal, ADDRESSES[:250], lambda batch: asking(service, batch), at_most=AT_MOST)
+        assert len(asked.answers) == 250
+    assert set(healthy.paid.values()) == {1}
+    assert len(healthy.paid) == 250
+
+
+def test_two_runs_at_once_pay_once(healthy: LocationServer, tmp_path: Path) -> None:
+    def run() -> None:
+        service = client(healthy)
+        journal = AnswerJournal(file=tmp_path / "answers")
+        ask_once(journal, ADDRESSES[:300], lambda batch: asking(service, batch), at_most=AT_MOST)
+
+    runs = [threading.Thread(target=run) for _ in range(4)]
+    for one in runs:
+        one.start()
+    for one in runs:
+        one.join()
+    assert set(healthy.paid.values()) == {1}
+
+
+def test_a_killed_run_keeps_what_it_paid(healthy: LocationServer, tmp_path: Path) -> None:
+    program = textwrap.dedent("""
+        import os, signal, sys
+        from dataclasses import asdict
+        from pathlib import Path
+        from patterns.data_flow.local_sequencer import ask_once
+        from services.answer_journal import AnswerJournal
+        from services.locations import LocationService
+        service, asked = LocationService(url=sys.argv[1], rate=1000), []
+        def ask(batch):
+            if len(asked) == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            asked.append(batch)
+            return {address: asdict(one) for address, one in service.locate(batch).items()}
+        ask_once(AnswerJournal(file=Path(sys.argv[2])), sys.argv[3:], ask, at_most=100)
+    """)
+    file = tmp_path / "answers"
+    root = Path(__file__).parents[2] / "platform"
+    killed = subprocess.run(
+        [sys.executable, "-c", program, healthy.url, str(file), *ADDRESSES[:300]],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    # As if it was killed in the middle of storing a line.
+    with file.open("ab") as handle:
+        handle.write(b'{"question": "1.')
+    service = client(healthy)
+    asked = ask_once(AnswerJournal(file=file), ADDRESSES[:300], lambda batch: asking(service, batch), at_most=AT_MOST)
+    assert asked.answers == {address: expected(healthy, address) for address in ADDRESSES[:300]}
+    assert set(healthy.paid.values()) == {1}
+
+
+def test_a_service_that_is_down_leaves_questions(healthy: LocationServer, tmp_path: Path) -> None:
+    service, journal = client(healthy), AnswerJournal(file=tmp_path / "answers")
+    ask_once(journal, ADDRESSES[:5], lambda batch: asking(service, batch), at_most=AT_MOST)
+    healthy.down = True
+    asked = ask_once(journal, ADDRESSES[:8], lambda batch: asking(service, batch), at_most=AT_MOST)
+    assert (len(asked.answers), asked.missing) == (5, tuple(ADDRESSES[5:8]))
+    assert isinstance(asked.fault, LocationsUnavailable)
+
+
+def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
+    with serving(LocationServer(key="right")) as server:
+        service = LocationService(url=server.url, key="wrong")
+        with pytest.raises(LocationsRefused, match="401"):
+            ask_once(
+                AnswerJournal(file=tmp_path / "answers"), ["8.8.8.8"], lambda batch: asking(service, batch), at_most=1
+            )
+    assert not server.paid
+
+
+def test_published_answers_leave_the_journal_later(healthy: LocationServer, tmp_path: Path) -> None:
+    file, service = tmp_path / "answers", client(healthy)
+    ask_once(AnswerJournal(file=file), ADDRESSES[:4], lambda batch: asking(service, batch), at_most=AT_MOST)
+    AnswerJournal(file=file).settle()
+    assert len(file.read_bytes().splitlines()) == 4
+    assert file.stat().st_mode & 0o077 == 0
+    AnswerJournal(file=file, kept=0).settle()
+    assert file.read_bytes() == b""

@@ -1,0 +1,120 @@
+"""Static Joiner, Local Sequencer: places are asked for once and joined as of the event, whatever the service does."""
+
+from __future__ import annotations
+
+import ipaddress
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets.silver import places as asset
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, event
+from services import locations
+from simulator import landing as simulator
+from simulator.faults import FaultRates
+from simulator.locations import LocationFaults, LocationServer, serving
+from simulator.spec import SimulationSpec
+
+SPEC = SimulationSpec(days=1, visits_per_day=6000, seed=11, faults=FaultRates.none(duplicate=0.01, null_field=0.02))
+MORNING, EVENING = [f"2026-01-05T{hour:02}" for hour in range(3)], ["2026-01-05T20"]
+FAULTS = LocationFaults(throttled=0.05, failed=0.05, timed_out=0.05, crashed=0.05, partial=0.05)
+PLACE = ("country", "region", "city", "place_outcome")
+
+
+@dataclass(frozen=True)
+class World:
+    """A deployment that asks a faulty service, and a landing zone to take hours from."""
+
+    deployment: Deployment
+    server: LocationServer
+    source: Path
+
+    def land(self, hours: list[str]) -> None:
+        for hour in hours:
+            at = f"visits/date={hour[:10]}/hour={hour[11:]}"
+            shutil.copytree(self.source / at, self.deployment.landing / at)
+
+    def expected(self, address: str | None, private: bool) -> tuple[Any, ...]:
+        if address is None or private:
+            return None, None, None, "kept_private" if address else None
+        if not ipaddress.ip_address(address).is_global:
+            return None, None, None, "reserved"
+        truth = self.server.truth(address)
+        return (*(truth.get(name) for name in PLACE[:3]), truth.get("error", "found"))
+
+    def joined(self) -> Counter[tuple[Any, ...]]:
+        return Counter(self.deployment.rows("silver.visits_enriched", "visit_id", "event_time", "page", *PLACE))
+
+    def truth(self) -> Counter[tuple[Any, ...]]:
+        rows = self.deployment.rows("silver.visits", "visit_id", "event_time", "page", "ip", "keep_private")
+        return Counter((*row[:3], *self.expected(*row[3:])) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    source = tmp_path_factory.mktemp("source")
+    simulator.simulate(SPEC, source)
+    deployment = deploy("places")
+    with serving(LocationServer(faults=FAULTS, seed=5, slow=1.2)) as server:
+        settings = deployment.settings.home / "blogdata.toml"
+        more = f'\n[geolocation]\nurl = "{server.url}"\nrate = 1000\ntime_out = 0.5\n'
+        settings.write_text(settings.read_text(encoding="utf-8") + more, encoding="utf-8")
+        yield World(deployment, server, source)
+
+
+def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.land(MORNING)
+    world.deployment.land(
+        MORNING[1], [_visit("/reserved", "10.0.0.1"), _visit("/kept", "8.8.8.8", keep_private=True)], "more.json"
+    )
+    world.server.down = True
+    with monkeypatch.context() as patch:
+        patch.setattr(locations, "_TRIES", 2)
+        world.deployment.run()
+    waiting = world.joined()
+    assert sum(waiting.values()) == sum(world.truth().values())
+    assert {row[-1] for row in waiting} == {"waiting", "reserved", "kept_private", None}
+    assert not world.server.paid
+
+    world.server.down = False
+    with monkeypatch.context() as patch:
+        # The run fails after the answers were paid for and before they are published.
+        patch.setattr(asset, "FullDelivery", _fail)
+        outcome = world.deployment.run()
+    assert not outcome.ok
+    taken = world.server.paid.copy()
+    assert taken
+    for _ in range(3):
+        outcome = world.deployment.run()
+    assert world.joined() == world.truth()
+    assert outcome.problems == []
+    assert world.deployment.problems() == []
+    assert "waiting" not in {row[-1] for row in world.joined()}
+
+    paid = world.server.paid.copy()
+    again = sum(paid.values()) - len(paid)
+    lost = world.server.met["timed_out"] + world.server.met["crashed"] + world.server.met["partial"]
+    assert again <= 100 * lost
+    visits = world.deployment.rows("silver.visits", "ip", "keep_private")
+    assert set(paid) == {ip for ip, private in visits if ip and not private and ipaddress.ip_address(ip).is_global}
+
+    world.land(EVENING)
+    world.deployment.run()
+    world.deployment.run()
+    assert world.joined() == world.truth()
+    assert {address: world.server.paid[address] for address in paid} == paid
+
+
+def _visit(page: str, address: str, **more: object) -> bytes:
+    technical = {"browser": "Firefox", "device_type": "PC"}
+    return event("01:05", page, context={"user": {"ip": address}, "technical": technical}, **more)
+
+
+def _fail(**_: object) -> None:
+    raise ValueError("after the answers, before the commit")
