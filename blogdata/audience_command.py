@@ -36,6 +36,7 @@ def audience(
     page: Annotated[list[str] | None, typer.Option(help="Only visitors of this page; several: of any of them")] = None,
     referral: Annotated[list[str] | None, typer.Option(help="Only visitors who came from this host")] = None,
     device: Annotated[list[str] | None, typer.Option(help="Only visitors with this type of device")] = None,
+    country: Annotated[list[str] | None, typer.Option(help="Only visitors from this country, such as DE")] = None,
     by: Annotated[
         str | None,
         typer.Option(help=f"A line for each: {', '.join(GROUPS)}"),
@@ -47,7 +48,8 @@ def audience(
 
     Visitors are estimated from gold.audience_hourly; the true number is between the bounds in 95 of 100 cases.
     """
-    asked = _Asked.of(from_, to, {"page": page or (), "referral_host": referral or (), "device_type": device or ()}, by)
+    only = {"page": page, "referral_host": referral, "device_type": device, "country": country}
+    asked = _Asked.of(from_, to, {name: values or () for name, values in only.items()}, by)
     lake = Lake(root=str(load().lake))
     if lake.version(DATASET) is None:
         raise ConfigurationError(what=f"there is no {DATASET}", where=lake.root, next_step=NOTHING_PUBLISHED)

@@ -20,6 +20,7 @@ from resources.lake import LakeResource
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 PAGES = tuple(f"/2026/post-{number}" for number in range(40))
 HOSTS = ("direct", "news.example", "search.example", "blog.example.org")
+COUNTRIES = ("DE", "JP", None)
 BROWSERS = ("Firefox", "Chrome", "Safari", None)
 DEVICES = ("PC", "iPhone", "", "Pixel")
 
@@ -33,6 +34,7 @@ class View:
     visitor: str
     page: str
     host: str = "direct"
+    country: str | None = "DE"
     browser: str | None = "Firefox"
     device: str | None = "PC"
     private: bool = False
@@ -61,6 +63,7 @@ def random_views(hours: int, *, seed: int) -> list[View]:
                         visitor=visitor,
                         page=draw.choice(PAGES[: 1 + draw.randrange(len(PAGES))]),
                         host=draw.choice(HOSTS),
+                        country=draw.choice(COUNTRIES),
                         browser=draw.choice(BROWSERS),
                         device=draw.choice(DEVICES),
                         private=visitor.endswith("7"),
@@ -82,6 +85,7 @@ def write(lake: LakeResource | Lake, views: Sequence[View]) -> None:
             "keep_private": pa.array([view.private for view in views], pa.bool_()),
             "page": pa.array([view.page for view in views], pa.string()),
             "referral_host": pa.array([view.host for view in views], pa.string()),
+            "country": pa.array([view.country for view in views], pa.string()),
             "browser": pa.array([view.browser for view in views], pa.string()),
             "device_type": pa.array([view.device for view in views], pa.string()),
         }
@@ -114,6 +118,7 @@ def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
         "private_views": sum(view.private for view in chosen),
         "page": _by(chosen, "page"),
         "referral_host": _by(chosen, "host"),
+        "country": _by(chosen, "country"),
         "browser": _by(chosen, "browser"),
         "device_type": _by(chosen, "device"),
     }

@@ -33,6 +33,7 @@ _COLUMNS = ("Views", "Visits", "Visitors")
 RANKINGS = (
     Kind(name="page", label="Pages", of="page", columns=_COLUMNS, monospaced=True),
     Kind(name="referral_host", label="Referrers", of="host they came from", columns=_COLUMNS),
+    Kind(name="country", label="Countries", of="country", columns=_COLUMNS),
     Kind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
     Kind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
 )

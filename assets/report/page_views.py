@@ -16,7 +16,7 @@ from publish.partitions import Grain, key_of, start_of
 from quality.contracts.columns import UNKNOWN
 
 DATASET = "silver.visits_enriched"
-DIMENSIONS = ("page", "referral_host", "browser", "device_type")
+DIMENSIONS = ("page", "referral_host", "country", "browser", "device_type")
 _ENCODED = ("visit_id", "user_id", *DIMENSIONS)
 _READ = ("event_hour", "event_time", "keep_private", *_ENCODED)
 _HOUR = 3600

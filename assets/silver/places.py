@@ -11,6 +11,7 @@ from lake.commit import WHOLE_TABLE, Account, Commit
 from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import FullDelivery, Step
+from quality.contracts.places import WAITING
 from services.answer_journal import AnswerJournal
 from services.locations import locator_of
 
@@ -23,16 +24,17 @@ def places(step: Step) -> Mapping[str, Commit]:
     read = known.inputs.get("silver.visits", -1) if known else -1
     hours = [hour for hour, entry in accounts.entries(step, "silver.visits").items() if entry.version > read]
     visits = step.read("silver.visits").where(F.col("event_hour").isin(*hours))
-    asked = rules.questions(visits, before)
     settings = step.deployment.settings()
+    locator = locator_of(settings)
+    asked = rules.questions(visits, before, disclosed=locator.paid)
     journal = AnswerJournal(file=settings.service_folder("geolocation") / "answers.jsonl")
-    rows = rules.answers(asked, locator_of(settings), journal, datetime.now(timezone.utc))
+    rows = rules.answers(asked, locator, journal, datetime.now(timezone.utc))
     given = step.spark.createDataFrame(rows, step.contract.ddl)
 
     def after(published: DataFrame) -> DataFrame:
         return published.join(given, on=["ip", "valid_from"], how="left_anti").unionByName(given)
 
-    again = before.where(F.col("outcome") == rules.WAITING).count()
+    again = before.where(F.col("outcome") == WAITING).count()
     account = Account(rows_in=(known.rows_out if known else 0) - again + len(rows))
     commits = step.publish(FullDelivery(rows=after, account=account))
     # The journal has nothing that is not published now: an answer that was stored by a killed run was asked for again.

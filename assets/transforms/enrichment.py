@@ -5,8 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms.places import WAITING
+from assets.transforms.places import HERE
 from patterns.data_value import static_joiner
+from quality.contracts.places import WAITING
 
 DIRECT = "direct"
 KEPT_PRIVATE = "kept_private"
@@ -61,6 +62,7 @@ def enrich(
             "region",
             "city",
             "outcome",
+            "told_by",
         ),
         on=("ip",),
         at="event_time",
@@ -69,6 +71,8 @@ def enrich(
         matched_column="place_asked",
         disjoint=True,
     )
+    # What a service told of a visitor who allowed it is not used for a visit that is kept private.
+    used = ~F.col("keep_private") | F.coalesce(F.col("told_by") == HERE, F.lit(False))
     host = F.regexp_extract(F.col("referral"), r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1)
     return with_place.withColumns(
         {
@@ -76,11 +80,10 @@ def enrich(
             "device_name": F.col("full_name"),
             "user_registered": F.col("registered_datetime"),
             "user_version_from": F.col("valid_from"),
-            # The address of a visit that is kept private may be known from another visit; it is not used.
-            **{name: F.when(~F.col("keep_private"), F.col(name)) for name in ("country", "region", "city")},
+            **{name: F.when(used, F.col(name)) for name in ("country", "region", "city")},
             "place_outcome": F.when(
                 F.col("ip").isNotNull(),
-                F.when(F.col("keep_private"), F.lit(KEPT_PRIVATE)).otherwise(F.coalesce("outcome", F.lit(WAITING))),
+                F.when(used, F.coalesce("outcome", F.lit(WAITING))).otherwise(F.lit(KEPT_PRIVATE)),
             ),
         }
     )
@@ -97,5 +100,6 @@ def _range_of_device(devices: DataFrame) -> list[Column]:
 USER_COLUMNS = "user_id STRING, registered_datetime TIMESTAMP, valid_from TIMESTAMP, valid_to TIMESTAMP"
 DEVICE_COLUMNS = "device_type STRING, device_version STRING, full_name STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"
 PLACE_COLUMNS = (
-    "ip STRING, valid_from TIMESTAMP, valid_until TIMESTAMP, country STRING, region STRING, city STRING, outcome STRING"
+    "ip STRING, valid_from TIMESTAMP, valid_until TIMESTAMP, "
+    "country STRING, region STRING, city STRING, outcome STRING, told_by STRING"
 )

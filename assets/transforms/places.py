@@ -13,14 +13,17 @@ from pyspark.sql import functions as F
 
 from patterns.data_flow import local_sequencer
 from patterns.data_flow.local_sequencer import Answer, Journal
+from quality.contracts.places import WAITING
 from services.locations import AT_MOST, Location, Locator
 
 ALWAYS = datetime(1970, 1, 1, tzinfo=timezone.utc)
-WAITING = "waiting"
+RESERVED = "reserved"
+HERE, SERVICE = "here", "service"
+"""Who told a place: this deployment by itself, or a service that learned the address."""
 _log = logging.getLogger(__name__)
 _UNKNOWN_HOLDS = timedelta(days=30)
 _AT_LEAST = timedelta(days=1)
-Row = tuple[str, datetime, datetime | None, str, str | None, str | None, str | None]
+Row = tuple[str, datetime, datetime | None, str, str | None, str | None, str | None, str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +46,17 @@ class Question:
         return f"{self.address} {self.valid_from.isoformat()}"
 
 
-def questions(visits: DataFrame, places: DataFrame) -> list[Question]:
+def questions(visits: DataFrame, places: DataFrame, *, disclosed: bool) -> list[Question]:
     """Find the addresses whose newest event no answer covers, and those that wait for an answer.
-
-    Visitors who did not allow their visits to be shared are not asked about: a service would learn their addresses.
 
     Args:
         visits: Rows of silver.visits that were published since the last questions.
         places: Rows of silver.places.
+        disclosed: Whether somebody else learns the addresses; then visitors who did not allow their visits to be shared
+            are not asked about.
     """
-    shared = visits.where(F.col("ip").isNotNull() & ~F.col("keep_private"))
-    seen = shared.groupBy("ip").agg(F.max("event_time").alias("seen"))
+    may_be_asked = ~F.col("keep_private") if disclosed else F.lit(True)
+    seen = visits.where(F.col("ip").isNotNull() & may_be_asked).groupBy("ip").agg(F.max("event_time").alias("seen"))
     waiting = places.where(F.col("outcome") == WAITING).select("ip", F.col("valid_from").alias("seen"))
     newest = places.groupBy("ip").agg(
         F.max_by(F.struct("valid_from", "valid_until", "outcome"), "valid_from").alias("last")
@@ -120,7 +123,7 @@ def answers(asked: Sequence[Question], locator: Locator, journal: Journal, now: 
 def _location(question: Question, public: Collection[str], given: Mapping[str, Answer]) -> Location:
     if question.text in given:
         return Location(**given[question.text])
-    return Location(outcome=WAITING if question.text in public else "reserved")
+    return Location(outcome=WAITING if question.text in public else RESERVED)
 
 
 def _row(question: Question, found: Location, now: datetime, paid: bool) -> Row:
@@ -130,7 +133,9 @@ def _row(question: Question, found: Location, now: datetime, paid: bool) -> Row:
     if until is not None:
         # An answer that has already expired would be asked for, and paid for, without end.
         until = max(until, max(now, question.seen, question.valid_from) + _AT_LEAST)
-    return question.address, question.valid_from, until, found.outcome, found.country, found.region, found.city
+    told_by = None if found.outcome == WAITING else SERVICE if paid and _is_public(question.address) else HERE
+    place = (found.country, found.region, found.city)
+    return question.address, question.valid_from, until, found.outcome, *place, told_by
 
 
 def _is_public(address: str) -> bool:

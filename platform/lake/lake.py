@@ -148,12 +148,11 @@ class Lake(Store):
 
         Args:
             dataset: Name as `layer.table`.
-            names: The columns.
+            names: The columns; one that the table does not have yet is null.
             since: Only partitions from this key on, of a partitioned dataset; None: from the first on.
             until: Only partitions before this key; None: to the last one.
             only: STRING column to its wanted values; empty: all rows of these partitions.
         """
-        listed = ", ".join(f'"{name}"' for name in names)
         parts = []
         for part in self.parts(dataset):
             wanted = [_among(column, values) for column, values in only.items()]
@@ -163,12 +162,16 @@ class Lake(Store):
                 wanted += [] if since is None else [f'"{column}" >= {arrow.text(since)}']
                 wanted += [] if until is None else [f'"{column}" < {arrow.text(until)}']
             where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
+            there = {field.name for field in part.table.schema().fields}
+            listed = ", ".join(f'"{name}"' if name in there else f'NULL AS "{name}"' for name in names)
             # This reader leaves out rows that are marked as removed (deletion vectors).
             with store_faults(dataset):
                 found = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{where}")
                 # `pa.table` would import pandas, which takes longer than reading a small table.
                 parts.append(pa.RecordBatchReader.from_stream(found).read_all())
-        return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
+        return (
+            pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({name: [] for name in names})
+        )
 
     def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
         """Read a dataset with Spark, at one version so that a step sees one state of its input.

@@ -53,8 +53,8 @@ VISITS_ENRICHED = Contract(
         Column(
             name="place_outcome",
             type="STRING",
-            description="found, unknown, reserved, waiting (not yet answered) or kept_private (not to be shared: not "
-            "asked for); null if the event has no address",
+            description="found, unknown, reserved, waiting (not yet answered) or kept_private (not to be shared, so "
+            "no service was asked); null if the event has no address",
         ),
     ),
     key=("visit_id", "event_time", "page"),

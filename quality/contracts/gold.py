@@ -319,7 +319,7 @@ CAMPAIGN_STATS = Contract(
 
 ALL = "all"
 """The dimension with one group, of every page view."""
-AUDIENCE_DIMENSIONS = (ALL, "page", "referral_host", "device_type")
+AUDIENCE_DIMENSIONS = (ALL, "page", "referral_host", "device_type", "country")
 LG_K = 12
 """Size of a sketch as a power of two; of 12, one standard error is 1.6 %, and a sketch has at most 4,136 bytes."""
 

@@ -18,7 +18,7 @@ PLACE = (
 
 PLACES = Contract(
     dataset="silver.places",
-    description="Where the addresses of visits that may be shared are: an answer and when it is valid, or none yet",
+    description="Where the addresses of visits are: an answer and when it is valid, or none yet",
     owner="team:analytics",
     reads=(
         Read(dataset="silver.visits", reach=WHOLE),
@@ -43,9 +43,14 @@ PLACES = Contract(
             description="found, unknown, reserved (in no public network, not asked for) or waiting (not yet answered)",
         ),
         *PLACE,
+        Column(
+            name="told_by",
+            type="STRING",
+            description="here (the embedded table, or the address itself) or service; null while it waits",
+        ),
     ),
     key=("ip", "valid_from"),
-    rows_in="rows of the table before, and addresses of shareable `silver.visits` without a valid answer",
+    rows_in="rows of the table before, and addresses of `silver.visits` that may be asked for and have no valid answer",
     rules=(
         RowRule(
             name="valid_range",
@@ -56,6 +61,11 @@ PLACES = Contract(
             name="known_outcome",
             expression="outcome IN ({})".format(", ".join(f"'{outcome}'" for outcome in OUTCOMES)),
             description="It is said what came of the question",
+        ),
+        RowRule(
+            name="answer_has_source",
+            expression=f"(outcome = '{WAITING}') = (told_by IS NULL)",
+            description="It is known who answered",
         ),
         RowRule(
             name="found_has_country",

@@ -135,14 +135,15 @@ def _enriched(landing: Path, lines: Lines) -> Iterator[Row]:
         assert time is not None
         user = any(version.holds(time) for version in versions.get(event["user_id"], ()))
         device = tuple(brute_force.text(event, "technical", name) for name in ("device_type", "device_version"))
-        yield event["visit_id"], time, event["page"], user, device in devices, *_place(event)
+        yield event["visit_id"], time, event["page"], user, device in devices, *place(event)
 
 
-def _place(event: dict[str, Any]) -> Row:
+def place(event: dict[str, Any]) -> Row:
+    """The country and the outcome of an event."""
     address = brute_force.text(event, "user", "ip")
     if address is None:
         return None, None
-    return _place_of(address) if event.get("keep_private") is False else (None, "kept_private")
+    return _place_of(address)
 
 
 def _place_of(address: str) -> Row:
@@ -158,8 +159,8 @@ def _place_of(address: str) -> Row:
 
 def _places(landing: Path, lines: Lines) -> Iterator[Row]:
     events = [json.loads(line.raw) for line in lines.winners.values()]
-    shared = {brute_force.text(event, "user", "ip") for event in events if event.get("keep_private") is False}
-    yield from ((address, *_place_of(address)) for address in shared if address is not None)
+    addresses = {brute_force.text(event, "user", "ip") for event in events}
+    yield from ((address, *_place_of(address)) for address in addresses if address is not None)
 
 
 def _silver_visits(landing: Path, lines: Lines) -> Iterator[Row]:
@@ -187,6 +188,7 @@ def _audience(landing: Path, lines: Lines) -> Iterator[Row]:
         "page": lambda event: event["page"] or "unknown",
         "referral_host": brute_force.host,
         "device_type": lambda event: brute_force.cube(event)[0],
+        "country": lambda event: place(event)[0] or "unknown",
     }
     for dimension, value in dimensions.items():
         found = brute_force.groups(lines, lambda time, event, value=value: (f"{time:%Y-%m-%dT%H}", value(event)))

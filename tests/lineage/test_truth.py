@@ -241,6 +241,7 @@ def test_visitors_of_any_hours_are_within_their_bounds(
         (("--by", "hour"), lambda time, event: f"{time:%Y-%m-%dT%H}"),
         (("--by", "page"), lambda time, event: event["page"]),
         (("--by", "referral_host"), lambda time, event: brute_force.host(event)),
+        (("--by", "country"), lambda time, event: expected.place(event)[0] or "unknown"),
     ):
         for first, end in (("2026-01-05T00", "2026-01-06T00"), ("2026-01-05T07", "2026-01-05T12")):
             counted = exact(by, first, end)

@@ -227,7 +227,7 @@ def _deduplicated(how: Callable[..., DataFrame]) -> Callable[[Computed], DataFra
 
 def _places(at: Computed) -> DataFrame:
     ddl = EVERY["silver.places"].ddl
-    asked = places.questions(at["silver.visits"], at.spark.createDataFrame([], ddl))
+    asked = places.questions(at["silver.visits"], at.spark.createDataFrame([], ddl), disclosed=False)
     journal = AnswerJournal(file=Path("answers.jsonl"))
     return at.spark.createDataFrame(places.answers(asked, EmbeddedTable(), journal, datetime.now(timezone.utc)), ddl)
 
