@@ -52,8 +52,15 @@ class Selection:
         return self.chosen(task) and (self.window is None or self.window.holds(key, task.grain))
 
     def is_anything(self, planner: Planner) -> bool:
-        """Return whether any landed, published or stale partition is selected."""
-        tasks = [task for task in planner.graph.tasks if self.chosen(task)]
+        """Return whether any landed, published or stale partition is selected.
+
+        A table that is written whole lies in every span, so it counts there only if it is named.
+        """
+        tasks = [
+            task
+            for task in planner.graph.tasks
+            if self.chosen(task) and (task.grain is not None or self.window is None or self.select)
+        ]
         return any(self.holds(task, key) for task in tasks for key in planner.known(task))
 
     def waiting(self, planner: Planner) -> Iterator[Waiting]:
