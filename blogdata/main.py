@@ -132,6 +132,13 @@ def _events() -> Any:
     return events
 
 
+@command_of(COMMANDS, "places", "Count the addresses whose place is known, and those that wait for an answer.")
+def _places() -> Any:
+    from blogdata.places_command import places
+
+    return places
+
+
 @command_of(
     COMMANDS,
     "feed",

@@ -12,8 +12,7 @@ from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import FullDelivery, Step
 from quality.contracts.places import WAITING
-from services.answer_journal import AnswerJournal
-from services.locations import locator_of
+from services.locations import journal_of, locator_of
 
 
 @computes("silver.places")
@@ -27,7 +26,7 @@ def places(step: Step) -> Mapping[str, Commit]:
     settings = step.deployment.settings()
     locator = locator_of(settings)
     asked = rules.questions(visits, before, disclosed=locator.paid)
-    journal = AnswerJournal(file=settings.service_folder("geolocation") / "answers.jsonl")
+    journal = journal_of(settings)
     rows = rules.answers(asked, locator, journal, datetime.now(timezone.utc))
     given = step.spark.createDataFrame(rows, step.contract.ddl)
 
@@ -37,8 +36,9 @@ def places(step: Step) -> Mapping[str, Commit]:
     again = before.where(F.col("outcome") == WAITING).count()
     account = Account(rows_in=(known.rows_out if known else 0) - again + len(rows))
     commits = step.publish(FullDelivery(rows=after, account=account))
-    # The journal has nothing that is not published now: an answer that was stored by a killed run was asked for again.
-    journal.settle()
+    if locator.paid:
+        # The journal has nothing that is not published now: what a killed run stored was a question of this one, too.
+        journal.settle()
     return commits
 
 

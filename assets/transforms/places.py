@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from patterns.data_flow import local_sequencer
 from patterns.data_flow.local_sequencer import Answer, Journal
 from quality.contracts.places import WAITING
-from services.locations import AT_MOST, Location, Locator
+from services.locations import AT_MOST, Location, Locator, question_of
 
 ALWAYS = datetime(1970, 1, 1, tzinfo=timezone.utc)
 RESERVED = "reserved"
@@ -42,8 +42,8 @@ class Question:
 
     @property
     def text(self) -> str:
-        """Names the question in the journal: the same address is another question when its answer has expired."""
-        return f"{self.address} {self.valid_from.isoformat()}"
+        """Names the question in the journal."""
+        return question_of(self.address, self.valid_from)
 
 
 def questions(visits: DataFrame, places: DataFrame, *, disclosed: bool) -> list[Question]:

@@ -1,20 +1,28 @@
-"""A journal of answers in one file, synced with every batch and locked by one process at a time."""
+"""A journal of answers in one SQLite file, on the disk with every batch and locked by one process at a time."""
 
 from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from services.files import locked, write_atomically
+from durable.sqlite_file import SqliteFile
+from errors import PlatformError
+from services.files import locked
 
 Answer = Mapping[str, Any]
 _DAY = 86_400.0
+_SCHEMA = "CREATE TABLE answers (question TEXT PRIMARY KEY, answer TEXT NOT NULL, stored_at REAL NOT NULL)"
+
+
+class JournalUnusable(PlatformError):
+    """Raised when the journal's file cannot be read or written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,54 +30,52 @@ class AnswerJournal:
     """Answers that were paid for and may not be published yet.
 
     Args:
-        file: The journal; its folder exists.
+        path: The file; only its owner may read it.
         seconds: How long to wait for another run that is asking.
         kept: How long an answer stays after it was given, published or not, in seconds.
     """
 
-    file: Path
-    seconds: float = field(default=600.0)
-    kept: float = field(default=_DAY)
+    path: Path
+    seconds: float = 600.0
+    kept: float = _DAY
 
-    def settle(self) -> None:
-        """Drop the answers older than the time they are kept; called when a later step has published all of them."""
-        with self.held():
-            stored, oldest = self._lines(), time.time() - self.kept
-            rest = [line for line in stored.values() if line["at"] > oldest]
-            if len(rest) < len(stored):
-                text = "".join(json.dumps(line) + "\n" for line in rest)
-                write_atomically(self.file, text.encode(), mode=0o600)
-
-    def held(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def held(self) -> Iterator[None]:
         """Lock the journal against other processes of this machine.
 
         Raises:
             LockTimeout: Another run has been asking for too long; transient.
         """
-        return locked(self.file.with_name(f".{self.file.name}.lock"), seconds=self.seconds)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(self.path.with_name(f".{self.path.name}.lock"), seconds=self.seconds):
+            # SQLite gives the files of its own journal the mode of this one.
+            os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
+            yield
 
     def stored(self) -> dict[str, Answer]:
         """Read the answers, by question."""
-        return {question: line["answer"] for question, line in self._lines().items()}
-
-    def _lines(self) -> dict[str, dict[str, Any]]:
-        """Read the journal; a line cut off by a crash ends it, and is removed so that the next one stands alone."""
-        if not self.file.exists():
-            return {}
-        content = self.file.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
-            write_atomically(self.file, whole, mode=0o600)
-        lines = [json.loads(line) for line in whole.splitlines()]
-        return {line["question"]: line for line in lines}
+        return {row["question"]: json.loads(row["answer"]) for row in self._file.read("SELECT * FROM answers")}
 
     def append(self, answers: Mapping[str, Answer]) -> None:
-        """Add answers, synced to disk."""
-        lines = [
-            {"question": question, "answer": dict(answer), "at": time.time()} for question, answer in answers.items()
-        ]
-        descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(descriptor, "ab") as handle:
-            handle.write("".join(json.dumps(line) + "\n" for line in lines).encode())
-            handle.flush()
-            os.fsync(handle.fileno())
+        """Add answers; they survive a crash when it returns."""
+        lines = [(question, json.dumps(dict(answer)), time.time()) for question, answer in answers.items()]
+        with self._file.writing() as connection:
+            connection.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", lines)
+
+    def settle(self) -> None:
+        """Drop the answers older than the time they are kept; called when a later step has published all of them."""
+        with self.held(), self._file.writing() as connection:
+            # Overwrites what is deleted: addresses are personal data.
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("DELETE FROM answers WHERE stored_at <= ?", (time.time() - self.kept,))
+
+    @property
+    def _file(self) -> SqliteFile:
+        def unusable(error: sqlite3.Error) -> PlatformError:
+            return JournalUnusable(
+                what=f"the journal of answers cannot be used: {error}",
+                where=str(self.path),
+                next_step="look at the disk; without the file every unpublished answer is asked for, and paid, again",
+            )
+
+        return SqliteFile(path=self.path, schema=_SCHEMA, busy_seconds=self.seconds, unusable=unusable)

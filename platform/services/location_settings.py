@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from errors import ConfigurationError
 from services import setting_values
@@ -38,13 +37,6 @@ def parse(values: Values) -> LocationSettings:
     Raises:
         ConfigurationError: A value cannot be used.
     """
-    url = setting_values.text(values, "url") or None
-    if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
-        raise ConfigurationError(
-            what=f"{url!r} is not the address of a geolocation service",
-            where=values["url"][1],
-            next_step="write its root address, beginning with https:// or http://",
-        )
     secret = setting_values.text(values, "secret") or None
     if secret is not None and not setting_values.NAME.fullmatch(secret):
         raise ConfigurationError(
@@ -53,7 +45,7 @@ def parse(values: Values) -> LocationSettings:
             next_step='write it like secret = "geolocation"',
         )
     return LocationSettings(
-        url=url,
+        url=setting_values.address(values, "url", of="a geolocation service"),
         secret=secret,
         rate=setting_values.number(values, "rate", 10.0, 0.01, 1000.0),
         time_out=setting_values.number(values, "time_out", 10.0, 0.1, 300.0),

@@ -16,6 +16,7 @@ import iptocc
 
 from errors import PlatformError
 from services import secrets
+from services.answer_journal import AnswerJournal
 from services.config import Settings
 
 AT_MOST = 100
@@ -166,6 +167,16 @@ def locator_of(settings: Settings) -> Locator:
         return EmbeddedTable()
     key = secrets.given(settings, chosen.secret) if chosen.secret else None
     return LocationService(url=chosen.url, key=key, rate=chosen.rate, time_out=chosen.time_out)
+
+
+def question_of(address: str, valid_from: datetime) -> str:
+    """Name a question in the journal: the same address is another question when its answer has expired."""
+    return f"{address} {valid_from.isoformat()}"
+
+
+def journal_of(settings: Settings) -> AnswerJournal:
+    """Return where a deployment stores the answers it has paid for."""
+    return AnswerJournal(path=settings.home / "geolocation.sqlite")
 
 
 def _answers(content: Any, asked: Sequence[str]) -> Mapping[str, Location]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
-from urllib.parse import urlsplit
 
-from errors import ConfigurationError
 from services import setting_values
 from services.setting_values import Values
 
@@ -44,15 +42,8 @@ def parse(values: Values) -> PartnerSettings:
     Raises:
         ConfigurationError: A value cannot be used.
     """
-    url = setting_values.text(values, "url") or None
-    if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
-        raise ConfigurationError(
-            what=f"{url!r} is not the address of an HTTP API",
-            where=values["url"][1],
-            next_step='write its root address, like url = "https://partner.example.com"',
-        )
     return PartnerSettings(
-        url=url,
+        url=setting_values.address(values, "url", of="a partner"),
         secret=setting_values.text(values, "secret") or None,
         mode=cast(PartnerMode, setting_values.choice(values, "mode", "bins", get_args(PartnerMode))),
         wait=setting_values.duration(values, "wait", "1h", least=0),

@@ -18,6 +18,30 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """A short name, safe as the name of a file."""
 
 
+def address(values: Values, key: str, *, of: str) -> str | None:
+    """Read the root address of an HTTP API.
+
+    Args:
+        values: The section.
+        key: The setting.
+        of: Whose address it is.
+
+    Returns:
+        The address; None if it is not set, or empty.
+
+    Raises:
+        ConfigurationError: It is not such an address.
+    """
+    url = text(values, key) or None
+    if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+        raise ConfigurationError(
+            what=f"{url!r} is not the address of {of}",
+            where=values[key][1],
+            next_step=f'write its root address, like {key} = "https://example.com"',
+        )
+    return url
+
+
 def switch(values: Values) -> bool:
     """Read `on`: true or false."""
     value, source = values.get("on", (False, ""))

@@ -54,6 +54,11 @@ class LocationFaults:
     partial: float = 0.0
     """Taken and paid for; only the first half of the addresses is in the answer."""
 
+    @classmethod
+    def every(cls, share: float) -> LocationFaults:
+        """Return faults that all have the same share."""
+        return cls(**{one.name: share for one in fields(cls)})
+
     def __post_init__(self) -> None:
         rates = [getattr(self, one.name) for one in fields(self)]
         if any(not 0 <= rate <= 1 for rate in rates) or sum(rates) > 1 + 1e-9:

@@ -23,7 +23,7 @@ from simulator.spec import SimulationSpec
 
 SPEC = SimulationSpec(days=1, visits_per_day=6000, seed=11, faults=FaultRates.none(duplicate=0.01, null_field=0.02))
 MORNING, EVENING = [f"2026-01-05T{hour:02}" for hour in range(3)], ["2026-01-05T20"]
-FAULTS = LocationFaults(throttled=0.05, failed=0.05, timed_out=0.05, crashed=0.05, partial=0.05)
+FAULTS = LocationFaults.every(0.05)
 PLACE = ("country", "region", "city", "place_outcome")
 
 
