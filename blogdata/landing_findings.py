@@ -1,4 +1,4 @@
-"""Findings of a full run in the landing zone: misnamed, overdue or refused partitions, and new fields."""
+"""Findings of a run in the landing zone: misnamed, overdue or refused partitions, and new fields."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from typing import TYPE_CHECKING
 from blogdata.output import console
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from blogdata.outcome import Outcome
     from evidence.events import EventLog
     from patterns.ingestion.readiness_marker import LandingZone
+    from publish.contract import Contract
 
 
-def add_findings(outcome: Outcome, zone: LandingZone, events: EventLog) -> None:
-    """Add to the outcome of a full run what it has passed over in the landing zone, and the new fields it has seen.
+def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZone, events: EventLog) -> None:
+    """Add to the outcome of a run what it has passed over in the landing zone, and the new fields it has seen.
 
     Args:
         outcome: Outcome of the run; refusals are added to its problems, the rest to its warnings.
+        landed: Contracts of the datasets it has computed from the landing zone.
         zone: The landing zone.
         events: The event log.
     """
     from planning import arrivals
     from planning.findings import still_unannounced
-    from quality.contracts import LANDED
 
     now = datetime.now(timezone.utc)
-    outcome.warnings += arrivals.warnings(LANDED.values(), zone, events, now)
+    outcome.warnings += arrivals.warnings(landed, zone, events, now)
     begun = now - timedelta(seconds=outcome.seconds)
-    for contract in LANDED.values():
+    for contract in landed:
         new = [field.name for field in still_unannounced(events, contract) if field.seen_at >= begun]
         if new:
             outcome.warnings.append(f"{contract.dataset}: new fields ({', '.join(new)}); see blogdata schema fields")
-    outcome.problems += [str(error) for error in arrivals.refusals(LANDED.values(), zone)]
+    outcome.problems += [str(error) for error in arrivals.refusals(landed, zone)]
 
 
 def say_warnings(warnings: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata import landing_findings, unserved
 from blogdata.outcome import Outcome
-from errors import refuse_unknown
+from errors import ConfigurationError, refuse_unknown
 from evidence.events import EventLog
 from lake.lake import Lake
 from patterns.ingestion.full_loader import ACCEPT_SIZE
@@ -21,7 +21,7 @@ from planning.plan import Plan, Planner
 from planning.selection import Selection
 from planning.window import Window
 from publish.audit import guard_of
-from quality.contracts import CONTRACTS, GRAPH
+from quality.contracts import CONTRACTS, GRAPH, LANDED, SERVED
 from resources.lake import zone_of
 from services import dagster_home
 from services.config import Settings
@@ -64,40 +64,53 @@ class Pipeline:
         self._events = EventLog(Lake(root=str(settings.lake)))
         self._served = unserved.configured(settings)
 
-    def run(self, *, window: Window | None = None, select: Sequence[str] = ()) -> Outcome:
+    def run(self, *, window: Window | None = None, select: Sequence[str] = (), for_: Sequence[str] = ()) -> Outcome:
         """Run what is stale, or what is requested; a fault of one partition does not block the others.
 
         Args:
             window: Run this span again, changed or not; None runs what is new or changed.
-            select: Names of the datasets to run; empty runs all.
+            select: Names of the datasets to run again; empty runs all.
+            for_: Names of the datasets to bring up to date, with what they are computed from: only what is stale of
+                these runs. Empty: all datasets.
 
         Returns:
             What ran, and what failed.
 
         Raises:
-            ConfigurationError: A selected dataset does not exist.
+            ConfigurationError: A dataset does not exist, or `for_` is combined with what runs again.
             StorageFailed: Dagster's storage failed.
         """
         refuse_unknown(select, [*CONTRACTS, *self._served], where="--select")
-        request: dict[str, Any] = {"datasets": list(select)}
-        selection = Selection(window=window, select=select)
+        refuse_unknown(for_, [*CONTRACTS, *self._served], where="--for")
+        if for_ and (window is not None or select):
+            raise ConfigurationError(
+                what="either what is new or changed runs, or a selection runs again",
+                where="--for",
+                next_step="leave out --for, or leave out --from, --to and --select",
+            )
+        wanted = self._with_inputs(for_)
+        request: dict[str, Any] = {"datasets": list(select or wanted)}
+        selection = Selection(window=window, select=select or wanted)
         if window is not None or select:
             span = window or Window(start=None, end=None)
             if not selection.is_anything(self._planner) and not {*select} & {*self._served}:
-                return self._with_held(Outcome(), selection)
+                return self._with_held(Outcome(), selection, again=True)
             request.update(span=span.written(), only_again=True)
             outcome = self._execute(request, "what was asked for")
-        elif self._is_something_to_do():
-            outcome = self._execute(request, "everything that is stale")
+        elif self._is_something_to_do(selection):
+            outcome = self._execute(
+                request, f"what is stale of {', '.join(for_)}" if for_ else "everything that is stale"
+            )
         else:
             outcome = Outcome()
             if dagster_home.left_behind(self._settings):
                 # The last run was killed after everything was published: settle it, or it counts as under way forever.
                 with self._running(Outcome()):
                     pass
-        outcome = self._with_held(outcome, selection)
+        outcome = self._with_held(outcome, selection, again=bool(select or window))
         if window is None and not select:
-            landing_findings.add_findings(outcome, self._zone, self._events)
+            landed = [contract for name, contract in LANDED.items() if not wanted or name in wanted]
+            landing_findings.add_findings(outcome, landed, self._zone, self._events)
         return outcome
 
     def run_plan(self, plan: Plan) -> Outcome:
@@ -122,22 +135,27 @@ class Pipeline:
     def _planner(self) -> Planner:
         return Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
 
-    def _is_something_to_do(self) -> bool:
+    def _with_inputs(self, datasets: Sequence[str]) -> list[str]:
+        """Return the datasets with all that they are computed from."""
+        read = {read.dataset for name in datasets if name in SERVED for read in SERVED[name].reads}
+        return sorted({*datasets, *read, *GRAPH.upstream({*datasets, *read})})
+
+    def _is_something_to_do(self, selection: Selection) -> bool:
         return bool(
             unsplit_logs(self._settings.landing)
-            or any(self._planner.stale(task) for task in GRAPH.tasks)
-            or self._unserved()
+            or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
+            or self._unserved(selection)
         )
 
-    def _unserved(self) -> bool:
-        if not self._served:
-            return False
-        return unserved.is_behind(self._settings, self._events)
+    def _unserved(self, selection: Selection) -> bool:
+        served = {*self._served} & {*(selection.select or self._served)}
+        return bool(served) and unserved.is_behind(self._settings, self._events)
 
-    def _with_held(self, outcome: Outcome, selection: Selection) -> Outcome:
+    def _with_held(self, outcome: Outcome, selection: Selection, *, again: bool) -> Outcome:
         """Add to the problems the hours that wait for a person, once per reason; everything else has run."""
         planner = Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
-        refused = [] if selection.select or selection.window else planner.refused()
+        chosen = {name for task in GRAPH.tasks if selection.chosen(task) for name in task.datasets}
+        refused = [] if again else [error for error in planner.refused() if error.where in chosen]
         waiting = list(selection.waiting(planner))
         # The failed step reports the same reason: do not list it twice.
         failed = {f"{one.main}: {one.why}" for one in waiting}

@@ -21,6 +21,7 @@ EVERYTHING = "everything that has landed completely is published, and everything
 """Reason shown when a run of the whole lineage has nothing to do."""
 _IN_THE_SPAN = "no partition of these datasets lies in that span"
 _NOTHING_LANDED = "nothing has landed for these datasets"
+_UP_TO_DATE = "these datasets have everything that has landed completely"
 
 
 def run(
@@ -32,6 +33,15 @@ def run(
     select: Annotated[
         str | None,
         typer.Option(help="Run these datasets again, separated by commas, like silver.visits,gold.page_stats"),
+    ] = None,
+    for_: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="DATASETS",
+            help="Run only what is new or changed of these datasets, separated by commas, and of all that they are "
+            "computed from",
+        ),
     ] = None,
     accept: Annotated[
         str | None,
@@ -45,8 +55,8 @@ def run(
 ) -> None:
     """Materialize bronze to gold for what has landed.
 
-    Without options only what is new or changed runs. With --from and --to the whole span runs again; with --select all
-    that the named datasets have, or have in the span.
+    Without options only what is new or changed runs; with --for, only as much of it as the named datasets need. With
+    --from and --to the whole span runs again; with --select all that the named datasets have, or have in the span.
     """
     from blogdata.pipeline import Pipeline
     from planning.window import Window
@@ -54,9 +64,9 @@ def run(
     window = None
     if from_ or to:
         window = Window(start=moment(from_, "--from") if from_ else None, end=moment(to, "--to") if to else None)
-    chosen = tuple(name.strip() for name in select.split(",")) if select else ()
+    chosen, needed = _names(select), _names(for_)
     settings = load()
-    outcome = Pipeline(settings, quiet=as_json, accept=accept).run(window=window, select=chosen)
+    outcome = Pipeline(settings, quiet=as_json, accept=accept).run(window=window, select=chosen, for_=needed)
     if not is_new(settings):
         outcome.warnings += made_after_a_run(settings)
     if as_json:
@@ -64,10 +74,15 @@ def run(
     elif is_new(settings):
         say(outcome, nothing=NOTHING_LANDED)
     else:
-        say(outcome, nothing=_IN_THE_SPAN if window else _NOTHING_LANDED if chosen else EVERYTHING)
+        nothing = _IN_THE_SPAN if window else _NOTHING_LANDED if chosen else _UP_TO_DATE if needed else EVERYTHING
+        say(outcome, nothing=nothing)
     told = tell_after_run(settings)
     if not (outcome.ok and told):
         raise typer.Exit(1)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
 def moment(text: str, option: str) -> datetime:

@@ -5,6 +5,7 @@ The tests may run in several processes at once (`-n 2`); the server is one all t
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from zlib import crc32
 
 import psycopg
 import pytest
+from alembic.script import ScriptDirectory
 
 import spark_cluster
 from blogdata import remedies
@@ -35,6 +37,8 @@ def pytest_configure() -> None:
     # A shell that starts the tests in the background has them ignore interrupts. Dagster then has them ignore requests
     # to end as well, and so do the processes that copy its logs: it would wait for their end in vain.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Dagster loads its migrations, ninety modules, twice for each run's file of events.
+    ScriptDirectory.from_config = functools.cache(ScriptDirectory.from_config)  # type: ignore[method-assign, assignment]
     remedies.register()
 
 

@@ -105,6 +105,14 @@ class Graph:
                 found.update(task.datasets)
         return frozenset(found - set(datasets))
 
+    def upstream(self, datasets: Iterable[str]) -> frozenset[str]:
+        """Find all datasets that the given ones are computed from, directly or indirectly."""
+        found = set(datasets)
+        for task in reversed(self.tasks):
+            if found & set(task.datasets):
+                found.update(edge.above for edge, _ in self.edges(task))
+        return frozenset(found & self.contracts.keys() - set(datasets))
+
     def _task(self, main: str) -> Task:
         others = [each for each in self.contracts.values() if each.appears_with == main]
         return Task(contracts=(self.contracts[main], *others))

@@ -31,7 +31,7 @@ from planning.findings import Deployment, unannounced
 from planning.graph import Graph
 from planning.look import Snapshot
 from publish.partitions import Grain
-from quality.contracts import CONTRACTS, GRAPH, landed
+from quality.contracts import CONTRACTS, GRAPH, LANDED, landed
 
 HOUR = "2026-01-05T08"
 EVENT = {"visit_id": "v", "page": "/", "context": {"user": {"ip": "::1"}, "technical": {"browser": "Firefox"}}}
@@ -138,10 +138,10 @@ def test_a_new_field_is_reported_until_announced(tmp_path: Path, monkeypatch: py
     assert "context.user.age, scroll" in found.what
 
     outcome = Outcome(seconds=60)
-    landing_findings.add_findings(outcome, LandingZone.of(zone), events)
+    landing_findings.add_findings(outcome, LANDED.values(), LandingZone.of(zone), events)
     assert [line for line in outcome.warnings if "new fields (context.user.age, scroll)" in line]
     later = Outcome(seconds=0)
-    landing_findings.add_findings(later, LandingZone.of(zone), events)
+    landing_findings.add_findings(later, LANDED.values(), LandingZone.of(zone), events)
     assert not [line for line in later.warnings if "new fields" in line]
 
     monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))

@@ -114,12 +114,18 @@ class Deployment:
                 shutil.copytree(other.folder(hour, table), self.folder(hour, table))
 
     def run(
-        self, *, select: Sequence[str] = (), hours: tuple[str, str] | None = None, accept: str | None = None
+        self,
+        *,
+        select: Sequence[str] = (),
+        for_: Sequence[str] = (),
+        hours: tuple[str, str] | None = None,
+        accept: str | None = None,
     ) -> Outcome:
         """Do what `blogdata run` does.
 
         Args:
-            select: Only these datasets.
+            select: Only these datasets, changed or not.
+            for_: Only what is stale of these datasets, and of what they are computed from.
             hours: First and last hour (or day) of the span to run again; None runs what is new or changed.
             accept: Guard that is lifted.
         """
@@ -128,7 +134,7 @@ class Deployment:
             first, last = (start_of(key, Grain.HOUR if "T" in key else Grain.DAY) for key in hours)
             length = (Grain.HOUR if "T" in hours[1] else Grain.DAY).length
             window = Window(start=first, end=last + length)
-        return Pipeline(self.settings, quiet=True, accept=accept).run(window=window, select=select)
+        return Pipeline(self.settings, quiet=True, accept=accept).run(window=window, select=select, for_=for_)
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:
         """Do what `blogdata plan --replay DATASET --partitions ... --yes` does."""

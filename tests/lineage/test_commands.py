@@ -156,6 +156,8 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
     for arguments, message in (
         (("run", "--from", "5 January"), "'5 January' is not a day or an hour"),
         (("run", "--select", "silver.nothing"), "no dataset is called silver.nothing"),
+        (("run", "--for", "silver.nothing"), "no dataset is called silver.nothing"),
+        (("run", "--for", "gold.page_stats", "--select", "silver.visits"), "what is new or changed runs"),
         (("ledger", "nothing"), "no dataset is called nothing"),
         (("sql", "DROP TABLE gold.page_stats"), "only queries are run here"),
         (("sql", "SELECT nothing FROM gold.page_stats"), "nothing"),
@@ -224,6 +226,7 @@ def test_sql_reports_truncated_rows_on_stderr(said: Said) -> None:
     [
         ((), "everything that has landed completely is published, and everything downstream of it"),
         (("--select", "bronze.users"), "nothing has landed for these datasets"),
+        (("--for", "gold.page_stats"), "these datasets have everything that has landed completely"),
         (("--from", "2025-01-05", "--to", "2025-01-06"), "no partition of these datasets lies in that span"),
     ],
 )

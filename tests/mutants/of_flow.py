@@ -41,8 +41,8 @@ FLOW = (
     in_code(
         "years between two logs are reported day by day",
         FAN_IN,
-        "for gap in gaps if len(gap) <= LONGEST_SILENCE for key in gap",
-        "for gap in gaps for key in gap",
+        "if start_of(other, grain) - start_of(one, grain) <= longest",
+        "if longest",
         f"{UNALIGNED}::test_years_of_silence_are_no_missing_days",
     ),
     in_code(

@@ -21,6 +21,7 @@ from blogdata import unserved
 from data_value.partner_feed import partner
 from evidence.served import deliveries
 from orchestration import partner as of_deployment
+from orchestration import retries
 from orchestration.calendar import calendar
 from published import deployment, publish
 from quality.contracts.serving import PARTNER_FEED
@@ -147,7 +148,8 @@ def test_republished_hours_send_only_what_is_new(blog: Blog) -> None:
     assert (line.withdrawn, line.missing) == (1, 0)
 
 
-def test_events_wait_for_a_partner_that_is_down(blog: Blog) -> None:
+def test_events_wait_for_a_partner_that_is_down(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "pause", lambda attempt: 0.01 * attempt)
     blog.publish(HOURS[0], [visit(HOURS[0], 30, "a", "/1")])
     file = blog.settings.home / "blogdata.toml"
     there = file.read_text()

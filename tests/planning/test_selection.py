@@ -52,3 +52,10 @@ def test_empty_selections_are_recognised(planner: Planner) -> None:
     assert Selection(window=hours(2, 3), select=["bronze.visits"]).is_anything(planner)
     assert not Selection(window=hours(5, 6), select=["bronze.visits"]).is_anything(planner)
     assert not Selection(select=["bronze.users"]).is_anything(planner)
+
+
+def test_upstream_is_all_that_a_dataset_needs() -> None:
+    assert GRAPH.upstream(["bronze.visits"]) == set()
+    assert GRAPH.upstream(["bronze.dead_letters"]) == {"bronze.visits"}, "it appears with it"
+    assert GRAPH.upstream(["silver.visits_with_ads"]) == {"bronze.visits", "silver.visits", "bronze.ads", "silver.ads"}
+    assert GRAPH.upstream(["silver.visits_with_ads", "silver.ads"]) == {"bronze.visits", "silver.visits", "bronze.ads"}

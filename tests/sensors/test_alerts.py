@@ -37,7 +37,9 @@ def told(lake: LakeResource, instance: dg.DagsterInstance) -> str:
     return str(tell_people.evaluate_tick(context).skip_message)
 
 
-def test_a_tick_tells_of_what_stands(lake: LakeResource, instance: dg.DagsterInstance, hook: Posted) -> None:
+def test_a_tick_tells_of_what_stands(
+    lake: LakeResource, instance: dg.DagsterInstance, hook: Posted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert told(lake, instance) == "no channel is configured: [[alerts]] in blogdata.toml"
     toml = Path(lake.landing).parent / "blogdata.toml"
     toml.write_text(f'[[alerts]]\nchannel = "webhook"\naddress = "{hook.address}"\nseconds = 2\n')
@@ -49,6 +51,7 @@ def test_a_tick_tells_of_what_stands(lake: LakeResource, instance: dg.DagsterIns
     with pytest.raises(AlertsNotSent, match=r"(?s)the server answered 404.*blogdata alerts --test"):
         told(lake, instance)
     assert told(lake, instance) == "messages sent: 0; channel webhook has failed and is tried again later"
+    monkeypatch.setattr("sensors.alerts._LOCK_SECONDS", 0.2)
     with locked(alert_channels.lock(resource(lake).settings())):
         assert told(lake, instance) == "another process is sending what is due"
 

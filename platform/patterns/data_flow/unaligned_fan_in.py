@@ -26,7 +26,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from patterns.data_flow.aligned_fan_in import Completeness, completeness
-from publish.partitions import Grain, between, coarser
+from publish.partitions import Grain, between, coarser, start_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -135,5 +135,11 @@ def silent(delivered: Collection[str], grain: Grain) -> list[str]:
         delivered: Keys of the periods with a delivery.
         grain: Length of a period.
     """
-    gaps = (between(one, other, grain)[1:-1] for one, other in pairwise(sorted(delivered)))
-    return [key for gap in gaps if len(gap) <= LONGEST_SILENCE for key in gap]
+    # Measured before they are listed: a delivery for the far future is a gap of millions of hours.
+    longest = grain.length * (LONGEST_SILENCE + 1)
+    gaps = (
+        between(one, other, grain)[1:-1]
+        for one, other in pairwise(sorted(delivered))
+        if start_of(other, grain) - start_of(one, grain) <= longest
+    )
+    return [key for gap in gaps for key in gap]
