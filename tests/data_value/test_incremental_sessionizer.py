@@ -59,7 +59,7 @@ def quiet(deploy: Deploy) -> Deployment:
     }
     for number, lines in views.items():
         deployment.land(hour(number), lines)
-    assert deployment.run().problems == []
+    assert deployment.run(for_=DATASETS).problems == []
     return deployment
 
 
@@ -88,13 +88,13 @@ def test_a_late_row_reaches_as_far_as_it_changes(quiet: Deployment) -> None:
     ids = dict(quiet.rows("silver.sessions", "exit_page", "session_id"))
     # Earlier than the first page view of the session, which keeps its id.
     quiet.land(hour(16), [view("09:20:00", "/before")], name="late.json")
-    assert quiet.run().problems == []
+    assert quiet.run(for_=DATASETS).problems == []
     check(quiet)
     after = versions(quiet)
     assert {key for key in before if before[key] != after[key]} == {hour(9), hour(10), hour(11)}
     found = dict(quiet.rows("silver.sessions", "exit_page", "session_id"))
     assert found["/d"] == ids["/d"]
-    assert quiet.run().runs == 0
+    assert quiet.run(for_=DATASETS).runs == 0
 
 
 def test_a_replay_with_the_same_outcome_goes_no_further(quiet: Deployment) -> None:
@@ -102,7 +102,7 @@ def test_a_replay_with_the_same_outcome_goes_no_further(quiet: Deployment) -> No
     quiet.replay("silver.sessions", hour(9))
     after = versions(quiet)
     assert {key for key in before if before[key] != after[key]} == {hour(9)}
-    assert quiet.run().runs == 0
+    assert quiet.run(for_=DATASETS).runs == 0
     check(quiet)
 
 
@@ -123,13 +123,13 @@ def test_hours_rerun_in_the_middle_equal_a_new_lake(quiet: Deployment, deploy: D
 def test_every_fault_leaves_the_sessions_plain_python_finds(deploy: Deploy) -> None:
     deployment = deploy("faulty")
     deployment.simulate(SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES)))
-    assert deployment.run().problems == []
+    assert deployment.run(for_=DATASETS).problems == []
     check(deployment)
     # Late rows in scattered hours, of the busiest visitors.
     users = Counter(deployment.rows("silver.visits", "user_id"))
     busy = [user for user, _ in users.most_common(6)]
     late = [view(f"{at:02d}:{59 - at:02d}:30", "/late", user) for at in (1, 4, 5, 14, 20) for user in busy]
     deployment.land("2026-01-06T01", late, name="late.json")
-    assert deployment.run().problems == []
+    assert deployment.run(for_=DATASETS).problems == []
     check(deployment)
-    assert deployment.run().runs == 0
+    assert deployment.run(for_=DATASETS).runs == 0

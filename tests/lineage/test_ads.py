@@ -147,7 +147,7 @@ def test_a_late_display_recomputes_exactly_its_hour(world: World) -> None:
     }
     before = {name: deployment.published(name) for name in DATASETS}
     deployment.land(NEXT, [json.dumps(display).encode()], name="ads.json", table="ads")
-    assert deployment.run().problems == []
+    assert deployment.run(for_=DATASETS).problems == []
     changed = {
         name: {
             key
@@ -166,7 +166,7 @@ def test_a_late_display_recomputes_exactly_its_hour(world: World) -> None:
     assert ("late", 1) in deployment.rows("silver.ads", "visit_id", "occurrences")
     assert deployment.problems() == []
     assert "slot" in {field.name for field in new_fields.seen(deployment.events, "bronze.ads")}
-    assert deployment.run().runs == 0
+    assert deployment.run(for_=DATASETS).runs == 0
 
 
 def test_a_corrected_dead_letter_becomes_a_display(world: World) -> None:
@@ -180,7 +180,7 @@ def test_a_corrected_dead_letter_becomes_a_display(world: World) -> None:
     land_corrections([correction], dead, deployment.landing, letters=judged.letters)
     stale = corrected.stale_after([correction], judged, deployment.landing, deployment.events)
     assert {name: stale[name] for name in DATASETS} == {name: [line.arrival_hour] for name in DATASETS}
-    assert deployment.run().problems == []
+    assert deployment.run(for_=DATASETS).problems == []
     assert ("corrected", line.arrival_hour) in deployment.rows("silver.ads", "visit_id", "display_hour")
     assert deployment.problems() == []
 
@@ -189,13 +189,13 @@ def test_an_hour_of_dead_letters_waits_for_a_person(world: World) -> None:
     deployment, before = world.deployment, world.deployment.published("silver.ads")
     display = {"ad_id": "ad-1", "page": "/", "visit_id": "v", "display_time": f"{BAD}:10:00Z", "campaign": "c"}
     deployment.land(BAD, [*[b"{}"] * 120, json.dumps(display).encode()], name="ads.json", table="ads")
-    refused = "\n".join(deployment.run().problems)
+    refused = "\n".join(deployment.run(for_=DATASETS).problems)
     assert "120 of 121 rows (99.2%) are rejected" in refused
     assert f"bronze.ad_dead_letters {BAD}" in refused
     assert "blogdata run --accept dead_letters" in refused
     assert len(deployment.pasted(refused)) == 1
     assert deployment.published("silver.ads") == before
-    assert deployment.run(accept="dead_letters").problems == []
+    assert deployment.run(for_=DATASETS, accept="dead_letters").problems == []
     assert deployment.published("silver.ads")[BAD].rows_out == 1
 
 

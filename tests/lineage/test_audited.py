@@ -27,6 +27,7 @@ from resources.spark import SparkResource
 
 REPEATED, CONFLICTING = "2026-01-05T11", "2026-01-05T12"
 ENRICHED = "silver.visits_enriched"
+PROFILED = (ENRICHED, "silver.late_visits", "gold.sessions_daily")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def _standing(deployment: Deployment) -> list[tuple[str, str, str]]:
 
 
 def test_a_refused_hour_is_kept_and_others_go_on(deployment: Deployment) -> None:
-    outcome = deployment.run()
+    outcome = deployment.run(for_=PROFILED)
     check, problem = outcome.problems
     assert "silver/visits:contract failed" in check
     assert "bounded_duplicates" in problem
@@ -79,8 +80,8 @@ def test_conflicts_are_published_with_a_warning(deployment: Deployment) -> None:
 
 
 def test_a_lifted_audit_publishes_the_hour(deployment: Deployment) -> None:
-    assert not deployment.run().ok, "it is not tried again for nothing, and still waits"
-    assert deployment.run(accept=guard_of("silver.visits", "bounded_duplicates")).ok
+    assert not deployment.run(for_=PROFILED).ok, "it is not tried again for nothing, and still waits"
+    assert deployment.run(for_=PROFILED, accept=guard_of("silver.visits", "bounded_duplicates")).ok
     assert warnings(deployment.published("silver.visits")[REPEATED]) == ["bounded_duplicates"]
     assert deployment.problems() == []
     assert "waiting" not in {source for source, _, _ in _standing(deployment)}
@@ -117,7 +118,7 @@ def test_only_what_is_new_is_profiled(deployment: Deployment) -> None:
     assert day.profile.columns["user_registered"].null_share == pytest.approx(120 / 361)
     assert _periods(_observe(deployment)) == 0
     deployment.land("2026-01-06T00", [event("12:59", "late"), event("13:30", "other")])
-    assert deployment.run().ok
+    assert deployment.run(for_=PROFILED).ok
     assert _periods(_observe(deployment)) == 3, "the day of visits, that of sessions, and that of late rows"
     (again,) = observations(deployment.events, ENRICHED)
     assert again.profile.rows == 363

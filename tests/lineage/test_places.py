@@ -76,7 +76,7 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     world.server.down = True
     with monkeypatch.context() as patch:
         patch.setattr(locations, "_TRIES", 2)
-        world.deployment.run()
+        world.deployment.run(for_=["silver.visits_enriched"])
     waiting = world.joined()
     assert sum(waiting.values()) == sum(world.truth().values())
     assert {row[-1] for row in waiting} == {"waiting", "reserved", "kept_private", None}
@@ -86,12 +86,12 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         # The run fails after the answers were paid for and before they are published.
         patch.setattr(asset, "FullDelivery", _fail)
-        outcome = world.deployment.run()
+        outcome = world.deployment.run(for_=["silver.visits_enriched"])
     assert not outcome.ok
     taken = world.server.paid.copy()
     assert taken
     for _ in range(3):
-        outcome = world.deployment.run()
+        outcome = world.deployment.run(for_=["silver.visits_enriched"])
     assert world.joined() == world.truth()
     assert outcome.problems == []
     assert world.deployment.problems() == []
@@ -105,8 +105,8 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     assert set(paid) == {ip for ip, private in visits if ip and not private and ipaddress.ip_address(ip).is_global}
 
     world.land(EVENING)
-    world.deployment.run()
-    world.deployment.run()
+    world.deployment.run(for_=["silver.visits_enriched"])
+    world.deployment.run(for_=["silver.visits_enriched"])
     assert world.joined() == world.truth()
     assert {address: world.server.paid[address] for address in paid} == paid
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import dagster as dg
 import pytest
@@ -41,12 +41,19 @@ def late_rows(deployment: Deployment) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def straight(deploy: Deploy) -> Iterator[Deployment]:
-    """All hours landed, in one run."""
+def straight(deploy: Deploy) -> Deployment:
+    """All hours landed, in one run; what is late, and what the visits are joined with."""
     deployment = deploy("straight")
     land(deployment, *HOURS)
-    assert deployment.run().problems == []
+    assert deployment.run(for_=["silver.late_visits", "silver.visits_enriched"]).problems == []
     return deployment
+
+
+@pytest.fixture(scope="module")
+def whole(straight: Deployment) -> Deployment:
+    """The same one, with everything that is computed from these."""
+    assert straight.run().problems == []
+    return straight
 
 
 def test_events_behind_their_arrival_hours_watermark_are_late(straight: Deployment) -> None:
@@ -60,15 +67,15 @@ def test_visits_without_users_or_devices_are_published_unknown(straight: Deploym
 
 
 @pytest.mark.campaign
-def test_hours_run_out_of_order_give_equal_tables(straight: Deployment, deploy: Deploy) -> None:
+def test_hours_run_out_of_order_give_equal_tables(whole: Deployment, deploy: Deploy) -> None:
     shuffled = deploy("shuffled")
     for hour in (HOURS[2], HOURS[0], HOURS[1]):
         land(shuffled, hour)
         assert shuffled.run(hours=(hour, hour), select=HOURLY).problems == []
     # Each of these runs saw its own hour only; this one finds what the others left behind.
     assert shuffled.run().problems == []
-    assert late_rows(shuffled) == late_rows(straight)
-    assert shuffled.contents() == straight.contents()
+    assert late_rows(shuffled) == late_rows(whole)
+    assert shuffled.contents() == whole.contents()
     assert shuffled.problems() == []
     assert shuffled.run().runs == 0
 
@@ -86,40 +93,40 @@ def touched(deployment: Deployment, before: Mapping[str, Mapping[str, Entry]]) -
 
 
 @pytest.mark.campaign
-def test_a_replay_reruns_readers_and_changes_no_row(straight: Deployment) -> None:
-    contents, before = straight.contents(), {dataset: straight.published(dataset) for dataset in CONTRACTS}
-    assert straight.replay("bronze.visits", HOURS[2]).problems == []
+def test_a_replay_reruns_readers_and_changes_no_row(whole: Deployment) -> None:
+    contents, before = whole.contents(), {dataset: whole.published(dataset) for dataset in CONTRACTS}
+    assert whole.replay("bronze.visits", HOURS[2]).problems == []
     # In the hour of 12 there are events of 10, 11 and 12.
     hours, day = set(HOURS), {"2026-01-05"}
-    assert touched(straight, before) == {
+    assert touched(whole, before) == {
         **{dataset: {HOURS[2]} for dataset in HOURLY[:3]},
         **dict.fromkeys(HOURLY[3:], hours),
         **dict.fromkeys([*DAILY, *WEEKLY], day),
     }
-    assert straight.contents() == contents
-    assert straight.problems() == []
-    assert straight.run().runs == 0
+    assert whole.contents() == contents
+    assert whole.problems() == []
+    assert whole.run().runs == 0
 
 
 @pytest.mark.campaign
-def test_a_replay_leaves_its_inputs_alone(straight: Deployment) -> None:
-    before = {dataset: straight.published(dataset) for dataset in CONTRACTS}
-    outcome = straight.replay("silver.visits_enriched", HOURS[0])
+def test_a_replay_leaves_its_inputs_alone(whole: Deployment) -> None:
+    before = {dataset: whole.published(dataset) for dataset in CONTRACTS}
+    outcome = whole.replay("silver.visits_enriched", HOURS[0])
     assert outcome.problems == []
-    assert set(touched(straight, before)) == {"silver.visits_enriched", "gold.audience_hourly", *DAILY, *WEEKLY}
+    assert set(touched(whole, before)) == {"silver.visits_enriched", "gold.audience_hourly", *DAILY, *WEEKLY}
     assert outcome.runs == 1
-    assert straight.run().runs == 0
+    assert whole.run().runs == 0
 
 
 @pytest.mark.campaign
-def test_a_file_after_the_flag_reruns_touched_partitions(straight: Deployment) -> None:
-    before = {dataset: straight.published(dataset) for dataset in straight.contents()}
+def test_a_file_after_the_flag_reruns_touched_partitions(whole: Deployment) -> None:
+    before = {dataset: whole.published(dataset) for dataset in whole.contents()}
     # It arrives in 11, with an event of 11 and one of 10; no watermark moves.
-    straight.land(HOURS[1], [event("11:20", "/new"), event("10:10", "/very-late"), BROKEN[0]], name="visits-2.json")
-    outcome = straight.run()
+    whole.land(HOURS[1], [event("11:20", "/new"), event("10:10", "/very-late"), BROKEN[0]], name="visits-2.json")
+    outcome = whole.run()
     assert outcome.problems == []
     hours, day = {HOURS[0], HOURS[1]}, {"2026-01-05"}
-    assert touched(straight, before) == {
+    assert touched(whole, before) == {
         "bronze.visits": {HOURS[1]},
         "bronze.dead_letters": {HOURS[1]},
         "silver.late_visits": {HOURS[1]},
@@ -133,33 +140,33 @@ def test_a_file_after_the_flag_reruns_touched_partitions(straight: Deployment) -
         "gold.page_stats": day,
         "gold.referral_stats": day,
     }
-    assert ("2026-01-05T11", "/very-late") in late_rows(straight)
-    assert {"/new", "/very-late"} <= set(straight.rows("silver.visits", "page"))
-    counted = oracle.count(straight.landing)
-    assert {key: entry.rows_out for key, entry in straight.published("silver.visits").items()} == {
+    assert ("2026-01-05T11", "/very-late") in late_rows(whole)
+    assert {"/new", "/very-late"} <= set(whole.rows("silver.visits", "page"))
+    counted = oracle.count(whole.landing)
+    assert {key: entry.rows_out for key, entry in whole.published("silver.visits").items()} == {
         key: events.unique for key, events in counted.event_hours.items()
     }
-    assert straight.problems() == []
-    assert straight.run().runs == 0
+    assert whole.problems() == []
+    assert whole.run().runs == 0
 
 
 @pytest.mark.campaign
-def test_a_moved_watermark_changes_lateness_in_later_hours(straight: Deployment) -> None:
+def test_a_moved_watermark_changes_lateness_in_later_hours(whole: Deployment) -> None:
     # 11:59 in the hour of 11 moves the watermark of 12 from 11:40 to 11:44: still no more rows are late; then an
     # event of 12:04 (a browser's clock runs ahead) moves it to 11:49, and one of 11:50 stays in time.
-    straight.land(HOURS[1], [event("12:04", "/ahead"), event("11:20", "/new")], name="visits-2.json")
-    straight.land(HOURS[2], [event("11:45", "/now-late")], name="visits-2.json")
-    assert straight.run().problems == []
-    counted = oracle.count(straight.landing)
-    assert {key: entry.rows_out for key, entry in straight.published("silver.late_visits").items()} == {
+    whole.land(HOURS[1], [event("12:04", "/ahead"), event("11:20", "/new")], name="visits-2.json")
+    whole.land(HOURS[2], [event("11:45", "/now-late")], name="visits-2.json")
+    assert whole.run().problems == []
+    counted = oracle.count(whole.landing)
+    assert {key: entry.rows_out for key, entry in whole.published("silver.late_visits").items()} == {
         key: arrival.late for key, arrival in counted.arrivals.items()
     }
-    assert ("2026-01-05T12", "/now-late") in late_rows(straight)
-    straight.land(HOURS[1], [event("11:20", "/new")], name="visits-2.json")
-    assert straight.run().problems == []
+    assert ("2026-01-05T12", "/now-late") in late_rows(whole)
+    whole.land(HOURS[1], [event("11:20", "/new")], name="visits-2.json")
+    assert whole.run().problems == []
     # The line that moved the watermark is gone, and with it the lateness of a row in an hour that nobody touched.
-    assert ("2026-01-05T12", "/now-late") not in late_rows(straight)
-    assert straight.problems() == []
+    assert ("2026-01-05T12", "/now-late") not in late_rows(whole)
+    assert whole.problems() == []
 
 
 @pytest.mark.campaign
@@ -265,13 +272,13 @@ def test_an_hour_without_its_flag_is_left_alone(deploy: Deploy) -> None:
 
 
 @pytest.mark.campaign
-def test_a_span_reruns_without_any_users_or_devices(straight: Deployment) -> None:
-    before = straight.contents()
-    outcome = straight.run(hours=(HOURS[0], HOURS[0]))
+def test_a_span_reruns_without_any_users_or_devices(whole: Deployment) -> None:
+    before = whole.contents()
+    outcome = whole.run(hours=(HOURS[0], HOURS[0]))
     assert outcome.problems == []
     # What appears with a dataset is published by its step.
     assert {step["dataset"] for step in outcome.steps} >= {*HOURLY, "gold.page_stats"} - {"silver.visit_conflicts"}
-    assert straight.contents() == before
+    assert whole.contents() == before
 
 
 def test_a_span_in_which_nothing_landed_runs_nothing(straight: Deployment) -> None:

@@ -39,7 +39,7 @@ def blog(deploy: Deploy) -> Deployment:
     """A deployment whose first run has no PostgreSQL."""
     made = deploy("served")
     made.land(HOUR, FIRST)
-    assert made.run().problems == []
+    assert made.run(for_=SERVED).problems == []
     return made
 
 
@@ -66,16 +66,16 @@ def shown(serving: Deployment) -> dict[str, dict[str, int]]:
 
 
 def test_deployments_without_postgres_serve_nothing(blog: Deployment) -> None:
-    outcome = blog.run()
+    outcome = blog.run(for_=SERVED)
     assert (outcome.runs, outcome.problems) == (0, [])
     with pytest.raises(Exception, match=rf"no dataset is called {DATASET}"):
         blog.run(select=[DATASET])
 
 
 def test_changed_days_are_served_once_and_atomically(serving: Deployment) -> None:
-    assert serving.run().problems == []
+    assert serving.run(for_=[DATASET]).problems == []
     assert shown(serving) == {"page_stats": {HOUR[:10]: 2}, "referral_stats": {HOUR[:10]: 2}}
-    assert serving.run().runs == 0, "what is served is not served again"
+    assert serving.run(for_=[DATASET]).runs == 0, "what is served is not served again"
     with psycopg.connect(serving.settings.postgres.url or "") as connection:
         for table in ("page_stats", "referral_stats"):
             assert connection.execute(f"SELECT DISTINCT hours_present FROM serving.{table}").fetchall() == [(1,)]
@@ -89,13 +89,13 @@ def test_changed_days_are_served_once_and_atomically(serving: Deployment) -> Non
     serving.land(HOUR, [event("10:07", "/a-page-of-a-very-long-name")], "more.json")
     with psycopg.connect(serving.settings.postgres.url or "") as connection:
         connection.execute("ALTER TABLE serving.page_stats ALTER page TYPE varchar(10)")
-    refused = serving.run()
+    refused = serving.run(for_=[DATASET])
     assert "too long" in " ".join(refused.problems)
     assert shown(serving) == {"page_stats": {HOUR[:10]: 2}, "referral_stats": {HOUR[:10]: 2}}
 
     with psycopg.connect(serving.settings.postgres.url or "") as connection:
         connection.execute("ALTER TABLE serving.page_stats ALTER page TYPE text")
-    assert serving.run().problems == []
+    assert serving.run(for_=[DATASET]).problems == []
     assert shown(serving) == {"page_stats": {HOUR[:10]: 3}, "referral_stats": {HOUR[:10]: 3}}
 
 

@@ -53,6 +53,7 @@ class Job:
         dataset: What is held; with a day it is also all that runs. Empty holds nothing.
         phase: Where it is held.
         day: What runs again; empty runs whatever is new.
+        needed: Of what is new only these datasets, and what they are computed from; empty: all.
         armed: Folder of holds that come and go; empty: there is none.
         retries: How often a step that met a fault that may pass is retried.
         statement: SQL to run instead of a run.
@@ -63,6 +64,7 @@ class Job:
     dataset: str = ""
     phase: str = ""
     day: str = ""
+    needed: tuple[str, ...] = ()
     armed: str = ""
     retries: int = 3
     statement: str = ""
@@ -110,7 +112,14 @@ class Worker:
 
 
 def start(
-    deployment: Deployment, folder: Path, dataset: str = "", phase: str = "", day: str = "", *, patient: bool = True
+    deployment: Deployment,
+    folder: Path,
+    dataset: str = "",
+    phase: str = "",
+    day: str = "",
+    *,
+    needed: tuple[str, ...] = (),
+    patient: bool = True,
 ) -> Worker:
     """Start a run.
 
@@ -120,10 +129,19 @@ def start(
         dataset: What is held; with a day it is also all that runs. Empty holds nothing.
         phase: Where it is held.
         day: What runs again; empty runs whatever is new.
+        needed: Of what is new only these datasets, and what they are computed from; empty: all.
         patient: Whether a step that met a fault that may pass is retried.
     """
-    home, retries = str(deployment.settings.home), 3 if patient else 0
-    return Worker(Job(home=home, folder=str(folder), dataset=dataset, phase=phase, day=day, retries=retries))
+    job = Job(
+        home=str(deployment.settings.home),
+        folder=str(folder),
+        dataset=dataset,
+        phase=phase,
+        day=day,
+        needed=needed,
+        retries=3 if patient else 0,
+    )
+    return Worker(job)
 
 
 def _work(job: Mapping[str, object], environment: Mapping[str, str], executable: str) -> None:
@@ -155,7 +173,8 @@ def _run(deployment: Deployment, job: Job) -> None:
         else:
             Hold(folder, job.dataset, job.phase).install(patch)
         hours = (job.day, job.day) if job.day else None
-        outcome = deployment.run(select=[job.dataset] if job.dataset and job.day else (), hours=hours)
+        selected = [job.dataset] if job.dataset and job.day else ()
+        outcome = deployment.run(select=selected, hours=hours, for_=job.needed)
     order = [step["dataset"] for step in outcome.steps]
     found = {"problems": outcome.problems, "order": order, "runs": [str(outcome.runs)]}
     (folder / "outcome.json").write_text(json.dumps(found))
