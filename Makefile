@@ -14,6 +14,10 @@ SEED ?= 1
 # Where tests write: into memory, when there is enough of it.
 SCRATCH ?= $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 8388608 ] 2>/dev/null \
 	&& echo /dev/shm || echo "$${TMPDIR:-/tmp}")
+# The tests start a hundred processes: each imports in half the time what one of them has compiled, also where the
+# environment says that no bytecode is to be written into folders of sources.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.venv/bytecode PYTEST_DEBUG_TEMPROOT=$(SCRATCH) \
+	$(BIN)/python -m pytest
 # Where the data goes; BLOGDATA_HOME is exported to everything that runs below.
 BLOGDATA_HOME ?= $(CURDIR)/var
 export BLOGDATA_HOME
@@ -48,7 +52,7 @@ run: environment ## Run the main job: simulated visits, or LOGS=access.log for y
 	$(BLOGDATA) run
 
 test: lint ## Set up, lint and run the suite, in JOBS processes (ARGS="-k name" narrows it; make laws has the rest)
-	@PYTEST_DEBUG_TEMPROOT=$(SCRATCH) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=docs/images keeps its pictures there)
 	@$(BIN)/python -m pytest -m ui $(ARGS)
@@ -57,7 +61,7 @@ chaos: setup ## Kill every writer N times, on SEED's draws, and certify what is 
 	@cd tests && $(CURDIR)/$(BIN)/python -m chaos -n $(N) --seed $(SEED) $(ARGS)
 
 laws: setup ## All that the suite tries a part of: every law for every writer, every pair of operations, campaigns
-	@WHOLE_MATRIX=1 PYTEST_DEBUG_TEMPROOT=$(SCRATCH) $(BIN)/python -m pytest -m "campaign or matrix" \
+	@WHOLE_MATRIX=1 $(PYTEST) -m "campaign or matrix" \
 		-n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 model: setup ## Do anything in any order to a lineage, for long: STEPS=10000 against plain Python

@@ -83,6 +83,14 @@ class Deployment:
         with SparkResource(home=str(self.settings.home)).guard() as spark:
             yield spark
 
+    def as_in_production(self) -> Deployment:
+        """Have the session as the platform configures it, and not as the tests' server does for few rows."""
+        usual = {"spark.sql.codegen.wholeStage": "true", "spark.sql.adaptive.enabled": "true"}
+        with self.session() as spark:
+            for name, value in {**usual, "spark.sql.shuffle.partitions": "4"}.items():
+                spark.conf.set(name, value)
+        return self
+
     def close(self) -> None:
         """Let go of the Spark session."""
         spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)

@@ -42,7 +42,7 @@ class Blog:
 
 @pytest.fixture(scope="module")
 def blog(deploy: Deploy) -> Blog:
-    deployment = deploy("log")
+    deployment = deploy("log").as_in_production()
     home = {"BLOGDATA_HOME": str(deployment.settings.home)}
     landed = CliRunner().invoke(app, ["land", "logs", str(LOG)], env=home)
     assert landed.exit_code == 0, landed.output

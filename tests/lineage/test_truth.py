@@ -50,7 +50,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> World:
-    deployment = deploy("truth")
+    deployment = deploy("truth").as_in_production()
     truth = deployment.simulate(SPEC)
     return World(
         deployment=deployment,
