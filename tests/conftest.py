@@ -20,6 +20,7 @@ import psycopg
 import pytest
 from alembic.script import ScriptDirectory
 
+import plans
 import spark_cluster
 from blogdata import remedies
 from services import config, postgres, spark_connect, spark_session
@@ -104,15 +105,9 @@ def _settings(folders: pytest.TempPathFactory) -> Settings:
     # Where tests run in several processes, each has a folder in that of the one which started them.
     root = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
     found = config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "3g"})
-    return replace(found, spark=replace(found.spark, conf=tuple(FOR_FEW_ROWS.items())))
+    return replace(found, spark=replace(found.spark, conf=tuple(plans.FOR_FEW_ROWS.items())))
 
 
-FOR_FEW_ROWS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-}
-"""What plans of few rows take a quarter less of a processor with; deployments of a whole day are as in production."""
 _KEPT = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
 
 
@@ -130,6 +125,14 @@ def spark(spark_server: SparkServer) -> Iterator[Any]:
     session = spark_session.attach(spark_server.url)
     yield session
     spark_session.release(session)
+
+
+@pytest.fixture
+def usual_plans(spark: Any) -> Iterator[None]:
+    """Has the session plan as in production, for tests that look at plans."""
+    plans.configure(spark, plans.AS_IN_PRODUCTION)
+    yield
+    plans.configure(spark, plans.FOR_FEW_ROWS)
 
 
 @pytest.fixture

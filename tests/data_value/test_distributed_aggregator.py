@@ -85,6 +85,7 @@ def brute_counts(rows: list[tuple[Any, ...]]) -> dict[Any, tuple[Any, ...]]:
     return {(who,): (sum(row[2] == who for row in rows), 0, 0 if who is None else 1) for who in people}
 
 
+@pytest.mark.usefixtures("usual_plans")
 def test_salting_adds_a_shuffle_by_the_salt(spark: Any) -> None:
     frame = spark.range(100).selectExpr("'hot' AS a", "id AS amount")
     measures = (Measure(name="n"),)
@@ -95,6 +96,7 @@ def test_salting_adds_a_shuffle_by_the_salt(spark: Any) -> None:
     assert "xxhash64" in salted
 
 
+@pytest.mark.usefixtures("usual_plans")
 def test_counts_are_computed_in_part_before_rows_move(spark: Any) -> None:
     frame = spark.range(100).selectExpr("id % 3 AS a")
     plan = distributed_aggregator.aggregate(frame, ("a",), (Measure(name="n"),))._explain_string("simple")

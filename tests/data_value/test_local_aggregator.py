@@ -54,6 +54,7 @@ def result(frame: Any) -> list[Any]:
     return sorted(rows)
 
 
+@pytest.mark.usefixtures("usual_plans")
 def test_local_groups_are_the_distributed_ones(spark: Any, lake: Lake) -> None:
     clicks(lake)
     local = local_aggregator.aggregate(spark, stored(lake), BY, MEASURES, tasks=3)

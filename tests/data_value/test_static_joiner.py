@@ -150,6 +150,7 @@ def test_a_clash_with_a_fact_column_is_refused(spark: Any) -> None:
         joined(frame, versions(spark, ("a", 1, None)))
 
 
+@pytest.mark.usefixtures("usual_plans")
 def test_small_reference_data_is_broadcast_without_moving_facts(spark: Any) -> None:
     frame = static_joiner.join_as_of(
         spark.range(10).select(F.col("id").cast("string").alias("user_id"), F.current_timestamp().alias("at")),

@@ -69,6 +69,7 @@ def test_no_rules_reject_nothing(spark: SparkSession) -> None:
     assert rejected(devices(spark), []) == 0
 
 
+@pytest.mark.usefixtures("usual_plans")
 def test_no_python_worker_is_needed(spark: SparkSession) -> None:
     plan = str(judged(devices(spark), rules())._explain_string("simple"))  # type: ignore[operator]
     assert "Python" not in plan

@@ -117,6 +117,7 @@ def test_conflicting_rows_come_back_without_the_winner(spark: SparkSession) -> N
     assert sorted(row["source_offset"] for row in losers.collect()) == [1, 3]
 
 
+@pytest.mark.usefixtures("usual_plans")
 def test_one_shuffle_and_one_sort_are_enough(spark: SparkSession) -> None:
     plan = plan_of(winners_of(frame_of(spark, random_rows(5))))
     tree = plan.split("\n\n")[0]

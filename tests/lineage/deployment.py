@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import plans
 from blogdata.outcome import Outcome
 from blogdata.pipeline import Pipeline
 from blogdata.sql_command import _Asked
@@ -85,10 +86,8 @@ class Deployment:
 
     def as_in_production(self) -> Deployment:
         """Have the session as the platform configures it, and not as the tests' server does for few rows."""
-        usual = {"spark.sql.codegen.wholeStage": "true", "spark.sql.adaptive.enabled": "true"}
         with self.session() as spark:
-            for name, value in {**usual, "spark.sql.shuffle.partitions": "4"}.items():
-                spark.conf.set(name, value)
+            plans.configure(spark, plans.AS_IN_PRODUCTION)
         return self
 
     def close(self) -> None:

@@ -374,6 +374,7 @@ def by_hand(rows: list[Any]) -> set[Any]:
     return found
 
 
+@pytest.mark.usefixtures("usual_plans")
 def test_the_history_is_one_shuffle_of_the_rows(spark: Any) -> None:
     rows = spark.createDataFrame([snapshot(1, "u"), rejected(2, "u")], ROWS)
     plan = users.history(rows)._explain_string("simple")

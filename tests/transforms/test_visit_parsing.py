@@ -116,6 +116,7 @@ def test_rejected_and_filtered_rows_are_left_out(spark: SparkSession) -> None:
     assert visit_events.parse(filtered, formats=JSON).count() == 0
 
 
+@pytest.mark.usefixtures("usual_plans")
 def test_json_only_plans_contain_no_log_work(spark: SparkSession) -> None:
     frame = visit_events.parse(judged(spark, [EVENT]), formats=JSON)
     plan = str(frame._explain_string("simple"))  # type: ignore[operator]

@@ -1,0 +1,23 @@
+"""How Spark plans in tests: for few rows, unless a test looks at plans or has a whole day computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FOR_FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Settings of the tests' server: of a plan for few rows most of the time goes into code, and into tasks without rows."""
+AS_IN_PRODUCTION = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "4",
+}
+
+
+def configure(spark: Any, settings: dict[str, str]) -> None:
+    """Have a session plan in one of these ways."""
+    for name, value in settings.items():
+        spark.conf.set(name, value)
