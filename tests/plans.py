@@ -9,7 +9,7 @@ FOR_FEW_ROWS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Settings of the tests' server: for few rows, most of a plan's time goes into its code, and into tasks without rows."""
+"""Settings of the tests' server: for few rows, a plan's time goes into its code, and into tasks without rows."""
 AS_IN_PRODUCTION = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.adaptive.enabled": "true",
