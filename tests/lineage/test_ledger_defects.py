@@ -84,12 +84,12 @@ def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
 
 def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted") -> str:
     """Run a dataset again, see that it is refused and that nobody can tell from the lake; gives the problem."""
-    before, known = (deployment.versions(), deployment.contents()[dataset]), deployment.problems()
+    before, known = (deployment.versions(), deployment.contents_of(dataset)), deployment.problems()
     outcome = deployment.run(select=[dataset], hours=("2026-01-04", "2026-01-06"))
     asset = dataset.replace(".", "/")
     assert [problem for problem in outcome.problems if problem.startswith(f"check {asset}:ledger failed")]
     assert [problem for problem in outcome.problems if rule in problem]
-    assert deployment.contents()[dataset] == before[1]
+    assert deployment.contents_of(dataset) == before[1]
     # Its other partitions are as right as before, and may have been published again.
     own = {dataset: 0, CONTRACTS[dataset].main: 0, "ops.events": 0}
     assert {**deployment.versions(), **own} == {**before[0], **own}
@@ -98,7 +98,7 @@ def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted
 
 
 def test_fixture_fills_every_table_and_ledger_balances(deployment: Deployment) -> None:
-    assert all(deployment.contents()[dataset] for dataset in CONTRACTS)
+    assert all(deployment.contents_of(dataset) for dataset in CONTRACTS)
     assert deployment.problems() == []
     healthy = CliRunner().invoke(app, ["ledger", "--json"], env={"BLOGDATA_HOME": str(deployment.settings.home)})
     assert healthy.exit_code == 0, healthy.output
