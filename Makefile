@@ -16,8 +16,8 @@ SCRATCH ?= $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}'
 	&& echo /dev/shm || echo "$${TMPDIR:-/tmp}")
 # The tests start a hundred processes: each imports in half the time what one of them has compiled, also where the
 # environment says that no bytecode is to be written into folders of sources.
-PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.venv/bytecode PYTEST_DEBUG_TEMPROOT=$(SCRATCH) \
-	$(BIN)/python -m pytest
+PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(CURDIR)/.venv/bytecode" \
+	PYTEST_DEBUG_TEMPROOT=$(SCRATCH) $(BIN)/python -m pytest
 # Where the data goes; BLOGDATA_HOME is exported to everything that runs below.
 BLOGDATA_HOME ?= $(CURDIR)/var
 export BLOGDATA_HOME
