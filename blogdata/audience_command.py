@@ -48,6 +48,8 @@ def audience(
 
     Visitors are estimated from gold.audience_hourly; the true number is between the bounds in 95 of 100 cases.
     """
+    from patterns.data_value.sketches import relative_error
+
     only = {"page": page, "referral_host": referral, "device_type": device, "country": country}
     asked = _Asked.of(from_, to, {name: values or () for name, values in only.items()}, by)
     lake = Lake(root=str(load().lake))
@@ -59,10 +61,13 @@ def audience(
         shown.sort(key=lambda line: line.of)
     hours = asked.hours
     missing = len(hours) - len(EventLog(lake).publications(DATASET, hours))
+    error = relative_error(LG_K)
     if as_json:
-        say_json({"lines": [asdict(line) for line in shown], "hours": len(hours), "hours_missing": missing})
+        told = {"lines": [asdict(line) for line in shown], "standard_error": round(error, 5)}
+        say_json({**told, "hours": len(hours), "hours_missing": missing})
         return
     _show(shown, asked.by or asked.dimension)
+    console.print(f"visitors are estimates: one standard error is {error:.1%}")
     if len(shown) < len(lines):
         console.print(f"{len(shown):,} of {len(lines):,} lines; see --limit")
     if missing:
