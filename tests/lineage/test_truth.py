@@ -25,7 +25,7 @@ from planning import detectors
 from planning.findings import standing
 from planning.look import Snapshot
 from quality.contracts import GRAPH
-from quality.contracts.gold import LG_K
+from quality.contracts.audience import LG_K
 from simulator.faults import LINE_FAULTS, FaultRates
 from simulator.spec import SimulationSpec
 from simulator.truth import Truth
