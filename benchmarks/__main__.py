@@ -1,4 +1,4 @@
-"""`python -m benchmarks [a|…|k|all]`: measures, prints and keeps the figures, writes docs/reference/benchmarks.md."""
+"""`python -m benchmarks [a|…|l|all]`: measures, prints and keeps the figures, writes docs/reference/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ MODULES = {
     "i": "partner_modes",
     "j": "months_visitors",
     "k": "hot_key",
+    "l": "hourly_sessions",
 }
 STANDARD_DAYS = (1, 10, 100)
 RESULTS = Path(__file__).parent / "results"

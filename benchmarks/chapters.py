@@ -171,10 +171,32 @@ Half of 4,000,000 rows have one key; the others have 400. Both ways give the sam
 stage with the longest task of all that read a shuffle, from Spark's event log; eight tasks, not merged adaptively.
 
 - *plain*: `distributed_aggregator.aggregate`.
-- *salted*: `distributed_aggregator.salted`, by 16 salts of the visit's id, and by the counted values.
+- *salted*: hand-written (`benchmarks/hot_key.py`): first by the key, 16 salts of the visit's id and the counted values,
+  then by the key.
+
+The platform does not salt: no task is left alone, because only partial results are moved.
+""",
+)
+_L = Chapter(
+    title="Sessions of hours",
+    aim="at most 1.15 at 5,000,000 page views",
+    text="""
+Three simulated days of page views, published as `silver.visits`; their sessions are computed and written. Every round
+writes all hours again.
+
+- *platform*: `blogdata run --select silver.sessions` over the whole span, as one range: a Dagster run, the sessions
+  and `silver.sessions_pending` audited and in one commit, the account of every hour against `silver.visits`, and the
+  digest of what each hour leaves open.
+- *pattern, plain write*: the rows of `silver.sessions`, by `sessionize`, in a plain Delta write. They include the
+  state of every session at the end of each hour at which it is open.
+- *window query*: `lag` by visitor, a running sum of the silences above 30 minutes, and a `groupBy`, in a plain Delta
+  write. It has each session once, can not continue from the hour before, and reads all hours again for a new one.
+
+The rows of the first two are the same, and those that are completed, or open in the end, are those of the third; ids
+included.
 """,
 )
 CHAPTERS: Mapping[str, Chapter] = MappingProxyType(
-    {"a": _A, "b": _B, "c": _C, "d": _D, "e": _E, "f": _F, "g": _G, "h": _H, "i": _I, "j": _J, "k": _K}
+    {"a": _A, "b": _B, "c": _C, "d": _D, "e": _E, "f": _F, "g": _G, "h": _H, "i": _I, "j": _J, "k": _K, "l": _L}
 )
 """The benchmarks by letter."""

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
 from lake.lake import Lake
-from patterns.data_value import distributed_aggregator, local_aggregator, sketches
+from patterns.data_value import local_aggregator, sketches
 from patterns.data_value.distributed_aggregator import How, Measure
 from patterns.data_value.local_aggregator import Stored
 
@@ -36,7 +36,7 @@ def measure(bench: Bench, size: Size) -> Result:
     seconds = interleaved(peers, size.rounds, warm_ups=1)
     error = abs(found[MERGED] / found[EXACT] - 1)
     faster = ratio(seconds, EXACT, MERGED)
-    stated = distributed_aggregator.relative_error(LG_K)
+    stated = sketches.relative_error(LG_K)
     case = Case(
         name=f"{rows:,} page views",
         seconds=seconds,

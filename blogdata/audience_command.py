@@ -16,7 +16,7 @@ from errors import ConfigurationError
 from evidence.events import EventLog
 from lake.lake import Lake
 from publish.partitions import Grain, following, key_of
-from quality.contracts.gold import ALL, AUDIENCE_DIMENSIONS, AUDIENCE_HOURLY, LG_K
+from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, AUDIENCE_HOURLY, CAMPAIGN_AUDIENCE_HOURLY, LG_K
 from services.config import load
 
 if TYPE_CHECKING:
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 DATASET = AUDIENCE_HOURLY.dataset
 PERIODS = {"hour": len("2026-01-05T03"), "day": len("2026-01-05")}
 """Period to the length of its key, which is the beginning of the hour's."""
-DIMENSIONS = AUDIENCE_DIMENSIONS[1:]
+CAMPAIGN = "campaign"
+"""Dimension with a dataset of its own."""
+DIMENSIONS = (*AUDIENCE_DIMENSIONS[1:], CAMPAIGN)
 GROUPS = (*PERIODS, *DIMENSIONS)
-COLUMNS = ("event_hour", "dimension", "value", "events", "visitors")
 
 
 def audience(
@@ -37,6 +38,7 @@ def audience(
     referral: Annotated[list[str] | None, typer.Option(help="Only visitors who came from this host")] = None,
     device: Annotated[list[str] | None, typer.Option(help="Only visitors with this type of device")] = None,
     country: Annotated[list[str] | None, typer.Option(help="Only visitors from this country, such as DE")] = None,
+    campaign: Annotated[list[str] | None, typer.Option(help="Only visitors whom this campaign brought")] = None,
     by: Annotated[
         str | None,
         typer.Option(help=f"A line for each: {', '.join(GROUPS)}"),
@@ -44,25 +46,31 @@ def audience(
     limit: Annotated[int, typer.Option(help="Most lines to print, those with the most visitors")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON")] = False,
 ) -> None:
-    """Show the page views and the visitors of any hours, pages or origins, each visitor counted once.
+    """Show the page views and the visitors of any hours, pages, origins or campaigns, each visitor counted once.
 
-    Visitors are estimated from gold.audience_hourly; the true number is between the bounds in 95 of 100 cases.
+    Visitors are estimated from gold.audience_hourly and gold.campaign_audience_hourly; the true number is between the
+    bounds in 95 of 100 cases.
     """
-    only = {"page": page, "referral_host": referral, "device_type": device, "country": country}
+    from patterns.data_value.sketches import relative_error
+
+    only = {"page": page, "referral_host": referral, "device_type": device, "country": country, CAMPAIGN: campaign}
     asked = _Asked.of(from_, to, {name: values or () for name, values in only.items()}, by)
     lake = Lake(root=str(load().lake))
-    if lake.version(DATASET) is None:
-        raise ConfigurationError(what=f"there is no {DATASET}", where=lake.root, next_step=NOTHING_PUBLISHED)
+    if lake.version(asked.dataset) is None:
+        raise ConfigurationError(what=f"there is no {asked.dataset}", where=lake.root, next_step=NOTHING_PUBLISHED)
     lines = asked.lines(lake)
     shown = sorted(lines, key=lambda line: (-line.visitors.value, line.of))[:limit]
     if asked.by in PERIODS:
         shown.sort(key=lambda line: line.of)
     hours = asked.hours
-    missing = len(hours) - len(EventLog(lake).publications(DATASET, hours))
+    missing = len(hours) - len(EventLog(lake).publications(asked.dataset, hours))
+    error = relative_error(LG_K)
     if as_json:
-        say_json({"lines": [asdict(line) for line in shown], "hours": len(hours), "hours_missing": missing})
+        told = {"lines": [asdict(line) for line in shown], "standard_error": round(error, 5)}
+        say_json({**told, "hours": len(hours), "hours_missing": missing})
         return
     _show(shown, asked.by or asked.dimension)
+    console.print(f"visitors are estimates: one standard error is {error:.1%}")
     if len(shown) < len(lines):
         console.print(f"{len(shown):,} of {len(lines):,} lines; see --limit")
     if missing:
@@ -124,6 +132,11 @@ class _Asked:
         return cls(since=since, until=until, dimension=dimension, values=only.get(dimension, ()), by=by)
 
     @property
+    def dataset(self) -> str:
+        """The dataset with the sketches."""
+        return CAMPAIGN_AUDIENCE_HOURLY.dataset if self.dimension == CAMPAIGN else DATASET
+
+    @property
     def hours(self) -> list[str]:
         """Keys of the hours that are asked for."""
         count = -(-(self.until - self.since) // timedelta(hours=1))
@@ -133,18 +146,23 @@ class _Asked:
         """Merge the sketches into one line, or one for each value or period."""
         from patterns.data_value import sketches
 
-        only = {"dimension": [self.dimension], **({"value": self.values} if self.values else {})}
         first, last = self.hours[0], self.hours[-1]
-        end = following(last, Grain.HOUR)
-        table = lake.columns(DATASET, COLUMNS, since=first, until=end, only=only).to_pydict()
+        end, value = following(last, Grain.HOUR), CAMPAIGN if self.dimension == CAMPAIGN else "value"
+        only = {value: self.values} if self.values else {}
+        if self.dimension != CAMPAIGN:
+            only["dimension"] = [self.dimension]
+        columns = ("event_hour", value, "events", "visitors")
+        table = lake.columns(self.dataset, columns, since=first, until=end, only=only).to_pydict()
         groups: dict[str, list[Any]] = {}
-        for row in zip(*(table[name] for name in COLUMNS), strict=True):
-            groups.setdefault(self._group(row[0], row[2]), []).append(row)
+        for row in zip(*(table[name] for name in columns), strict=True):
+            # A campaign's displays may have no page view.
+            if row[3] is not None:
+                groups.setdefault(self._group(row[0], row[1]), []).append(row)
         return [
             _Line(
                 of=name,
-                page_views=sum(row[3] for row in rows),
-                visitors=sketches.estimate((row[4] for row in rows), lg_k=LG_K, where=DATASET),
+                page_views=sum(row[2] for row in rows),
+                visitors=sketches.estimate((row[3] for row in rows), lg_k=LG_K, where=self.dataset),
             )
             for name, rows in groups.items()
         ]

@@ -1,31 +1,53 @@
-"""gold.audience_hourly: sketches of the visitors of an hour, from which those of any longer time follow."""
+"""Sketches of the visitors of an hour, from which those of any longer time follow; those of campaigns by themselves."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from assets.transforms import audience
+from assets.transforms import audience, campaigns
 from lake.commit import Commit
 from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import Source, Step
 from patterns.data_value import local_aggregator
 from patterns.data_value.local_aggregator import Stored
-from quality.contracts.gold import AUDIENCE_DIMENSIONS
+from quality.contracts.audience import AUDIENCE_DIMENSIONS
 
-ENRICHED_VISITS = "silver.visits_enriched"
+ENRICHED_VISITS, JOINED = "silver.visits_enriched", "silver.visits_with_ads"
 
 
 @computes("gold.audience_hourly")
 def audience_hourly(step: Step) -> Mapping[str, Commit]:
     """Aggregate each hour where its rows lie: they are in one partition."""
     visits = accounts.same_partition(step, ENRICHED_VISITS)
-    stored = Stored(
-        lake=step.lake, dataset=ENRICHED_VISITS, version=step.pin(ENRICHED_VISITS), partitions=step.partitions
-    )
     rows = local_aggregator.aggregate(
-        step.spark, stored, audience.BY, audience.MEASURES, computed=[audience.dimensions()]
+        step.spark,
+        _stored(step, ENRICHED_VISITS),
+        audience.BY,
+        audience.MEASURES,
+        computed=[audience.dimensions()],
     )
     counted = {
         hour: replace(account, rows_in=account.rows_in * len(AUDIENCE_DIMENSIONS)) for hour, account in visits.items()
     }
     return step.publish(rows, Source(accounts=counted))
+
+
+@computes("gold.campaign_audience_hourly")
+def campaign_audience_hourly(step: Step) -> Mapping[str, Commit]:
+    """Aggregate each hour's page views by the campaigns of the displays they belong to.
+
+    A dataset of its own: a late display makes only campaigns stale, and no other dimension.
+    """
+    joined = accounts.same_partition(step, JOINED)
+    rows = local_aggregator.aggregate(
+        step.spark,
+        _stored(step, JOINED),
+        campaigns.AUDIENCE_BY,
+        campaigns.AUDIENCE,
+        computed=campaigns.audience_columns(),
+    )
+    return step.publish(rows.withColumnRenamed(campaigns.AUDIENCE_BY[1], "campaign"), Source(accounts=joined))
+
+
+def _stored(step: Step, dataset: str) -> Stored:
+    return Stored(lake=step.lake, dataset=dataset, version=step.pin(dataset), partitions=step.partitions)

@@ -9,6 +9,7 @@ from publish.contract import Contract
 from publish.writes import Append
 from quality.contracts import (
     ads,
+    audience,
     bronze,
     daily_report,
     enriched,
@@ -33,7 +34,7 @@ def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
     return MappingProxyType(dict(sorted(declared.items(), key=lambda item: order.index(item[1].layer))))
 
 
-CONTRACTS = _by_layer(_declared(bronze, silver, places, enriched, gold, ads, sessions, daily_report))
+CONTRACTS = _by_layer(_declared(bronze, silver, places, enriched, gold, audience, ads, sessions, daily_report))
 """Every dataset that is computed by partitions, in the order of the lineage."""
 GRAPH = Graph(contracts=CONTRACTS)
 """Their dependencies and the order in which they run."""

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from datetime import date, timedelta
 
-from planning.reach import SAME, WITHIN
+from planning.reach import WITHIN
 from publish.compatibility import Rename
 from publish.contract import Clock, Contract, On, Read, Runs
 from publish.migrations import migrating
 from publish.partitions import Grain
-from publish.schema import Audit, Classification, Column, Partitioning, RowRule
+from publish.schema import Audit, Column, Partitioning, RowRule
 from publish.watch import Flow, Lag, Skew, Sla, Watch
 from publish.writes import ByPeriod
 from quality.contracts import columns as c
@@ -315,55 +315,4 @@ CAMPAIGN_STATS = Contract(
     patterns=PATTERNS,
     freshness_hours=6,
     watch=WATCHED,
-)
-
-ALL = "all"
-"""The dimension with one group, of every page view."""
-AUDIENCE_DIMENSIONS = (ALL, "page", "referral_host", "device_type", "country")
-LG_K = 12
-"""Size of a sketch as a power of two; of 12, one standard error is 1.6 %, and a sketch has at most 4,136 bytes."""
-
-AUDIENCE_HOURLY = Contract(
-    dataset="gold.audience_hourly",
-    description="Page views of an hour, and sketches of its visitors that can be merged, by one dimension at a time",
-    owner="team:analytics",
-    consumers=("team:editors",),
-    reads=(Read(dataset="silver.visits_enriched", reach=SAME),),
-    columns=(
-        c.EVENT_HOUR,
-        Column(
-            name="dimension",
-            type="STRING",
-            nullable=False,
-            description=f"What the page views are grouped by: {', '.join(AUDIENCE_DIMENSIONS)}",
-        ),
-        Column(name="value", type="STRING", nullable=False, description="Its value, or unknown"),
-        Column(name="events", type="BIGINT", nullable=False, description="Page views"),
-        Column(
-            name="visitors",
-            type="BINARY",
-            nullable=False,
-            # Who knows a user's id can try whether a sketch of few visitors has it.
-            classification=Classification.PERSONAL,
-            description=f"HLL sketch (Apache DataSketches, lgConfigK {LG_K}) of the `user_id` of the visitors",
-        ),
-    ),
-    key=("event_hour", "dimension", "value"),
-    partitioning=Partitioning(column="event_hour", grain=Grain.HOUR),
-    rules=(
-        RowRule(name="has_events", expression="events >= 1", description="A group has events"),
-        RowRule(
-            name="has_visitors",
-            expression="hll_sketch_estimate(visitors) >= 1",
-            description="The sketch can be read, and has visitors",
-        ),
-    ),
-    rows_in="rows of `silver.visits_enriched` of the hour, once for each dimension",
-    stands_for=STANDS_FOR,
-    reasons=AGGREGATED,
-    left_out=MORE_OF_AGGREGATED,
-    statistics=("dimension", "value"),
-    patterns=("Local Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
-    freshness_hours=3,
-    watch=Watch(lag=Lag(), sla=Sla()),
 )

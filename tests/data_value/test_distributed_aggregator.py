@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from errors import ConfigurationError
 from patterns.data_value import distributed_aggregator, sketches
-from patterns.data_value.distributed_aggregator import How, Measure
+from patterns.data_value.distributed_aggregator import DEFAULT_LG_K, How, Measure
 from patterns.data_value.sketches import SketchUnreadable
 
 ROWS = "a STRING, b STRING, who STRING, amount BIGINT"
@@ -65,35 +65,16 @@ def test_grouped_results_equal_brute_force_with_null_groups(spark: Any) -> None:
     assert by_key(distributed_aggregator.aggregate(frame, ("a", "b"), EXACT), 2) == brute(rows, (0, 1))
 
 
-@pytest.mark.parametrize("spread", [(), ("who",), ("amount", "who")])
-def test_salting_does_not_change_the_result(spark: Any, spread: tuple[str, ...]) -> None:
-    rows = skewed()
-    frame = spark.createDataFrame(rows, ROWS)
-    salted = distributed_aggregator.salted(frame, ("a", "b"), EXACT, spread=spread, salts=7)
-    assert by_key(salted, 2) == brute(rows, (0, 1))
-
-
 def test_one_column_can_be_group_and_measure(spark: Any) -> None:
     rows = skewed()
     measures = (Measure(name="n"), Measure(name="people", how=How.DISTINCT, column="who"))
-    found = by_key(distributed_aggregator.salted(spark.createDataFrame(rows, ROWS), ("who",), measures), 1)
+    found = by_key(distributed_aggregator.aggregate(spark.createDataFrame(rows, ROWS), ("who",), measures), 1)
     assert found == {key: (values[0], values[2]) for key, values in brute_counts(rows).items()}
 
 
 def brute_counts(rows: list[tuple[Any, ...]]) -> dict[Any, tuple[Any, ...]]:
     people = {row[2] for row in rows}
     return {(who,): (sum(row[2] == who for row in rows), 0, 0 if who is None else 1) for who in people}
-
-
-@pytest.mark.usefixtures("usual_plans")
-def test_salting_adds_a_shuffle_by_the_salt(spark: Any) -> None:
-    frame = spark.range(100).selectExpr("'hot' AS a", "id AS amount")
-    measures = (Measure(name="n"),)
-    plain = distributed_aggregator.aggregate(frame, ("a",), measures)._explain_string("simple")
-    salted = distributed_aggregator.salted(frame, ("a",), measures, spread=("amount",))._explain_string("simple")
-    assert plain.count("Exchange hashpartitioning") == 1
-    assert salted.count("Exchange hashpartitioning") == 2
-    assert "xxhash64" in salted
 
 
 @pytest.mark.usefixtures("usual_plans")
@@ -104,16 +85,11 @@ def test_counts_are_computed_in_part_before_rows_move(spark: Any) -> None:
     assert "partial_count" in before_shuffle
 
 
-@pytest.mark.parametrize("salted", [False, True])
-def test_approximate_counts_stay_within_three_stated_errors(spark: Any, salted: bool) -> None:
+def test_approximate_counts_stay_within_three_stated_errors(spark: Any) -> None:
     frame = spark.range(200_000).selectExpr("'g' AS a", "concat('u', id % 50000) AS who")
     measures = (Measure(name="people", how=How.APPROXIMATE, column="who"),)
-    if salted:
-        result = distributed_aggregator.salted(frame, ("a",), measures, spread=("who",))
-    else:
-        result = distributed_aggregator.aggregate(frame, ("a",), measures)
-    (row,) = result.collect()
-    assert abs(row.people / 50_000 - 1) < 3 * distributed_aggregator.relative_error()
+    (row,) = distributed_aggregator.aggregate(frame, ("a",), measures).collect()
+    assert abs(row.people / 50_000 - 1) < 3 * sketches.relative_error(DEFAULT_LG_K)
 
 
 def test_sketches_are_read_by_the_other_library(spark: Any) -> None:
@@ -121,13 +97,11 @@ def test_sketches_are_read_by_the_other_library(spark: Any) -> None:
     frame = spark.range(30_000).selectExpr("concat('g', id % 3) AS a", "concat('u', id % 20000) AS who")
     measures = (Measure(name="seen", how=How.SKETCH, column="who"),)
     plain = distributed_aggregator.aggregate(frame, ("a",), measures)
-    salted = distributed_aggregator.salted(frame, ("a",), measures, spread=("who",))
     merged = plain.agg(F.hll_sketch_estimate(F.hll_union_agg("seen"))).collect()[0][0]
-    for kept in (plain, salted):
-        found = sketches.estimate((bytes(row.seen) for row in kept.collect()), lg_k=12, where="here")
-        assert abs(found.value - merged) <= 0.01 * merged
-        assert found.low <= 20_000 <= found.high
-        assert found.high - found.low < 5 * distributed_aggregator.relative_error() * 20_000
+    found = sketches.estimate((bytes(row.seen) for row in plain.collect()), lg_k=12, where="here")
+    assert abs(found.value - merged) <= 0.01 * merged
+    assert found.low <= 20_000 <= found.high
+    assert found.high - found.low < 5 * sketches.relative_error(DEFAULT_LG_K) * 20_000
     assert sketches.estimate([], lg_k=12, where="here").value == 0
     with pytest.raises(SketchUnreadable, match="5 bytes are no HLL sketch"):
         sketches.estimate([b"other"], lg_k=12, where="here")
@@ -137,13 +111,7 @@ def test_an_approximate_count_of_nothing_is_zero(spark: Any) -> None:
     frame = spark.createDataFrame([("g", None)], "a STRING, who STRING")
     measures = (Measure(name="people", how=How.APPROXIMATE, column="who"),)
     plain = distributed_aggregator.aggregate(frame, ("a",), measures)
-    salted = distributed_aggregator.salted(frame, ("a",), measures, spread=("a",))
-    assert [plain.collect()[0].people, salted.collect()[0].people] == [0, 0]
-
-
-def test_a_salt_without_spread_columns_is_refused(spark: Any) -> None:
-    with pytest.raises(ConfigurationError, match="spreads"):
-        distributed_aggregator.salted(spark.range(1), ("id",), (Measure(name="n"),))
+    assert plain.collect()[0].people == 0
 
 
 def test_distinct_values_of_nothing_are_refused() -> None:

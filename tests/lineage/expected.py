@@ -244,13 +244,31 @@ def _campaigns(landing: Path, lines: Lines) -> Iterator[Row]:
     ads = brute_force.read(landing, "ads")
     there = {*brute_force.delivered(landing)} & {*brute_force.delivered(landing, "ads")}
     hours = Counter(_day(_hour(hour)) for hour in there)
-    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    distinct: dict[tuple[str, str], dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
+    counts, distinct = _of_campaigns(lines, ads, len("2026-01-05"))
     for line in ads.winners.values():
         assert line.verdict.time is not None
         counts[_day(line.verdict.time), json.loads(line.raw)["campaign"] or "unknown"]["displays"] += 1
+    for group, found in counts.items():
+        sizes = (len(distinct[group][name]) for name in ("events", "visits", "visitors"))
+        plain = (found[name] for name in ("displays", "display", "event", "both"))
+        yield *group, *plain, *sizes, hours[group[0]]
+
+
+def _campaign_hours(landing: Path, lines: Lines) -> Iterator[Row]:
+    counts, distinct = _of_campaigns(lines, brute_force.read(landing, "ads"), len("2026-01-05T00"))
+    for group, found in counts.items():
+        yield *group, *(found[name] for name in ("display", "event", "both")), len(distinct[group]["events"])
+
+
+Group = tuple[str, str]
+
+
+def _of_campaigns(lines: Lines, ads: Lines, period: int) -> tuple[dict[Group, Counter[str]], dict[Group, Any]]:
+    """Count the sides of pairs, and keep the distinct values, by campaign and by day or hour."""
+    counts: dict[Group, Counter[str]] = defaultdict(Counter)
+    distinct: dict[Group, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
     for pair in brute_force.pairs(lines, ads):
-        group = pair.hour[:10], (pair.display or {}).get("campaign") or "unknown"
+        group = pair.hour[:period], (pair.display or {}).get("campaign") or "unknown"
         counts[group][pair.side] += 1
         if pair.side == "both" and pair.event is not None:
             identity = (pair.event["visit_id"], pair.event_time, pair.event["page"])
@@ -258,10 +276,7 @@ def _campaigns(landing: Path, lines: Lines) -> Iterator[Row]:
                 ("events", "visits", "visitors"), (identity, identity[0], pair.event["user_id"]), strict=True
             ):
                 distinct[group][name].add(value)
-    for group, found in counts.items():
-        sizes = (len(distinct[group][name]) for name in ("events", "visits", "visitors"))
-        plain = (found[name] for name in ("displays", "display", "event", "both"))
-        yield *group, *plain, *sizes, hours[group[0]]
+    return counts, distinct
 
 
 SESSION = ("user_id", "started_at", "ended_at", "pages", "entry_page", "exit_page")
@@ -366,6 +381,10 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
             ),
             _campaigns,
         ),
+    ),
+    (
+        "gold.campaign_audience_hourly",
+        (("event_hour", "campaign", "displays_alone", "events_alone", "pairs", "events"), _campaign_hours),
     ),
     ("silver.late_visits", (("arrival_hour", "source_file", "source_offset"), _late)),
     ("silver.visits", (("source_file", "source_offset", "raw", "occurrences"), _silver_visits)),

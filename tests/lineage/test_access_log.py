@@ -357,6 +357,12 @@ def test_the_report_counts_what_goaccess_counts(blog: Blog, reported: Report, tm
     theirs = {row["data"]: row["visitors"]["count"] for row in counted["visitors"]["data"]}
     assert dict(zip((key.replace("-", "") for key in days.keys), visitors, strict=True)) == theirs
     assert sum(theirs.values()) == counted["general"]["unique_visitors"]
+    # Each of them has a session that day, and another one after each silence of half an hour.
+    states = blog.deployment.rows("silver.sessions", "event_hour", "session_id", "user_id", "started_at", "ended_at")
+    sessions = {session: (user, started, ended) for _, session, user, started, ended in sorted(states)}
+    of_a_day = {(f"{moment:%Y%m%d}", user) for user, *moments in sessions.values() for moment in moments}
+    assert Counter(day for day, _ in of_a_day) == theirs == {"20150517": 162, "20150518": 284}
+    assert Counter(f"{ended:%Y%m%d}" for *_, ended in sessions.values()) == {"20150517": 186, "20150518": 334}
 
 
 def differing(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, int]:

@@ -19,14 +19,13 @@ from lineage.conftest import Deploy
 from lineage.deployment import DAILY, WEEKLY, Deployment
 from lineage.runs import evaluations
 from oracle import OracleTruth
-from patterns.data_value import distributed_aggregator
 from patterns.observability.reading import DETECTORS, FLOW
 from planning import deployment as planned
 from planning import detectors
 from planning.findings import standing
 from planning.look import Snapshot
 from quality.contracts import GRAPH
-from quality.contracts.gold import LG_K
+from quality.contracts.audience import LG_K
 from simulator.faults import LINE_FAULTS, FaultRates
 from simulator.spec import SimulationSpec
 from simulator.truth import Truth
@@ -234,7 +233,8 @@ def test_visitors_of_any_hours_are_within_their_bounds(
         found = brute_force.groups(world.lines, lambda time, event: (within(time), by(time, event)))
         return {key: (counts[0], counts[2]) for (inside, key), counts in found.items() if inside}
 
-    error = distributed_aggregator.relative_error(LG_K)
+    error = asked("--from", "2026-01-05", "--to", "2026-01-06")["standard_error"]
+    assert error == pytest.approx(1.04 / 2 ** (LG_K / 2), rel=0.001)
     hits = lines = 0
     for options, by in (
         ((), lambda time, event: "all"),
@@ -261,7 +261,8 @@ def test_visitors_of_any_hours_are_within_their_bounds(
     together = exact(lambda time, event: event["page"] in (one, other), "2026-01-05T00", "2026-01-06T00")[True]
     (both,) = asked("--from", "2026-01-05", "--to", "2026-01-06", "--page", one, "--page", other)["lines"]
     assert (both["page_views"], both["visitors"]["value"]) == (together[0], pytest.approx(together[1], rel=0.05))
-    assert asked("--from", "2027-01-05", "--to", "2027-01-06") == {"lines": [], "hours": 24, "hours_missing": 24}
+    nothing = {"lines": [], "standard_error": error, "hours": 24, "hours_missing": 24}
+    assert asked("--from", "2027-01-05", "--to", "2027-01-06") == nothing
 
     for options, message in (
         (("--page", "/", "--device", "PC"), "one dimension at a time, not by page and device_type"),

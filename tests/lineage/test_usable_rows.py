@@ -275,6 +275,11 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "gold.audience_hourly": lambda at: distributed_aggregator.aggregate(
         at["silver.visits_enriched"].select("*", audience.dimensions()), audience.BY, audience.MEASURES
     ),
+    "gold.campaign_audience_hourly": lambda at: distributed_aggregator.aggregate(
+        at["silver.visits_with_ads"].select("*", *campaigns.audience_columns()),
+        campaigns.AUDIENCE_BY,
+        campaigns.AUDIENCE,
+    ).withColumnRenamed("campaign_of_display", "campaign"),
     "silver.sessions": _sessions,
     "silver.sessions_pending": lambda at: _sessions(at).where("NOT is_completed"),
     "gold.sessions_daily": lambda at: sessions.daily(

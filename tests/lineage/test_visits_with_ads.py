@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from blogdata.main import app
 from blogdata.outcome import Outcome
 from lineage import brute_force, expected
 from lineage.conftest import Deploy
@@ -19,6 +22,7 @@ from simulator.spec import SimulationSpec
 from simulator.truth import AdsTruth
 
 JOINED, CAMPAIGNS = "silver.visits_with_ads", "gold.campaign_stats"
+AUDIENCE = "gold.campaign_audience_hourly"
 # Those that change no line; what belongs together is then what was simulated, however late, or often, it arrives.
 FAULTS = FaultRates.none(duplicate=0.05, conflict=0.05, late=0.05, empty_hour=0.05, missing_hour=0.05)
 SPEC = SimulationSpec(days=1, visits_per_day=4000, seed=6, faults=FAULTS, ads=True)
@@ -47,7 +51,7 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 def assert_recounted(deployment: Deployment) -> None:
     rules, lines = dict(expected.RULES), brute_force.read(deployment.landing)
-    for dataset in (JOINED, CAMPAIGNS):
+    for dataset in (JOINED, CAMPAIGNS, AUDIENCE):
         columns, rows = rules[dataset]
         assert Counter(deployment.rows(dataset, *columns)) == Counter(rows(deployment.landing, lines))
     assert deployment.problems() == []
@@ -78,6 +82,32 @@ def test_a_campaign_counts_an_event_once(world: World) -> None:
     rows = world.deployment.rows(CAMPAIGNS, "campaign", "events", "pairs")
     assert sum(pairs for _, _, pairs in rows) > sum(events for _, events, _ in rows)
     assert next(row for row in rows if row[0] == "unknown")[1:] == (0, 0)
+
+
+def test_visitors_of_campaigns_are_within_their_bounds(world: World) -> None:
+    lines = brute_force.read(world.deployment.landing)
+    pairs = list(brute_force.pairs(lines, brute_force.read(world.deployment.landing, "ads")))
+    env = {"BLOGDATA_HOME": str(world.deployment.settings.home)}
+
+    def asked(first: str, end: str, *options: str) -> dict[str, Any]:
+        said = CliRunner().invoke(app, ["audience", "--from", first, "--to", end, *options, "--json"], env=env)
+        assert said.exit_code == 0, said.output
+        answer = json.loads(said.output)
+        assert answer["standard_error"] == pytest.approx(0.01625)
+        return {line["of"]: line["visitors"] for line in answer["lines"]}
+
+    for first, end in (("2026-01-05T00", "2026-01-06T00"), ("2026-01-05T07", "2026-01-05T15")):
+        exact: dict[str, set[str]] = defaultdict(set)
+        for pair in pairs:
+            if pair.event is not None and pair.display is not None and first <= pair.hour < end:
+                exact[pair.display["campaign"] or "unknown"].add(pair.event["user_id"])
+        found = asked(first, end, "--by", "campaign")
+        assert found.keys() == exact.keys()
+        for name, visitors in exact.items():
+            assert abs(found[name]["value"] - len(visitors)) <= 4 * 0.01625 * len(visitors) + 0.5
+        one, other = sorted(exact)[:2]
+        (together,) = asked(first, end, "--campaign", one, "--campaign", other).values()
+        assert together["value"] == pytest.approx(len(exact[one] | exact[other]), rel=4 * 0.01625, abs=0.5)
 
 
 def test_late_rows_recompute_exactly_what_they_reach(world: World) -> None:
@@ -111,4 +141,4 @@ def test_a_replay_plans_the_hours_that_read_a_neighbour(world: World) -> None:
 def test_visits_alone_wait_for_no_ads(deploy: Deploy) -> None:
     deployment = deploy("no-ads")
     deployment.land("2026-01-05T09", [b"{}"])
-    assert {JOINED, CAMPAIGNS}.isdisjoint(deployment.outstanding().wanted())
+    assert {JOINED, CAMPAIGNS, AUDIENCE}.isdisjoint(deployment.outstanding().wanted())

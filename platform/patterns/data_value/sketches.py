@@ -6,6 +6,7 @@ and estimated here by its library for Python.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -34,6 +35,15 @@ class Estimate:
     value: int
     low: int
     high: int
+
+
+def relative_error(lg_k: int) -> float:
+    """Compute the relative standard error of an approximate distinct count; twice that holds in 19 of 20 cases.
+
+    Args:
+        lg_k: Size of the sketch as a power of two; for 12 the error is 1.6 %.
+    """
+    return 1.04 / math.sqrt(2**lg_k)
 
 
 def estimate(sketches: Iterable[bytes], *, lg_k: int, where: str) -> Estimate:
