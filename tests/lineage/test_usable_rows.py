@@ -276,6 +276,7 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
         at["silver.visits_enriched"].select("*", audience.dimensions()), audience.BY, audience.MEASURES
     ),
     "silver.sessions": _sessions,
+    "silver.sessions_live": lambda at: _sessions(at).where("is_completed").withColumn("batch", F.lit("one/0")),
     "silver.sessions_pending": lambda at: _sessions(at).where("NOT is_completed"),
     "gold.sessions_daily": lambda at: sessions.daily(
         keyed(at["silver.sessions"].where("is_completed"), DAY)
