@@ -1,4 +1,4 @@
-"""The stream finds the completed sessions of the batch, once, through a kill, and counts what is late."""
+"""Stateful Sessionizer: the stream finds the sessions of the batch, once, through a kill, and counts what is late."""
 
 from __future__ import annotations
 

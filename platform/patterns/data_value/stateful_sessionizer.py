@@ -17,8 +17,9 @@ sessions. Rows behind the watermark are dropped by the engine without a word; co
 
 When not to use it: when an hour is soon enough (Incremental Sessionizer): it takes late rows, too, and needs no state.
 A visitor's rows are one state value, read and written with each batch the visitor appears in. Sessions come out when
-*newer* rows have moved the watermark: while nothing lands, the last ones wait. The state belongs to the number of
-shuffle partitions with which its checkpoint began.
+*newer* rows have moved the watermark: while nothing lands, the last ones wait. A longer inactivity means later
+sessions and more state. The state belongs to the number of shuffle partitions with which its checkpoint began, so more
+workers share it only from a new checkpoint on.
 
 Source: "Data Engineering Design Patterns", ch. 5.
 """
