@@ -45,6 +45,7 @@ def build(settings: Settings) -> dg.Definitions:
             *AssetBuilder(code=code(), calendar=partitions).assets(),
             live.visits_live(),
             live.visits_with_ads_live(),
+            live.sessions_live(),
             *[sink.asset(partitions, code().version) for sink in sinks],
             *page_files.assets(partitions),
             frozen_years,

@@ -16,3 +16,8 @@ def visits_live() -> dg.AssetsDefinition:
 def visits_with_ads_live() -> dg.AssetsDefinition:
     """Build the asset of the stream that joins visits and ads."""
     return streamed(STREAMS["ads"], STREAMED, version=version())
+
+
+def sessions_live() -> dg.AssetsDefinition:
+    """Build the asset of the stream that finds the sessions of visitors."""
+    return streamed(STREAMS["sessions"], STREAMED, version=version())

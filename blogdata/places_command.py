@@ -29,7 +29,7 @@ def places(
     faults: Annotated[float, typer.Option(help="Share of its requests that fail, in each way", min=0, max=0.2)] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document")] = False,
 ) -> None:
-    """Count the addresses in silver.places by what came of the question, and the answers not published yet."""
+    """Count the addresses whose place is known, and those that wait for an answer."""
     settings = load()
     if simulate:
         _simulate(port, faults)

@@ -1,4 +1,4 @@
-"""`blogdata stream`: ingests visits, or joins them with ads, within seconds of landing, until it is stopped."""
+"""`blogdata stream`: ingests visits, joins them with ads, or finds sessions, seconds after landing, until stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEALTHY_SECONDS = 60.0
 
 def stream(
     dataset: Annotated[
-        str, typer.Argument(help="The stream (visits or ads), or one of its datasets, like silver.visits_live")
+        str, typer.Argument(help="The stream (visits, ads, sessions), or one of its datasets, like silver.visits_live")
     ] = ("visits"),
     once: Annotated[bool, typer.Option("--once", help="Take in what is there and end")] = False,
     every: Annotated[float, typer.Option(help="Seconds from one look at the landing zone to the next")] = 5.0,

@@ -41,6 +41,12 @@ live_ads = dg.define_asset_job(
     description="A tick of the stream that joins visits and ads: what has landed since the last one",
     tags=ARRIVING,
 )
+live_sessions = dg.define_asset_job(
+    "live_sessions",
+    selection=dg.AssetSelection.assets(*[asset_key(dataset) for dataset in STREAMS["sessions"].datasets]),
+    description="A tick of the stream of sessions: what has landed since the last one",
+    tags=ARRIVING,
+)
 freeze = dg.define_asset_job(
     "freeze",
     selection=dg.AssetSelection.assets(frozen_years),
@@ -71,7 +77,7 @@ report = dg.define_asset_job(
     selection=dg.AssetSelection.assets(ops.report),
     description="Write the page about the blog and its data",
 )
-JOBS = (live, live_ads, freeze, retention, data_docs, profiles, lineage, report)
+JOBS = (live, live_ads, live_sessions, freeze, retention, data_docs, profiles, lineage, report)
 __all__ = [
     "JOB",
     "JOBS",
@@ -80,6 +86,7 @@ __all__ = [
     "lineage",
     "live",
     "live_ads",
+    "live_sessions",
     "profiles",
     "refresh",
     "report",

@@ -41,6 +41,17 @@ def ads_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.Se
     return _landed(context, lake, STREAMS["ads"])
 
 
+@dg.sensor(
+    job=jobs.live_sessions,
+    minimum_interval_seconds=10,
+    description="Finds sessions of visits seconds after they landed; rests while `blogdata stream sessions` does it",
+    tags={"pattern/stateful-sessionizer": ""},
+)
+def sessions_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Request a tick for waiting files of visits."""
+    return _landed(context, lake, STREAMS["sessions"])
+
+
 def _landed(context: dg.SensorEvaluationContext, lake: LakeResource, stream: Stream) -> dg.SensorResult:
     cursor = _report_left_out(context, lake, stream)
     if streams.is_running(lake.lake, stream.name):

@@ -9,30 +9,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import ad_displays, ad_visits, visit_events
-from assets.transforms.visit_times import hour_of
+from assets.transforms import ad_displays, ad_visits, live_lines
 from lake.commit import Account
 from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import windowed_deduplicator
 from patterns.error_management.streamed_files import SCHEMA, left_out_notes
 from patterns.error_management.windowed_deduplicator import Verdict
-from patterns.ingestion import landed_lines
 from publish import kept_rows
 from publish.changes import READ, AppendBatch
 from quality.contracts import streams
 from quality.contracts.live import LATE
 from quality.contracts.live_ads import WITH_ADS_LIVE, WRITTEN
 
-_JSON = frozenset({visit_events.JSON})
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
 _EVENT = ("visit_id", "event_time", "page")
 _PAYLOAD = ("user_id", "keep_private", "campaign", "display_page")
-_FOLDER = r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/[^/]*$"
 
 
 def joined(lines: Sequence[DataFrame]) -> DataFrame:
@@ -59,7 +54,9 @@ def take_in(batch: MicroBatch) -> None:
         with kept_rows.computed(judged(rows, _published(batch, hours))) as verdicts:
             by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
             counted = {(row["event_hour"], row["verdict"]): int(row["count"]) for row in by_verdict}
-            accounts = _accounts(counted, _late(batch))
+            accounts = _accounts(
+                counted, live_lines.late(batch, ((_events, "event_time"), (_displays, "display_time")))
+            )
             if not accounts:
                 return
             first = verdicts.where(F.col("verdict") == Verdict.FIRST.value).drop(*_EVENT_AT, *_DISPLAY_AT, "verdict")
@@ -107,20 +104,13 @@ def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
 
 
 def _events(lines: DataFrame) -> DataFrame:
-    judged = visit_events.judge(_in_an_hour(lines).withColumn("format", F.lit(visit_events.JSON)), formats=_JSON)
-    return ad_visits.naming_an_ad(_placed(visit_events.parse(judged, _JSON), _EVENT_AT), _EVENT_AT)
+    return ad_visits.naming_an_ad(_placed(live_lines.events(lines), _EVENT_AT), _EVENT_AT)
 
 
 def _displays(lines: DataFrame) -> DataFrame:
     return ad_visits.displays_of(
-        _placed(ad_displays.parse(ad_displays.judge(_in_an_hour(lines))), _DISPLAY_AT), _DISPLAY_AT
+        _placed(ad_displays.parse(ad_displays.judge(live_lines.in_an_hour(lines))), _DISPLAY_AT), _DISPLAY_AT
     )
-
-
-def _in_an_hour(lines: DataFrame) -> DataFrame:
-    """Add the hour of arrival; files in folders whose names are no hour are left out, and reported."""
-    hour = F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
-    return lines.withColumn("arrival_hour", hour).where(F.col("source_file").rlike(_FOLDER))
 
 
 def _placed(rows: DataFrame, names: tuple[str, str]) -> DataFrame:
@@ -134,31 +124,6 @@ def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
         return batch.spark.createDataFrame([], WITH_ADS_LIVE.ddl)
     rows = batch.place.lake.read(batch.spark, WITH_ADS_LIVE.dataset, table.version())
     return rows.where(F.col("event_hour").isin(*hours))
-
-
-def _late(batch: MicroBatch) -> Counter[str]:
-    """Count the rows of the batch's files that were behind the watermark, by hour."""
-    marks = {planned.number: planned.watermark for planned in batch.checkpoint.batches()}
-    # Those are late that the batch before had no place for any more.
-    mark = marks.get(batch.number - 1)
-    found = Counter[str]()
-    if mark is None:
-        return found
-    visits, ads = (
-        landed_lines.read(batch.spark, batch.place.landing, _paths(batch, source.table))
-        for source in (batch.source, *batch.others)
-    )
-    times: tuple[tuple[DataFrame, str], ...] = ((_events(visits), "event_time"), (_displays(ads), "display_time"))
-    for rows, time in times:
-        behind: Column = F.col(time) <= F.lit(mark)
-        counts = rows.where(behind).groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
-        found.update({row["hour"]: int(row["count"]) for row in counts})
-    return found
-
-
-def _paths(batch: MicroBatch, table: str) -> list[Path]:
-    names = (file.name for file in batch.files if file.hour is not None and file.name.startswith(f"{table}/"))
-    return [batch.place.landing / name for name in names]
 
 
 def _accounts(counted: dict[tuple[str, str], int], late: Counter[str]) -> dict[str, Account]:

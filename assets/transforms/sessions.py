@@ -11,7 +11,7 @@ from patterns.ingestion.landed_lines import is_replay
 from quality.contracts.silver import INACTIVITY
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 SPEC = SessionSpec(
     visitor="user_id",
@@ -28,15 +28,16 @@ SPEC = SessionSpec(
 )
 
 
-def page_views(visits: DataFrame) -> DataFrame:
+def page_views(visits: DataFrame, *more: Column) -> DataFrame:
     """Select what sessions are computed from.
 
     Args:
-        visits: Rows of silver.visits.
+        visits: Rows of silver.visits, or visit events.
+        more: Further columns to select.
     """
     columns = ("user_id", "event_time", "visit_id", "page", "referral", "keep_private")
     # A correction arrived later than the rows of its hour, as in silver.visits.
-    return visits.select(*columns, "arrival_hour", is_replay().alias("replayed"), "source_file", "source_offset")
+    return visits.select(*columns, "arrival_hour", is_replay().alias("replayed"), "source_file", "source_offset", *more)
 
 
 def daily(sessions: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,6 +159,7 @@ class Stream:
         others: Further sources, all with the same schema.
         query: Computes the rows of a batch from the lines of the sources, in their order; None: the lines themselves.
             If it keeps state, `process` has to compute its rows exactly once.
+        configuration: Spark settings that the query starts with; those of other queries stay as they are.
     """
 
     name: str
@@ -171,6 +172,7 @@ class Stream:
     process: Callable[[MicroBatch], None]
     others: tuple[StreamedFiles, ...] = ()
     query: Callable[[Sequence[DataFrame]], DataFrame] | None = None
+    configuration: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sources(self) -> tuple[StreamedFiles, ...]:
@@ -265,10 +267,12 @@ def run(
         rows = stream.query(lines) if stream.query else lines[0]
         writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
         writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))
-        if every_seconds is None:
-            query = writer.trigger(availableNow=True).start()
-        else:
-            query = writer.trigger(processingTime=f"{every_seconds:g} seconds").start()
+        once = every_seconds is None
+        writer = (
+            writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{every_seconds:g} seconds")
+        )
+        with _configured(spark, stream.configuration):
+            query = writer.start()
         try:
             while not query.awaitTermination(1):
                 claim.keep()
@@ -279,6 +283,18 @@ def run(
             # Also when this process is interrupted: the query runs in the server, not here.
             if query.isActive:
                 query.stop()
+
+
+@contextmanager
+def _configured(spark: SparkSession, configuration: Mapping[str, str]) -> Iterator[None]:
+    """Have settings inside the block; a query keeps those that it was started with."""
+    for name, value in configuration.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in configuration:
+            spark.conf.unset(name)
 
 
 def _let_finish(query: Any) -> None:

@@ -41,6 +41,7 @@ WORKING = (
     "Metadata Decorator",
     "Dynamic Joiner",
     "Incremental Sessionizer",
+    "Stateful Sessionizer",
     "Static Joiner",
     "Wrapper",
     "Bin Pack Orderer",

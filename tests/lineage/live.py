@@ -91,13 +91,14 @@ class Tick:
     Args:
         deployment: Whose files it takes in, a batch each.
         probe: Folder through which its publications are stepped.
+        stream: The stream, as a Python expression.
     """
 
-    def __init__(self, deployment: Deployment, probe: Path) -> None:
+    def __init__(self, deployment: Deployment, probe: Path, stream: str = "live.ONE_BY_ONE") -> None:
         code = (
-            "from pathlib import Path; from lineage import live;"
+            "from assets.streams import STREAMS; from lineage import live;"
             " from lineage.deployment import Deployment; from services import config;"
-            f" live.tick(Deployment(settings=config.load()), probe={str(probe)!r})"
+            f" live.tick(Deployment(settings=config.load()), {stream}, probe={str(probe)!r})"
         )
         tests = str(Path(__file__).parent.parent)
         home = str(deployment.settings.home)

@@ -228,7 +228,7 @@ def _deduplicated(how: Callable[..., DataFrame]) -> Callable[[Computed], DataFra
 def _places(at: Computed) -> DataFrame:
     ddl = EVERY["silver.places"].ddl
     asked = places.questions(at["silver.visits"], at.spark.createDataFrame([], ddl), disclosed=False)
-    journal = AnswerJournal(file=Path("answers.jsonl"))
+    journal = AnswerJournal(path=Path("answers.jsonl"))
     return at.spark.createDataFrame(places.answers(asked, EmbeddedTable(), journal, datetime.now(timezone.utc)), ddl)
 
 
@@ -281,6 +281,7 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
         campaigns.AUDIENCE,
     ).withColumnRenamed("campaign_of_display", "campaign"),
     "silver.sessions": _sessions,
+    "silver.sessions_live": lambda at: _sessions(at).where("is_completed").withColumn("batch", F.lit("one/0")),
     "silver.sessions_pending": lambda at: _sessions(at).where("NOT is_completed"),
     "gold.sessions_daily": lambda at: sessions.daily(
         keyed(at["silver.sessions"].where("is_completed"), DAY)

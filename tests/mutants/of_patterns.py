@@ -6,6 +6,7 @@ from mutants.mutant import in_code, in_engine, in_error_management
 
 COMPANIONS = "platform/lake/companions.py"
 JOINER = "platform/patterns/data_value/dynamic_joiner.py"
+SESSIONIZER = "platform/patterns/data_value/stateful_sessionizer.py"
 SINK = "platform/patterns/idempotency/transactional_sink.py"
 TOGETHER = "tests/idempotency/test_transactional_writer.py"
 OBSERVED = "platform/patterns/observability"
@@ -229,6 +230,20 @@ PATTERNS = (
         "& (after >= before) & ",
         "& ",
         "tests/data_value/test_dynamic_joiner.py",
+    ),
+    in_code(
+        "a session is over while rows may still belong to it",
+        SESSIONIZER,
+        "over: int = session[-1][_MICROS]",
+        "over: int = session[0][_MICROS]",
+        "tests/data_value/test_stateful_sessionizer.py::test_expirations_follow_the_newest_row",
+    ),
+    in_code(
+        "a row that is received twice is two page views",
+        SESSIONIZER,
+        "row if other is None else _first(other, row, spec)",
+        "row",
+        "tests/data_value/test_stateful_sessionizer.py::test_a_repeated_row_stays_once_and_is_counted",
     ),
     in_code(
         "an hour does not wait for the events of the next one",

@@ -1,0 +1,65 @@
+"""What the streams that keep state share: visit events of landed lines, and rows that came too late for the state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from assets.transforms import visit_events
+from assets.transforms.visit_times import hour_of
+from orchestration.stream import MicroBatch
+from patterns.ingestion import landed_lines
+
+_JSON = frozenset({visit_events.JSON})
+_FOLDER = r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/[^/]*$"
+
+
+def events(lines: DataFrame) -> DataFrame:
+    """Read the visit events of landed lines, as :func:`assets.transforms.visit_events.parse` does.
+
+    Args:
+        lines: raw, source_offset, source_file.
+    """
+    return visit_events.parse(
+        visit_events.judge(in_an_hour(lines).withColumn("format", F.lit(visit_events.JSON)), formats=_JSON), _JSON
+    )
+
+
+def in_an_hour(lines: DataFrame) -> DataFrame:
+    """Add the hour of arrival; files in folders whose names are no hour are left out, and reported.
+
+    Args:
+        lines: source_file STRING, and anything else.
+    """
+    hour = F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
+    return lines.withColumn("arrival_hour", hour).where(F.col("source_file").rlike(_FOLDER))
+
+
+def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFrame], str]]) -> Counter[str]:
+    """Count the rows of the batch's files that were behind the watermark, by hour of their time.
+
+    Args:
+        batch: The batch.
+        sides: For each source of the batch, in their order: what reads its rows from lines, and their time column.
+    """
+    marks = {planned.number: planned.watermark for planned in batch.checkpoint.batches()}
+    # Those are late that the batch before had no place for any more.
+    mark = marks.get(batch.number - 1)
+    found = Counter[str]()
+    if mark is None:
+        return found
+    for source, (read, time) in zip((batch.source, *batch.others), sides, strict=True):
+        rows = read(landed_lines.read(batch.spark, batch.place.landing, _paths(batch, source.table)))
+        behind: Column = F.col(time) <= F.lit(mark)
+        counts = rows.where(behind).groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
+        found.update({row["hour"]: int(row["count"]) for row in counts})
+    return found
+
+
+def _paths(batch: MicroBatch, table: str) -> list[Path]:
+    names = (file.name for file in batch.files if file.hour is not None and file.name.startswith(f"{table}/"))
+    return [batch.place.landing / name for name in names]

@@ -1,0 +1,201 @@
+"""Stateful Sessionizer: rows in any order are the sessions of the batch, and a timer of event time lets them go."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patterns.data_value import incremental_sessionizer, stateful_sessionizer
+from patterns.data_value.incremental_sessionizer import SessionSpec
+from patterns.data_value.stateful_sessionizer import CONFIGURATION, LiveSessions, cut, expires, merged
+from publish.partitions import Grain, key_of
+
+SPEC = LiveSessions(
+    session=SessionSpec(
+        visitor="visitor",
+        time="at",
+        ties=("page",),
+        position=("appended",),
+        partition="hour",
+        inactivity=timedelta(minutes=10),
+        count="pages",
+        first={"entry": "page"},
+        last={"exit": "page"},
+        ever=("private",),
+        path={"path": "page"},
+    ),
+    late=timedelta(minutes=1),
+    payload="private",
+)
+DDL = "visitor STRING, at TIMESTAMP, page STRING, private BOOLEAN, appended BIGINT"
+COLUMNS = ("hour", "session_id", "new_pages", *SPEC.session.state)
+START = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
+Row = tuple[str, datetime, str, bool, int]
+
+
+def at(minutes: float) -> datetime:
+    return START + timedelta(minutes=minutes)
+
+
+def held(*minutes: float) -> list[dict[str, Any]]:
+    """Rows as they are in the state."""
+    return [
+        {
+            "_micros": round(at(each).timestamp() * 1e6),
+            "page": "/",
+            "private": False,
+            "appended": number,
+            "duplicates": 0,
+            "conflicts": 0,
+        }
+        for number, each in enumerate(minutes)
+    ]
+
+
+def row(visitor: str, minutes: float, page: str = "/", number: int = 0) -> Row:
+    return visitor, at(minutes), page, False, number
+
+
+TABLE = (("A", 0, 10, -1), ("A", 1, 11, 0), ("A", 8, 18, 7), ("B", 15, 25, 14))
+"""Table 5-4: key, event time, expiration by event time, and the new watermark; minutes after 10:00."""
+
+
+def test_expirations_follow_the_newest_row() -> None:
+    state: dict[str, list[Any]] = {"A": [], "B": []}
+    newest = 0.0
+    for key, time, expiration, watermark in TABLE:
+        state[key] = merged(state[key], held(time), SPEC)
+        (session,) = cut(state[key], SPEC)
+        newest = max(newest, time)
+        assert expires(session, SPEC) == at(expiration).timestamp() * 1000
+        assert at(newest) - SPEC.late == at(watermark)
+    # By the watermark of its last row A would be over at 10:10, while rows until 10:18 still belong to it.
+    (whole,) = cut(merged(state["A"], held(17.5), SPEC), SPEC)
+    assert len(whole) == 4
+    assert expires(cut(state["A"], SPEC)[0], SPEC) > at(14).timestamp() * 1000 > at(10).timestamp() * 1000
+
+
+@pytest.mark.parametrize(("minutes", "sizes"), [((0, 10), [2]), ((0, 10.00001), [1, 1]), ((0, 9, 18, 5), [4])])
+def test_only_a_longer_silence_cuts(minutes: tuple[float, ...], sizes: list[int]) -> None:
+    assert [len(session) for session in cut(merged([], held(*minutes), SPEC), SPEC)] == sizes
+
+
+def test_a_repeated_row_stays_once_and_is_counted() -> None:
+    first, again = held(0), held(0)
+    again[0]["appended"], again[0]["private"] = -1, True
+    (kept,) = merged(merged(first, held(0), SPEC), again, SPEC)
+    assert (kept["appended"], kept["duplicates"], kept["conflicts"]) == (-1, 1, 1)
+
+
+class Live:
+    """A folder of JSON files from which sessions are found, a file in a batch."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        spark.conf.set("spark.sql.shuffle.partitions", "1")
+        for name, value in CONFIGURATION.items():
+            spark.conf.set(name, value)
+        self.spark, self.folder, self._landed = spark, folder, 0
+        (folder / "in").mkdir(parents=True)
+
+    def land(self, rows: Sequence[Row]) -> None:
+        self._landed += 1
+        file = self.folder / "in" / f"{self._landed:05d}.json"
+        names = [column.split()[0] for column in DDL.split(", ")]
+        lines = (json.dumps(dict(zip(names, each, strict=True)), default=datetime.isoformat) for each in rows)
+        file.write_text("\n".join(lines))
+        os.utime(file, (1_767_600_000 + self._landed,) * 2)
+
+    def take_in(self) -> list[Any]:
+        """Take in what is there; returns the progress of the batches."""
+        rows = self.spark.readStream.schema(DDL).option("maxFilesPerTrigger", "1").json(str(self.folder / "in"))
+        found = stateful_sessionizer.sessionize(rows, SPEC)
+        writer = found.writeStream.format("delta").option("checkpointLocation", str(self.folder / "point"))
+        query = writer.trigger(availableNow=True).start(str(self.folder / "out"))
+        query.awaitTermination()
+        return list(query.recentProgress)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        found = self.spark.read.format("delta").load(str(self.folder / "out")).select(*COLUMNS).collect()
+        return sorted((tuple(each) for each in found), key=repr)
+
+
+def batch(spark: Any, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    """The completed sessions of the batch twin."""
+    first, last = min(each[1] for each in rows), max(each[1] for each in rows)
+    hours = [first + timedelta(hours=each) for each in range((last - first) // timedelta(hours=1) + 2)]
+    found = incremental_sessionizer.sessionize(
+        spark.createDataFrame(rows, DDL),
+        None,
+        SPEC.session,
+        partitions=[key_of(each, Grain.HOUR) for each in hours],
+    )
+    return sorted((tuple(each) for each in found.where("is_completed").select(*COLUMNS).collect()), key=repr)
+
+
+def drawn(seed: int, minutes: float = 240, visitors: int = 12) -> list[Row]:
+    """Draw rows of visitors: bursts, silences of about the inactivity, and some pages at one time."""
+    draw = random.Random(seed)
+    rows: set[Row] = set()
+    for visitor in range(visitors):
+        time = draw.uniform(0, 20)
+        while time < minutes:
+            for page in draw.sample(("/a", "/b", "/c"), draw.choice((1, 1, 2))):
+                rows.add((f"v{visitor}", at(round(time, 3)), page, draw.random() < 0.1, len(rows)))
+            time += draw.choice((0.5, 3, 9.99, 10, 10.001, 14, 40))
+    return sorted(rows, key=lambda each: each[1:])
+
+
+def test_a_session_waits_for_its_watermark(session: Any, tmp_path: Path) -> None:
+    live = Live(session, tmp_path)
+    live.land([row("A", minutes, f"/{minutes}", number) for number, minutes in enumerate((0, 1, 8))])
+    # Each batch drops what was behind the watermark of the batch before.
+    live.land([row("B", 15)])
+    live.land([row("B", 15, "/b", 5)])
+    # Late within the watermark, 10:14: it joins A, which a timer by the watermark would have let go of at 10:10.
+    live.land([row("A", 14.5, "/late", 9), row("A", 13.9, "/too late", 10)])
+    progress = live.take_in()
+    assert live.rows() == []
+    live.land([row("C", 26, number=11)])
+    progress += live.take_in()
+    ((_, _, _, visitor, started, ended, pages, entry, last, *_),) = [each for each in live.rows() if each[3] == "A"]
+    assert (visitor, pages, entry, last) == ("A", 4, "/0", "/late")
+    assert (started, ended) == (at(0).replace(tzinfo=None), at(14.5).replace(tzinfo=None))
+    assert sum(each["stateOperators"][0]["numRowsDroppedByWatermark"] for each in progress) == 1
+    # B is over at 10:25, exactly the watermark.
+    assert [each[3] for each in live.rows()] == ["A", "B"]
+
+
+def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) -> None:
+    rows = drawn(3)
+    expected = batch(session, rows)
+    assert len(expected) > 20
+    for seed in (1, 2):
+        live, draw = Live(session, tmp_path / str(seed)), random.Random(seed)
+        # Any order within a batch; what a batch cuts off, the next one continues.
+        middle = draw.randint(len(rows) // 3, len(rows) // 2)
+        for part in (rows[:middle], rows[middle:]):
+            live.land(draw.sample(part, len(part)))
+        live.land([row("end", 100_000, number=100_000)])
+        live.take_in()
+        assert live.rows() == expected
+
+
+@pytest.mark.parametrize("days", [4, pytest.param(30, marks=pytest.mark.campaign)])
+def test_the_state_does_not_grow_with_days(session: Any, tmp_path: Path, days: int) -> None:
+    live = Live(session, tmp_path)
+    visitors = 40
+    for day in range(days):
+        live.land([row(f"{day}-{each}", day * 1440 + each / 10, number=day * 1000 + each) for each in range(visitors)])
+    in_order = sorted((each["batchId"], each["stateOperators"][0]["numRowsTotal"]) for each in live.take_in())
+    held_rows = [rows for _, rows in in_order]
+    # A batch of a day holds that day; what it was about to let go, the next one does.
+    assert set(held_rows[1:days]) == {2 * visitors}
+    assert held_rows[-1] == visitors
+    assert len(live.rows()) == (days - 1) * visitors

@@ -1,0 +1,141 @@
+"""Stateful Sessionizer: the stream finds the sessions of the batch, once, through a kill, and counts what is late."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from assets.transforms.live_sessions import STREAM
+from evidence import ledger
+from evidence.appended import appended
+from lineage import brute_force, live
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from lineage.live import Tick
+from patterns.error_management.checkpointer import Checkpoint, checkpoints
+from quality.contracts import STREAMED
+from quality.contracts.sessions import SESSIONS
+from simulator import landing as simulator
+from simulator.faults import LINE_FAULTS, FaultRates
+from simulator.spec import SimulationSpec
+
+LIVE = "silver.sessions_live"
+# Lines that are hours late are no part of the stream's sessions; one of them is landed on purpose.
+RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.0}
+SPEC = SimulationSpec(days=1, visits_per_day=600, seed=8, faults=FaultRates(**RATES))
+DAY, NEXT = "2026-01-05", ("2026-01-06T00", "2026-01-06T01")
+COLUMNS = tuple(column.name for column in SESSIONS.columns)
+
+
+def view(time: str, user: str, page: str = "/p") -> bytes:
+    visit = {"visit_id": f"v-{user}", "event_time": f"{time}Z", "user_id": user, "page": page}
+    return json.dumps({**visit, "keep_private": False, "context": None}).encode()
+
+
+@pytest.fixture(scope="module")
+def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    """A day in two ticks, the second one killed; it has a page view that is late, and those that close all sessions."""
+    source = tmp_path_factory.mktemp("source")
+    simulator.simulate(SPEC, source)
+    deployment = deploy("live-sessions")
+    for begin in (0, 12):
+        for hour in range(begin, begin + 12):
+            shutil.copytree(
+                source / "visits" / f"date={DAY}" / f"hour={hour:02d}", deployment.folder(f"{DAY}T{hour:02d}")
+            )
+        if begin:
+            deployment.land(NEXT[0], [view(f"{DAY}T05:00:00", "late"), view("2026-01-06T00:05:00", "one")])
+            deployment.land(NEXT[1], [view("2026-01-06T01:50:00", "last")])
+        in_order(deployment)
+        if begin:
+            killed(deployment, tmp_path_factory.mktemp("probe"))
+        live.tick(deployment, STREAM)
+    assert deployment.run(select=("bronze.visits", "silver.visits", "silver.sessions")).problems == []
+    return deployment
+
+
+def in_order(deployment: Deployment) -> None:
+    files = sorted(deployment.landing.glob("*/date=*/hour=*/*.json"), key=lambda file: (file.parts[-3:-1], file.parts))
+    for at, file in enumerate(files):
+        os.utime(file, (1_767_600_000 + at,) * 2)
+
+
+def killed(deployment: Deployment, folder: Path) -> None:
+    """Kill a tick with -9 when its rows are written and not committed; its query stays in the server."""
+    # The batch with the rows moves the watermark; the one after it lets the sessions go.
+    number = max(planned.number for planned in newest(deployment).batches()) + 2
+    held = folder / LIVE / str(number)
+    held.mkdir(parents=True)
+    (held / "written.hold").touch()
+    client = Tick(deployment, folder, "STREAMS['sessions']")
+    assert client.reached(held / "written.reached")
+    client.kill()
+    (held / "written.hold").unlink()
+
+
+def newest(deployment: Deployment) -> Checkpoint:
+    return checkpoints(deployment.settings.checkpoints, STREAM.name)[-1]
+
+
+def rows(deployment: Deployment) -> Counter[str]:
+    return Counter(repr(row) for row in deployment.rows(LIVE, *COLUMNS))
+
+
+def completed(deployment: Deployment) -> Counter[str]:
+    found = deployment.rows("silver.sessions", *COLUMNS)
+    return Counter(repr(row) for row in found if row[COLUMNS.index("is_completed")])
+
+
+def reasons(deployment: Deployment, since: int = 0) -> Counter[str]:
+    """Sum up what was left out, of the commits behind a version."""
+    found = Counter[str]()
+    for commit in appended(deployment.lake, LIVE):
+        if commit.version > since:
+            for entry in commit.entries.values():
+                found.update(entry.reasons)
+    return found
+
+
+def balanced(deployment: Deployment) -> bool:
+    lines = ledger.audit(deployment.lake, deployment.events, STREAMED[LIVE])
+    return bool(lines) and not [line.problem for line in lines if line.problem]
+
+
+def behind(deployment: Deployment) -> int:
+    """Count the lines of the second tick that were behind the watermark; most repeat lines of the first one."""
+    ticks: list[list[datetime]] = [[], []]
+    for line in brute_force.read(deployment.landing).all:
+        if line.verdict.time is not None and not line.verdict.reasons:
+            ticks[line.arrival_hour >= f"{DAY}T12"].append(line.verdict.time)
+    return sum(time <= max(ticks[0]) - timedelta(hours=1) for time in ticks[1])
+
+
+def test_streamed_sessions_equal_those_of_the_batch(world: Deployment) -> None:
+    streamed, batch = rows(world), completed(world)
+    assert streamed - batch == Counter()
+    # Only the batch has the session that came too late.
+    ((alone, once),) = (batch - streamed).items()
+    assert ("'late'" in alone, once, len(streamed) > 100) == (True, 1, True)
+    assert all(planned.committed for planned in newest(world).batches())
+
+
+def test_what_comes_too_late_is_counted(world: Deployment) -> None:
+    found = reasons(world)
+    assert (found["late"], found["duplicate"] > 0, found["conflict"] > 0) == (behind(world), True, True)
+    assert balanced(world)
+
+
+def test_a_new_checkpoint_publishes_no_session_twice(world: Deployment) -> None:
+    version = world.lake.version(LIVE)
+    assert version is not None
+    live.tick(world, STREAM, renew=True)
+    # Read at once with all others nothing is late.
+    assert rows(world) == completed(world)
+    assert reasons(world, since=version)["late"] == 0
+    assert balanced(world)
