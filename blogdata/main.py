@@ -167,7 +167,7 @@ def _sql() -> Any:
 @command_of(
     COMMANDS,
     "audience",
-    "Show the page views and the visitors of any hours, pages or origins, each visitor counted once.",
+    "Show the page views and the visitors of any hours, pages, origins or campaigns, each visitor counted once.",
 )
 def _audience() -> Any:
     from blogdata.audience_command import audience

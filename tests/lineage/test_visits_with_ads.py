@@ -46,7 +46,7 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> World:
     deployment = deploy("with-ads")
     for table in ("visits", "ads"):
         shutil.copytree(source / table, deployment.landing / table)
-    return World(deployment, truth, deployment.run(for_=[CAMPAIGNS]))
+    return World(deployment, truth, deployment.run(for_=[CAMPAIGNS, AUDIENCE]))
 
 
 def assert_recounted(deployment: Deployment) -> None:
@@ -121,7 +121,7 @@ def test_late_rows_recompute_exactly_what_they_reach(world: World) -> None:
     lines = [json.dumps({**display, "display_time": time}).encode() for time in times]
     deployment.land(NEXT, [json.dumps(event).encode()])
     deployment.land(NEXT, lines, name="ads.json", table="ads")
-    assert deployment.run(for_=[CAMPAIGNS]).problems == []
+    assert deployment.run(for_=[CAMPAIGNS, AUDIENCE]).problems == []
     changed = {key for key, entry in deployment.published(JOINED).items() if entry.version != before.get(key)}
     # Each hour with a late row, the one after a late display, and the one before a late event.
     assert changed == {*(f"2026-01-05T{hour}" for hour in (10, 11, 16, 17, 23)), NEXT}
