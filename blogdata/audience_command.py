@@ -155,8 +155,8 @@ class _Asked:
         table = lake.columns(self.dataset, columns, since=first, until=end, only=only).to_pydict()
         groups: dict[str, list[Any]] = {}
         for row in zip(*(table[name] for name in columns), strict=True):
-            # A campaign's displays may have no page view.
-            if row[3] is not None:
+            # A campaign's displays may have no page view, and page views no campaign.
+            if row[2]:
                 groups.setdefault(self._group(row[0], row[1]), []).append(row)
         return [
             _Line(
