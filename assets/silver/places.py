@@ -33,8 +33,9 @@ def places(step: Step) -> Mapping[str, Commit]:
     def after(published: DataFrame) -> DataFrame:
         return published.join(given, on=["ip", "valid_from"], how="left_anti").unionByName(given)
 
-    again = before.where(F.col("outcome") == WAITING).count()
-    account = Account(rows_in=(known.rows_out if known else 0) - again + len(rows))
+    # Those that waited are asked for again.
+    kept = known.rows_out - int(known.measures[WAITING] or 0) if known else 0
+    account = Account(rows_in=kept + len(rows))
     commits = step.publish(FullDelivery(rows=after, account=account))
     if locator.paid:
         # The journal has nothing that is not published now: what a killed run stored was a question of this one, too.

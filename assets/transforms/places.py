@@ -117,7 +117,10 @@ def answers(asked: Sequence[Question], locator: Locator, journal: Journal, now: 
             _log.warning("%d addresses wait for an answer: %s", len(told.missing), told.fault)
     else:
         given = ask(list(public))
-    return [_row(question, _location(question, public, given), now, locator.paid) for question in asked]
+    return [
+        _row(question, _location(question, public, given), now, by_service=locator.paid and question.text in public)
+        for question in asked
+    ]
 
 
 def _location(question: Question, public: Collection[str], given: Mapping[str, Answer]) -> Location:
@@ -126,14 +129,14 @@ def _location(question: Question, public: Collection[str], given: Mapping[str, A
     return Location(outcome=WAITING if question.text in public else RESERVED)
 
 
-def _row(question: Question, found: Location, now: datetime, paid: bool) -> Row:
+def _row(question: Question, found: Location, now: datetime, *, by_service: bool) -> Row:
     until = None if found.valid_until is None else datetime.fromisoformat(found.valid_until)
-    if paid and found.outcome == "unknown":
+    if by_service and found.outcome == "unknown":
         until = now + _UNKNOWN_HOLDS
     if until is not None:
         # An answer that has already expired would be asked for, and paid for, without end.
         until = max(until, max(now, question.seen, question.valid_from) + _AT_LEAST)
-    told_by = None if found.outcome == WAITING else SERVICE if paid and _is_public(question.address) else HERE
+    told_by = None if found.outcome == WAITING else SERVICE if by_service else HERE
     place = (found.country, found.region, found.city)
     return question.address, question.valid_from, until, found.outcome, *place, told_by
 
