@@ -29,24 +29,18 @@ def refresh(sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDefinition:
     return refresh_job(code(), first=split_access_logs, served=[(sink.contract, sink.step()) for sink in sinks])
 
 
-live = dg.define_asset_job(
-    "live",
-    selection=dg.AssetSelection.assets(*[asset_key(dataset) for dataset in STREAMS["visits"].datasets]),
-    description="A tick of the stream of visits: what has landed since the last one",
-    tags=ARRIVING,
-)
-live_ads = dg.define_asset_job(
-    "live_ads",
-    selection=dg.AssetSelection.assets(*[asset_key(dataset) for dataset in STREAMS["ads"].datasets]),
-    description="A tick of the stream that joins visits and ads: what has landed since the last one",
-    tags=ARRIVING,
-)
-live_sessions = dg.define_asset_job(
-    "live_sessions",
-    selection=dg.AssetSelection.assets(*[asset_key(dataset) for dataset in STREAMS["sessions"].datasets]),
-    description="A tick of the stream of sessions: what has landed since the last one",
-    tags=ARRIVING,
-)
+def _tick(name: str, stream: str, what: str) -> dg.UnresolvedAssetJobDefinition:
+    return dg.define_asset_job(
+        name,
+        selection=dg.AssetSelection.assets(*[asset_key(dataset) for dataset in STREAMS[stream].datasets]),
+        description=f"A tick of the stream {what}: what has landed since the last one",
+        tags=ARRIVING,
+    )
+
+
+live = _tick("live", "visits", "of visits")
+live_ads = _tick("live_ads", "ads", "that joins visits and ads")
+live_sessions = _tick("live_sessions", "sessions", "of sessions")
 freeze = dg.define_asset_job(
     "freeze",
     selection=dg.AssetSelection.assets(frozen_years),

@@ -12,47 +12,52 @@ from orchestration import stream as streams
 from orchestration.stream import Stream
 from patterns.error_management.checkpointer import checkpoints
 from patterns.error_management.streamed_files import left_out_warnings
-from quality.contracts import streams as streams_of
 from resources.lake import LakeResource
 from sensors import jobs, request_throttle
 
 
-@dg.sensor(
-    job=jobs.live,
-    minimum_interval_seconds=10,
-    description="Takes in visits seconds after they landed; rests while `blogdata stream` does it",
-    tags={"pattern/checkpointer": ""},
+def _landed(
+    stream: Stream, job: dg.UnresolvedAssetJobDefinition, *, does: str, command: str, pattern: str
+) -> dg.SensorDefinition:
+    """Build the sensor of a stream: a tick for waiting files, again after growing pauses if it failed."""
+
+    @dg.sensor(
+        name=f"{stream.name}_landed",
+        job=job,
+        minimum_interval_seconds=10,
+        description=f"{does} seconds after they landed; rests while `{command}` does it",
+        tags={f"pattern/{pattern}": ""},
+    )
+    def landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+        return _asked(context, lake, stream)
+
+    return landed
+
+
+visits_landed = _landed(
+    STREAMS["visits"], jobs.live, does="Takes in visits", command="blogdata stream", pattern="checkpointer"
 )
-def visits_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Request a tick for waiting files, again after growing pauses if it failed; warn about files nothing ingests."""
-    return _landed(context, lake, STREAMS["visits"])
-
-
-@dg.sensor(
-    job=jobs.live_ads,
-    minimum_interval_seconds=10,
-    description="Joins visits and ads seconds after both landed; rests while `blogdata stream ads` does it",
-    tags={"pattern/dynamic-joiner": ""},
+ads_landed = _landed(
+    STREAMS["ads"],
+    jobs.live_ads,
+    does="Joins visits and ads",
+    command="blogdata stream ads",
+    pattern="dynamic-joiner",
 )
-def ads_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Request a tick for waiting files of either side, where ads land; a join with nothing would wait for ever."""
-    if not (lake.landing_path / streams_of.ADS.table).is_dir():
-        return dg.SensorResult(skip_reason="no ads land")
-    return _landed(context, lake, STREAMS["ads"])
-
-
-@dg.sensor(
-    job=jobs.live_sessions,
-    minimum_interval_seconds=10,
-    description="Finds sessions of visits seconds after they landed; rests while `blogdata stream sessions` does it",
-    tags={"pattern/stateful-sessionizer": ""},
+sessions_landed = _landed(
+    STREAMS["sessions"],
+    jobs.live_sessions,
+    does="Finds sessions of visits",
+    command="blogdata stream sessions",
+    pattern="stateful-sessionizer",
 )
-def sessions_landed(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Request a tick for waiting files of visits."""
-    return _landed(context, lake, STREAMS["sessions"])
 
 
-def _landed(context: dg.SensorEvaluationContext, lake: LakeResource, stream: Stream) -> dg.SensorResult:
+def _asked(context: dg.SensorEvaluationContext, lake: LakeResource, stream: Stream) -> dg.SensorResult:
+    """Request a tick if files wait; warn about files nothing ingests."""
+    # A join with nothing would wait for ever.
+    if absent := [source.table for source in stream.others if not (lake.landing_path / source.table).is_dir()]:
+        return dg.SensorResult(skip_reason=f"no {' and no '.join(absent)} land")
     cursor = _report_left_out(context, lake, stream)
     if streams.is_running(lake.lake, stream.name):
         return dg.SensorResult(skip_reason="the stream is being run", cursor=cursor)
