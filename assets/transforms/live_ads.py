@@ -17,10 +17,9 @@ from assets.transforms import ad_displays, ad_visits, live_lines
 from lake.commit import Account
 from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import windowed_deduplicator
-from patterns.error_management.streamed_files import SCHEMA, left_out_notes
+from patterns.error_management.streamed_files import SCHEMA
 from patterns.error_management.windowed_deduplicator import Verdict
 from publish import kept_rows
-from publish.changes import READ, AppendBatch
 from quality.contracts import streams
 from quality.contracts.live import LATE
 from quality.contracts.live_ads import WITH_ADS_LIVE, WRITTEN
@@ -57,16 +56,7 @@ def take_in(batch: MicroBatch) -> None:
             accounts = _accounts(
                 counted, live_lines.late(batch, ((_events, "event_time"), (_displays, "display_time")))
             )
-            if not accounts:
-                return
-            first = verdicts.where(F.col("verdict") == Verdict.FIRST.value).drop(*_EVENT_AT, *_DISPLAY_AT, "verdict")
-            notes = {READ: f"landing.{batch.source.table}", **left_out_notes(batch.files)}
-            batch.append(
-                first.withColumn("batch", F.lit(f"{batch.writer}/{batch.number}")),
-                WITH_ADS_LIVE,
-                AppendBatch(stream=batch.writer, batch=batch.number, turn=None, notes=notes),
-                accounts=accounts,
-            )
+            live_lines.publish(batch, verdicts, WITH_ADS_LIVE, accounts, drop=(*_EVENT_AT, *_DISPLAY_AT))
 
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
@@ -119,11 +109,7 @@ def _placed(rows: DataFrame, names: tuple[str, str]) -> DataFrame:
 
 def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
     """Read what is published of some hours."""
-    table = batch.place.lake.caught_up(WITH_ADS_LIVE.dataset)
-    if table is None or not hours:
-        return batch.spark.createDataFrame([], WITH_ADS_LIVE.ddl)
-    rows = batch.place.lake.read(batch.spark, WITH_ADS_LIVE.dataset, table.version())
-    return rows.where(F.col("event_hour").isin(*hours))
+    return live_lines.published(batch, WITH_ADS_LIVE).where(F.col("event_hour").isin(*hours))
 
 
 def _accounts(counted: dict[tuple[str, str], int], late: Counter[str]) -> dict[str, Account]:

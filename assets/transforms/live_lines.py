@@ -1,9 +1,11 @@
-"""What the streams that keep state share: visit events of landed lines, and rows that came too late for the state."""
+"""What the streams that keep state share: visit events of landed lines, rows that came too late for the
+state, and the publication of a batch.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -11,8 +13,13 @@ from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
 from assets.transforms.visit_times import hour_of
+from lake.commit import Account
 from orchestration.stream import MicroBatch
+from patterns.error_management.streamed_files import left_out_notes
+from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion import landed_lines
+from publish.changes import READ, AppendBatch
+from publish.contract import Contract
 
 _JSON = frozenset({visit_events.JSON})
 _FOLDER = r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/[^/]*$"
@@ -58,6 +65,50 @@ def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFram
         counts = rows.where(behind).groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
         found.update({row["hour"]: int(row["count"]) for row in counts})
     return found
+
+
+def publish(
+    batch: MicroBatch, verdicts: DataFrame, contract: Contract, accounts: Mapping[str, Account], *, drop: Sequence[str]
+) -> None:
+    """Publish the rows of a batch that are the first of their kind; the accounts tell the others.
+
+    Args:
+        batch: The batch.
+        verdicts: Its rows, with verdict STRING.
+        contract: Of the dataset that gets them.
+        accounts: Partition to its rows, and how many are left out; without any, nothing is published.
+        drop: Columns that are not published, beside the verdict.
+
+    Raises:
+        PlatformError: As raised by `publish`.
+    """
+    if not accounts:
+        return
+    first = verdicts.where(F.col("verdict") == Verdict.FIRST.value).drop("verdict", *drop)
+    batch.append(
+        first.withColumn("batch", F.lit(f"{batch.writer}/{batch.number}")),
+        contract,
+        AppendBatch(
+            stream=batch.writer,
+            batch=batch.number,
+            turn=None,
+            notes={READ: f"landing.{batch.source.table}", **left_out_notes(batch.files)},
+        ),
+        accounts=accounts,
+    )
+
+
+def published(batch: MicroBatch, contract: Contract) -> DataFrame:
+    """Read what is published of a dataset; nothing if it has no table yet.
+
+    Args:
+        batch: The batch.
+        contract: Of the dataset.
+    """
+    table = batch.place.lake.caught_up(contract.dataset)
+    if table is None:
+        return batch.spark.createDataFrame([], contract.ddl)
+    return batch.place.lake.read(batch.spark, contract.dataset, table.version())
 
 
 def _paths(batch: MicroBatch, table: str) -> list[Path]:

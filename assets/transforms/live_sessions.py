@@ -20,10 +20,9 @@ from orchestration.stream import MicroBatch, Stream
 from patterns.data_value import stateful_sessionizer
 from patterns.data_value.incremental_sessionizer import ENDED, STARTED
 from patterns.data_value.stateful_sessionizer import CONFIGURATION, CONFLICTS, DUPLICATES, LiveSessions
-from patterns.error_management.streamed_files import SCHEMA, left_out_notes
+from patterns.error_management.streamed_files import SCHEMA
 from patterns.error_management.windowed_deduplicator import Verdict
 from publish import kept_rows
-from publish.changes import READ, AppendBatch
 from quality.contracts import streams
 from quality.contracts.live import LATE
 from quality.contracts.live_sessions import SESSIONS_LIVE, WRITTEN
@@ -60,16 +59,7 @@ def take_in(batch: MicroBatch) -> None:
         again = [F.sum(name).alias(name) for name in (DUPLICATES, CONFLICTS)]
         counted = verdicts.groupBy("event_hour", "verdict").agg(lines, *again).collect()
         accounts = _accounts(counted, live_lines.late(batch, ((live_lines.events, "event_time"),)))
-        if not accounts:
-            return
-        first = verdicts.where(F.col("verdict") == Verdict.FIRST.value).drop("verdict", DUPLICATES, CONFLICTS)
-        notes = {READ: f"landing.{batch.source.table}", **left_out_notes(batch.files)}
-        batch.append(
-            first.withColumn("batch", F.lit(f"{batch.writer}/{batch.number}")),
-            SESSIONS_LIVE,
-            AppendBatch(stream=batch.writer, batch=batch.number, turn=None, notes=notes),
-            accounts=accounts,
-        )
+        live_lines.publish(batch, verdicts, SESSIONS_LIVE, accounts, drop=(DUPLICATES, CONFLICTS))
 
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
@@ -102,12 +92,9 @@ def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
 
 def _published(batch: MicroBatch, rows: DataFrame) -> DataFrame:
     """Read the published sessions that were not over before the first one of the batch began."""
-    table = batch.place.lake.caught_up(SESSIONS_LIVE.dataset)
     since = rows.agg(hour_of(F.min(STARTED)).alias("hour")).collect()[0]["hour"]
-    if table is None or since is None:
-        return batch.spark.createDataFrame([], SESSIONS_LIVE.ddl)
-    published = batch.place.lake.read(batch.spark, SESSIONS_LIVE.dataset, table.version())
-    return published.where(F.col("event_hour") >= since)
+    # Without a session in the batch no hour is late enough: null is not true.
+    return live_lines.published(batch, SESSIONS_LIVE).where(F.col("event_hour") >= F.lit(since))
 
 
 def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
