@@ -102,12 +102,7 @@ def _sender(table: Mapping[str, Any], where: str) -> SenderSettings:
         )
     name, secret = setting_values.text(values, "name"), setting_values.text(values, "secret") or None
     for key, value in (("name", name), ("secret", secret)):
-        if value is not None and not setting_values.NAME.fullmatch(value):
-            raise ConfigurationError(
-                what=f"the {key} of a sender has 1 to 64 letters, digits, dots, hyphens and underscores",
-                where=f"{where}, {key}",
-                next_step=f'write it like {key} = "shop"',
-            )
+        setting_values.check_name(value, key, of="a sender", where=f"{where}, {key}", example="shop")
     files = table.get("files", False)
     if not isinstance(files, bool):
         raise ConfigurationError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from errors import ConfigurationError
 from services import setting_values
 from services.setting_values import Values
 
@@ -38,11 +37,9 @@ def parse(values: Values) -> LocationSettings:
         ConfigurationError: A value cannot be used.
     """
     secret = setting_values.text(values, "secret") or None
-    if secret is not None and not setting_values.NAME.fullmatch(secret):
-        raise ConfigurationError(
-            what="the name of a secret has 1 to 64 letters, digits, dots, hyphens and underscores",
-            where=values["secret"][1],
-            next_step='write it like secret = "geolocation"',
+    if secret is not None:
+        setting_values.check_name(
+            secret, "secret", of="a geolocation service", where=values["secret"][1], example="geolocation"
         )
     return LocationSettings(
         url=setting_values.address(values, "url", of="a geolocation service"),

@@ -14,8 +14,28 @@ from urllib.parse import urlsplit
 from errors import ConfigurationError
 
 Values = Mapping[str, tuple[Any, str]]
-NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""A short name, safe as the name of a file."""
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+def check_name(name: str | None, key: str, *, of: str, where: str, example: str) -> None:
+    """Check a short name that is safe as the name of a file.
+
+    Args:
+        name: The value; None: it is not set.
+        key: The setting.
+        of: Whose name it is.
+        where: The place of the setting, for the error.
+        example: A name for the error to show.
+
+    Raises:
+        ConfigurationError: It is not such a name.
+    """
+    if name is not None and not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            what=f"the {key} of {of} has 1 to 64 letters, digits, dots, hyphens and underscores",
+            where=where,
+            next_step=f'write it like {key} = "{example}"',
+        )
 
 
 def address(values: Values, key: str, *, of: str) -> str | None:
