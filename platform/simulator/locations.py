@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 from errors import ConfigurationError
+from simulator.json_handler import JsonHandler
 
 PATH = "/v1/locations"
 AT_MOST = 100
@@ -164,45 +165,29 @@ def serving(server: LocationServer, *, host: str = "127.0.0.1", port: int = 0) -
             thread.join()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(JsonHandler):
     service: LocationServer
 
-    def do_POST(self) -> None:
-        """Answer a request for locations."""
-        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+    def respond(self, body: bytes) -> None:
+        """Answer a request for locations, or fail as configured."""
         service = self.service
-        if service.key is not None and self.headers.get("Authorization") != f"Bearer {service.key}":
-            return self._answer(401, {"error": "key"})
-        addresses = _addresses(content)
+        if not self.may_ask(service.key):
+            return self.answer(401, {"error": "key"})
+        addresses = _addresses(body)
         if self.path != PATH or addresses is None:
-            return self._answer(400, {"error": f"POST {PATH} with at most {AT_MOST} ips"})
+            return self.answer(400, {"error": f"POST {PATH} with at most {AT_MOST} ips"})
         fault = service.fault()
         if fault == "throttled":
-            return self._answer(429, {"error": fault}, {"Retry-After": "0" if service.rate >= AT_MOST else "1"})
+            return self.answer(429, {"error": fault}, {"Retry-After": "0" if service.rate >= AT_MOST else "1"})
         if fault == "failed":
-            return self._answer(503, {"error": fault})
+            return self.answer(503, {"error": fault})
         results = service.take(addresses)
         if fault == "crashed":
             self.close_connection = True
             return None
         if fault == "timed_out":
             time.sleep(service.slow)
-        return self._answer(200, {"results": results[: len(results) // 2] if fault == "partial" else results})
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing: addresses are personal data."""
-
-    def _answer(self, status: int, content: Result, headers: dict[str, str] | None = None) -> None:
-        body = json.dumps(content).encode()
-        try:
-            self.send_response(status)
-            for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True
+        return self.answer(200, {"results": results[: len(results) // 2] if fault == "partial" else results})
 
 
 def _addresses(content: bytes) -> list[str] | None:

@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from errors import ConfigurationError
+from simulator.json_handler import JsonHandler
 
 MOST_RECORDS = 500
 HONOURED_SECONDS = 24 * 3600.0
@@ -157,25 +158,24 @@ class Partner(ThreadingHTTPServer):
         return 200, answer
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(JsonHandler):
     server: Partner
     protocol_version = "HTTP/1.1"
     # Headers and body are two writes; with Nagle's algorithm the second one waits for the client's acknowledgement.
     disable_nagle_algorithm = True
 
-    def do_POST(self) -> None:
+    def respond(self, body: bytes) -> None:
         """Answer a request, or fail as configured."""
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         faults, chance = self.server.faults, self.server.chance
         time.sleep(faults.latency)
-        if self.server.key is not None and self.headers.get("Authorization") != f"Bearer {self.server.key}":
-            self._answer(401, {"error": "the key is missing or wrong"})
+        if not self.may_ask(self.server.key):
+            self.answer(401, {"error": "the key is missing or wrong"})
         elif self.path not in (_BATCH, _SINGLE):
-            self._answer(404, {"error": "there is no such path"})
+            self.answer(404, {"error": "there is no such path"})
         elif chance(faults.rate_limit):
-            self._answer(429, {"error": "too many requests"}, {"Retry-After": f"{faults.retry_after:g}"})
+            self.answer(429, {"error": "too many requests"}, {"Retry-After": f"{faults.retry_after:g}"})
         elif chance(faults.unavailable):
-            self._answer(503, {"error": "unavailable"})
+            self.answer(503, {"error": "unavailable"})
         else:
             if chance(faults.stalled):
                 time.sleep(faults.slow_seconds)
@@ -187,20 +187,7 @@ class _Handler(BaseHTTPRequestHandler):
                 answer = (500, {"error": "internal"})
             if chance(faults.timeout):
                 time.sleep(faults.slow_seconds)
-            self._answer(*answer)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base class's
-        """Log nothing."""
-
-    def _answer(self, status: int, content: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+            self.answer(*answer)
 
 
 def received(file: Path) -> list[dict[str, Any]]:
