@@ -216,6 +216,26 @@ def midnight(day: str) -> datetime:
     return datetime.fromisoformat(f"{day}T00:00:00+00:00")
 
 
+def hour(key: str) -> datetime:
+    """Give the time of an hour's key."""
+    return midnight(key[:10]) + timedelta(hours=int(key[11:]))
+
+
+def day(time: datetime) -> str:
+    """Give the day of a time."""
+    return time.date().isoformat()
+
+
+def week(time: datetime) -> str:
+    """Give the Monday of a time's week."""
+    return (time.date() - timedelta(days=time.weekday())).isoformat()
+
+
+def reasons(line: Line) -> tuple[str, ...]:
+    """Give why a line is a dead letter, in order."""
+    return tuple(sorted(line.verdict.reasons))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Session:
     """A session as it is at the end of an hour."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,12 +14,11 @@ from typing import Any
 import iptocc
 
 import oracle
-from lineage import brute_force
-from lineage.brute_force import Line, Lines, Session
+from lineage import brute_force, expected_ads
+from lineage.brute_force import Lines, Session
+from lineage.expected_ads import HOURS, Row, Rule
 
-Row = tuple[Any, ...]
 COUNTS = ("events", "visits", "users")
-HOURS = "hours_present"
 CUBE = ("device_type", "browser", "referral_host")
 
 
@@ -168,20 +167,6 @@ def _silver_visits(landing: Path, lines: Lines) -> Iterator[Row]:
         yield *line.place, line.raw, 1 + len(lines.losers.get(identity, ()))
 
 
-def _bronze_ads(landing: Path, lines: Lines) -> Iterator[Row]:
-    return ((line.arrival_hour, *line.place, line.raw) for line in brute_force.read(landing, "ads").all)
-
-
-def _ad_dead_letters(landing: Path, lines: Lines) -> Iterator[Row]:
-    return ((*line.place, line.raw, _reasons(line)) for line in brute_force.read(landing, "ads").dead)
-
-
-def _silver_ads(landing: Path, lines: Lines) -> Iterator[Row]:
-    ads = brute_force.read(landing, "ads")
-    for identity, line in ads.winners.items():
-        yield line.event_hour, *line.place, line.raw, 1 + len(ads.losers.get(identity, ()))
-
-
 def _audience(landing: Path, lines: Lines) -> Iterator[Row]:
     dimensions = {
         "all": lambda event: "all",
@@ -199,10 +184,10 @@ def _daily_report(landing: Path, lines: Lines) -> Iterator[Row]:
     ads = brute_force.read(landing, "ads")
     counts = ("views", "visits", "visitors")
     found: dict[str, dict[str, Row]] = {}
-    for (day,), views in brute_force.groups(lines, lambda time, event: (_day(time),)).items():
+    for (day,), views in brute_force.groups(lines, lambda time, event: (brute_force.day(time),)).items():
         found.setdefault(day, {}).update({name: (value, None) for name, value in zip(counts, views, strict=True)})
     for metric, of in (("top_page", lambda event: event["page"]), ("top_referrer", brute_force.host)):
-        groups = brute_force.groups(lines, lambda time, event, of=of: (_day(time), of(event)))
+        groups = brute_force.groups(lines, lambda time, event, of=of: (brute_force.day(time), of(event)))
         for day in {day for day, _ in groups}:
             least = min((-count[0], name) for (of_day, name), count in groups.items() if of_day == day)
             found.setdefault(day, {})[metric] = (-least[0], least[1])
@@ -227,56 +212,6 @@ def _daily_report(landing: Path, lines: Lines) -> Iterator[Row]:
             for metric in metrics:
                 nothing = 0 if read and not metric.startswith("top_") else None
                 yield day, metric, *found.get(day, {}).get(metric, (nothing, None)), hours
-
-
-def _ad_conflicts(landing: Path, lines: Lines) -> Iterator[Row]:
-    return ((*line.place, line.raw) for line in brute_force.read(landing, "ads").conflicts)
-
-
-def _with_ads(landing: Path, lines: Lines) -> Iterator[Row]:
-    for pair in brute_force.pairs(lines, brute_force.read(landing, "ads")):
-        one = pair.event or pair.display or {}
-        page, campaign = (pair.event or {}).get("page"), (pair.display or {}).get("campaign")
-        yield pair.hour, pair.side, one["visit_id"], pair.event_time, page, pair.display_time, campaign
-
-
-def _campaigns(landing: Path, lines: Lines) -> Iterator[Row]:
-    ads = brute_force.read(landing, "ads")
-    there = {*brute_force.delivered(landing)} & {*brute_force.delivered(landing, "ads")}
-    hours = Counter(_day(_hour(hour)) for hour in there)
-    counts, distinct = _of_campaigns(lines, ads, len("2026-01-05"))
-    for line in ads.winners.values():
-        assert line.verdict.time is not None
-        counts[_day(line.verdict.time), json.loads(line.raw)["campaign"] or "unknown"]["displays"] += 1
-    for group, found in counts.items():
-        sizes = (len(distinct[group][name]) for name in ("events", "visits", "visitors"))
-        plain = (found[name] for name in ("displays", "display", "event", "both"))
-        yield *group, *plain, *sizes, hours[group[0]]
-
-
-def _campaign_hours(landing: Path, lines: Lines) -> Iterator[Row]:
-    counts, distinct = _of_campaigns(lines, brute_force.read(landing, "ads"), len("2026-01-05T00"))
-    for group, found in counts.items():
-        yield *group, *(found[name] for name in ("display", "event", "both")), len(distinct[group]["events"])
-
-
-Group = tuple[str, str]
-
-
-def _of_campaigns(lines: Lines, ads: Lines, period: int) -> tuple[dict[Group, Counter[str]], dict[Group, Any]]:
-    """Count the sides of pairs, and keep the distinct values, by campaign and by day or hour."""
-    counts: dict[Group, Counter[str]] = defaultdict(Counter)
-    distinct: dict[Group, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
-    for pair in brute_force.pairs(lines, ads):
-        group = pair.hour[:period], (pair.display or {}).get("campaign") or "unknown"
-        counts[group][pair.side] += 1
-        if pair.side == "both" and pair.event is not None:
-            identity = (pair.event["visit_id"], pair.event_time, pair.event["page"])
-            for name, value in zip(
-                ("events", "visits", "visitors"), (identity, identity[0], pair.event["user_id"]), strict=True
-            ):
-                distinct[group][name].add(value)
-    return counts, distinct
 
 
 SESSION = ("user_id", "started_at", "ended_at", "pages", "entry_page", "exit_page")
@@ -316,30 +251,14 @@ Key = Callable[[datetime, dict[str, Any]], Row]
 
 def _counted(period: Callable[[datetime], str], key: Key) -> Callable[[Path, Lines], Iterator[Row]]:
     def rows(landing: Path, lines: Lines) -> Iterator[Row]:
-        hours = Counter(period(_hour(hour)) for hour in brute_force.delivered(landing))
+        hours = Counter(period(brute_force.hour(hour)) for hour in brute_force.delivered(landing))
         found = brute_force.groups(lines, lambda time, event: (period(time), *key(time, event)))
         yield from ((*group, *counts, hours[group[0]]) for group, counts in found.items())
 
     return rows
 
 
-def _hour(key: str) -> datetime:
-    return brute_force.midnight(key[:10]) + timedelta(hours=int(key[11:]))
-
-
-def _day(time: datetime) -> str:
-    return time.date().isoformat()
-
-
-def _week(time: datetime) -> str:
-    return (time.date() - timedelta(days=time.weekday())).isoformat()
-
-
-def _reasons(line: Line) -> tuple[str, ...]:
-    return tuple(sorted(line.verdict.reasons))
-
-
-RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = [
+RULES: list[Rule] = [
     ("bronze.users", (("load_date", "raw"), _bronze_users)),
     ("bronze.devices", (("type", "version"), _bronze_devices)),
     ("silver.users", (("user_id", "valid_from", "valid_to", "snapshots"), _silver_users)),
@@ -361,31 +280,10 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
         "bronze.dead_letters",
         (
             ("source_file", "source_offset", "raw", "reasons"),
-            lambda landing, lines: ((*line.place, line.raw, _reasons(line)) for line in lines.dead),
+            lambda landing, lines: ((*line.place, line.raw, brute_force.reasons(line)) for line in lines.dead),
         ),
     ),
-    ("bronze.ads", (("arrival_hour", "source_file", "source_offset", "raw"), _bronze_ads)),
-    ("bronze.ad_dead_letters", (("source_file", "source_offset", "raw", "reasons"), _ad_dead_letters)),
-    ("silver.ads", (("display_hour", "source_file", "source_offset", "raw", "occurrences"), _silver_ads)),
-    ("silver.ad_conflicts", (("source_file", "source_offset", "raw"), _ad_conflicts)),
-    (
-        "silver.visits_with_ads",
-        (("event_hour", "side", "visit_id", "event_time", "page", "display_time", "campaign"), _with_ads),
-    ),
-    (
-        "gold.campaign_stats",
-        (
-            (
-                *("event_date", "campaign", "displays", "displays_alone", "events_alone", "pairs"),
-                *("events", "visits", "visitors", HOURS),
-            ),
-            _campaigns,
-        ),
-    ),
-    (
-        "gold.campaign_audience_hourly",
-        (("event_hour", "campaign", "displays_alone", "events_alone", "pairs", "events"), _campaign_hours),
-    ),
+    *expected_ads.RULES,
     ("silver.late_visits", (("arrival_hour", "source_file", "source_offset"), _late)),
     ("silver.visits", (("source_file", "source_offset", "raw", "occurrences"), _silver_visits)),
     (
@@ -405,21 +303,24 @@ RULES: list[tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]] = 
     ("silver.places", (("ip", "country", "outcome"), _places)),
     (
         "gold.visits_cube_daily",
-        (("event_date", *CUBE, *COUNTS, HOURS), _counted(_day, lambda time, event: brute_force.cube(event))),
+        (("event_date", *CUBE, *COUNTS, HOURS), _counted(brute_force.day, lambda time, event: brute_force.cube(event))),
     ),
     (
         "gold.visits_cube_weekly",
-        (("event_week", *CUBE, *COUNTS, HOURS), _counted(_week, lambda time, event: brute_force.cube(event))),
+        (
+            ("event_week", *CUBE, *COUNTS, HOURS),
+            _counted(brute_force.week, lambda time, event: brute_force.cube(event)),
+        ),
     ),
     (
         "gold.page_stats",
-        (("event_date", "page", *COUNTS, HOURS), _counted(_day, lambda time, event: (event["page"],))),
+        (("event_date", "page", *COUNTS, HOURS), _counted(brute_force.day, lambda time, event: (event["page"],))),
     ),
     (
         "gold.referral_stats",
         (
             ("event_date", "referral_host", *COUNTS, HOURS),
-            _counted(_day, lambda time, event: (brute_force.host(event),)),
+            _counted(brute_force.day, lambda time, event: (brute_force.host(event),)),
         ),
     ),
     ("gold.audience_hourly", (("event_hour", "dimension", "value", "events"), _audience)),
