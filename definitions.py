@@ -9,6 +9,7 @@ from assets.bronze.access_logs import hourly_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
 from assets.serving.page_files import page_files
+from assets.streams import STREAMS
 from blogdata import remedies
 from evidence.events import EventLog
 from lake.lake import Lake
@@ -43,7 +44,7 @@ def build(settings: Settings) -> dg.Definitions:
             *sources.SOURCES,
             hourly_access_logs,
             *AssetBuilder(code=code(), calendar=partitions).assets(),
-            *live.assets(),
+            *map(live.assets, STREAMS),
             *[sink.asset(partitions, code().version) for sink in sinks],
             *page_files.assets(partitions),
             frozen_years,

@@ -8,6 +8,10 @@ from orchestration.streamed_dataset import streamed
 from quality.contracts import STREAMED
 
 
-def assets() -> list[dg.AssetsDefinition]:
-    """Build the assets of each stream."""
-    return [streamed(stream, STREAMED, version=version()) for stream in STREAMS.values()]
+def assets(stream: str) -> dg.AssetsDefinition:
+    """Build the assets of a stream.
+
+    Args:
+        stream: Its name in :data:`assets.streams.STREAMS`.
+    """
+    return streamed(STREAMS[stream], STREAMED, version=version())

@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.live import visits_live
+from assets.live import assets
 from assets.transforms.live_visits import DEAD_LETTERS, STREAM
 from blogdata import stream_command
 from evidence.appended import appended
@@ -47,7 +47,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def ticked(deployment: Deployment, instance: dg.DagsterInstance, **tags: str) -> dg.ExecuteInProcessResult:
     """A run of the job, as Dagster does it."""
     resources = dict(connections(deployment.settings))
-    return dg.materialize([visits_live()], resources=resources, instance=instance, tags=tags, raise_on_error=False)
+    return dg.materialize([assets("visits")], resources=resources, instance=instance, tags=tags, raise_on_error=False)
 
 
 def reported(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
