@@ -22,6 +22,8 @@ FIRST, THEN = ("2026-01-05T00", "2026-01-05T01"), "2026-01-05T02"
 DAYS = ("2026-01-05", "2026-01-06")
 FAULTS = FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
 CHECKPOINT_INTERVAL = 2
+UNORDERED = frozenset({"reasons"})
+"""Columns whose lists have no order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,9 +126,13 @@ def _late_displays(deployment: Deployment) -> None:
 
 
 def rows(deployment: Deployment, dataset: str, columns: Sequence[str]) -> Counter[Row]:
-    """Read a table without Spark; lists become sorted tuples."""
+    """Read a table without Spark; lists become tuples, sorted ones where the order does not count."""
+
+    def cell(name: str, value: Any) -> Any:
+        return tuple(sorted(value) if name in UNORDERED else value) if isinstance(value, list) else value
+
     found: list[Any] = deployment.rows(dataset, *columns)
-    return Counter(tuple(tuple(sorted(cell)) if isinstance(cell, list) else cell for cell in row) for row in found)
+    return Counter(tuple(map(cell, columns, row)) for row in found)
 
 
 def everything(deployment: Deployment) -> dict[str, Counter[Row]]:
