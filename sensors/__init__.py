@@ -8,7 +8,7 @@ from sensors.consumers import consumers_called
 from sensors.dead_runs import end_dead_runs
 from sensors.detectors import detector_readings
 from sensors.external_events import start_runs
-from sensors.live import ads_landed, sessions_landed, visits_landed
+from sensors.live import ads_landed, enriched_landed, sessions_landed, visits_landed
 from sensors.overdue import overdue_arrivals
 from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
@@ -29,7 +29,7 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     # The detectors only look: without them their checks would stay empty.
     watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
     requesting = [whatever_is_stale(sensing), replay_runs(sensing), page_files_due(sensing), consumers_called(sensing)]
-    landed = [visits_landed, ads_landed, sessions_landed]
+    landed = [visits_landed, enriched_landed, ads_landed, sessions_landed]
     return [*requesting, *watching, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
 
 

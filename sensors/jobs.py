@@ -39,6 +39,7 @@ def _tick(name: str, stream: str, what: str) -> dg.UnresolvedAssetJobDefinition:
 
 
 live = _tick("live", "visits", "of visits")
+live_enriched = _tick("live_enriched", "enriched", "that joins visits with users, devices and places")
 live_ads = _tick("live_ads", "ads", "that joins visits and ads")
 live_sessions = _tick("live_sessions", "sessions", "of sessions")
 freeze = dg.define_asset_job(
@@ -71,7 +72,7 @@ report = dg.define_asset_job(
     selection=dg.AssetSelection.assets(ops.report),
     description="Write the page about the blog and its data",
 )
-JOBS = (live, live_ads, live_sessions, freeze, retention, data_docs, profiles, lineage, report)
+JOBS = (live, live_enriched, live_ads, live_sessions, freeze, retention, data_docs, profiles, lineage, report)
 __all__ = [
     "JOB",
     "JOBS",
@@ -80,6 +81,7 @@ __all__ = [
     "lineage",
     "live",
     "live_ads",
+    "live_enriched",
     "live_sessions",
     "profiles",
     "refresh",

@@ -37,6 +37,13 @@ def _landed(
 visits_landed = _landed(
     STREAMS["visits"], jobs.live, does="Takes in visits", command="blogdata stream", pattern="checkpointer"
 )
+enriched_landed = _landed(
+    STREAMS["enriched"],
+    jobs.live_enriched,
+    does="Joins visits with users, devices and places",
+    command="blogdata stream enriched",
+    pattern="static-joiner",
+)
 ads_landed = _landed(
     STREAMS["ads"],
     jobs.live_ads,

@@ -1,5 +1,5 @@
-"""What the streams that keep state share: visit events of landed lines, rows that came too late for the
-state, and the publication of a batch.
+"""What the streams beside that of the visits share: visit events of landed lines, rows that came too late for a state,
+and the publication of a batch.
 """
 
 from __future__ import annotations
@@ -68,7 +68,13 @@ def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFram
 
 
 def publish(
-    batch: MicroBatch, verdicts: DataFrame, contract: Contract, accounts: Mapping[str, Account], *, drop: Sequence[str]
+    batch: MicroBatch,
+    verdicts: DataFrame,
+    contract: Contract,
+    accounts: Mapping[str, Account],
+    *,
+    drop: Sequence[str] = (),
+    inputs: Mapping[str, int] | None = None,
 ) -> None:
     """Publish the rows of a batch that are the first of their kind; the accounts tell the others.
 
@@ -78,6 +84,7 @@ def publish(
         contract: Of the dataset that gets them.
         accounts: Partition to its rows, and how many are left out; without any, nothing is published.
         drop: Columns that are not published, beside the verdict.
+        inputs: Dataset to the table version that the rows were computed from, beside the landed lines.
 
     Raises:
         PlatformError: As raised by `publish`.
@@ -95,6 +102,7 @@ def publish(
             notes={READ: f"landing.{batch.source.table}", **left_out_notes(batch.files)},
         ),
         accounts=accounts,
+        inputs=inputs,
     )
 
 

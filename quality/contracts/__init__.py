@@ -16,6 +16,7 @@ from quality.contracts import (
     gold,
     live,
     live_ads,
+    live_enriched,
     live_sessions,
     places,
     serving,
@@ -43,7 +44,7 @@ LANDED: Mapping[str, Contract] = MappingProxyType(
     {name: contract for name, contract in CONTRACTS.items() if landed_input(contract) is not None}
 )
 """The datasets that are computed from the landing zone."""
-STREAMED = _declared(live, live_ads, live_sessions)
+STREAMED = _declared(live, live_enriched, live_ads, live_sessions)
 """The datasets that streams append to; `blogdata run` does not compute them."""
 EVERY: Mapping[str, Contract] = _by_layer({**CONTRACTS, **STREAMED})
 """Every dataset of the lake."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from patterns.error_management.streamed_files import StreamedFiles
 from planning.deployment import StreamedInput
-from quality.contracts import live, live_ads, live_sessions, streamed_by
+from quality.contracts import live, live_ads, live_enriched, live_sessions, streamed_by
 
 # Access logs come in bulk, and a line's visit depends on lines around it: the batch pipeline processes them.
 VISITS = StreamedFiles(table="visits", suffixes=(".json", ".json.gz"))
@@ -19,5 +19,10 @@ def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
     """
     return tuple(
         StreamedInput(name=write.stream, source=source, checkpoints=checkpoints, contracts=streamed_by(write))
-        for write, source in ((live.WRITTEN, VISITS), (live_ads.WRITTEN, ADS), (live_sessions.WRITTEN, VISITS))
+        for write, source in (
+            (live.WRITTEN, VISITS),
+            (live_enriched.WRITTEN, VISITS),
+            (live_ads.WRITTEN, ADS),
+            (live_sessions.WRITTEN, VISITS),
+        )
     )

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from assets.silver import places as asset
+from assets.transforms.live_enriched import STREAM
+from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from services import locations
@@ -24,6 +26,7 @@ from simulator.spec import SimulationSpec
 SPEC = SimulationSpec(days=1, visits_per_day=6000, seed=11, faults=FaultRates.none(duplicate=0.01, null_field=0.02))
 MORNING, EVENING = [f"2026-01-05T{hour:02}" for hour in range(3)], ["2026-01-05T20"]
 FAULTS = LocationFaults.every(0.05)
+LIVE = "silver.visits_enriched_live"
 PLACE = ("country", "region", "city", "place_outcome")
 
 
@@ -48,8 +51,8 @@ class World:
         truth = self.server.truth(address)
         return (*(truth.get(name) for name in PLACE[:3]), truth.get("error", "found"))
 
-    def joined(self) -> Counter[tuple[Any, ...]]:
-        return Counter(self.deployment.rows("silver.visits_enriched", "visit_id", "event_time", "page", *PLACE))
+    def joined(self, dataset: str = "silver.visits_enriched") -> Counter[tuple[Any, ...]]:
+        return Counter(self.deployment.rows(dataset, "visit_id", "event_time", "page", *PLACE))
 
     def truth(self) -> Counter[tuple[Any, ...]]:
         rows = self.deployment.rows("silver.visits", "visit_id", "event_time", "page", "ip", "keep_private")
@@ -81,6 +84,8 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     assert sum(waiting.values()) == sum(world.truth().values())
     assert {row[-1] for row in waiting} == {"waiting", "reserved", "kept_private", None}
     assert not world.server.paid
+    live.tick(world.deployment, STREAM)
+    assert world.joined(LIVE) == waiting
 
     world.server.down = False
     with monkeypatch.context() as patch:
@@ -105,10 +110,17 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     assert set(paid) == {ip for ip, private in visits if ip and not private and ipaddress.ip_address(ip).is_global}
 
     world.land(EVENING)
+    live.tick(world.deployment, STREAM)
     world.deployment.run(for_=["silver.visits_enriched"])
     world.deployment.run(for_=["silver.visits_enriched"])
     assert world.joined() == world.truth()
     assert {address: world.server.paid[address] for address in paid} == paid
+    # A stream joins what is known when an event lands: what waited stays as it was.
+    evening, true = world.joined(LIVE) - waiting, world.joined()
+    assert waiting.total() + evening.total() == true.total()
+    assert {row[:3] for row in evening} == {row[:3] for row in true} - {row[:3] for row in waiting}
+    assert all(row in true or row[-1] == "waiting" for row in evening)
+    assert {row[-1] for row in evening} == {"found", "waiting", "kept_private", None}
 
 
 def _visit(page: str, address: str, **more: object) -> bytes:

@@ -6,26 +6,31 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import oracle
+from assets.transforms.live_enriched import STREAM
 from blogdata.outcome import Outcome
-from lineage import brute_force, expected
+from evidence import ledger
+from lineage import brute_force, expected, live
 from lineage.brute_force import Lines
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import DAILY, WEEKLY, Deployment
 from lineage.runs import evaluations
 from oracle import OracleTruth
+from orchestration.stream_faults import StreamFailed
 from patterns.observability.reading import DETECTORS, FLOW
 from planning import deployment as planned
 from planning import detectors
 from planning.findings import standing
 from planning.look import Snapshot
-from quality.contracts import GRAPH
+from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.audience import LG_K
+from quality.contracts.live_enriched import ENRICHED_LIVE
 from simulator.faults import LINE_FAULTS, FaultRates
 from simulator.spec import SimulationSpec
 from simulator.truth import Truth
@@ -340,6 +345,24 @@ def test_places_equal_a_recount_in_plain_python(world: World) -> None:
     for dataset in ("silver.places", "silver.visits_enriched"):
         rule = rules[dataset]
         assert Counter(world.deployment.rows(dataset, *rule.columns)) == rule.rows, dataset
+
+
+def test_streamed_rows_are_joined_like_those_of_the_batch(world: World, tmp_path: Path) -> None:
+    batch, columns = CONTRACTS["silver.visits_enriched"], [column.name for column in ENRICHED_LIVE.columns[:-1]]
+    (tmp_path / ENRICHED_LIVE.dataset / "0").mkdir(parents=True)
+    (tmp_path / ENRICHED_LIVE.dataset / "0" / "committed.fail").touch()
+    with pytest.raises(StreamFailed, match="the write was ended at committed"):
+        live.tick(world.deployment, STREAM, probe=str(tmp_path))
+    live.tick(world.deployment, STREAM)
+    # All input again, which is published already.
+    live.tick(world.deployment, STREAM, renew=True)
+    expected = Counter(world.deployment.rows(batch.dataset, *columns))
+    assert Counter(world.deployment.rows(ENRICHED_LIVE.dataset, *columns)) == expected
+    audited = ledger.audit(world.deployment.lake, world.deployment.events, ENRICHED_LIVE)
+    assert [line.problem for line in audited if line.problem] == []
+    again = sum((Counter(line.entry.reasons) for line in audited), Counter[str]())
+    unique, repeated = len(world.lines.winners), sum(map(len, world.lines.losers.values()))
+    assert again.total() == repeated + (unique + repeated)
 
 
 def test_a_second_run_publishes_no_version(world: World) -> None:

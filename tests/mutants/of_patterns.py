@@ -259,6 +259,13 @@ PATTERNS = (
         "payload=F.lit(0),",
         "tests/lineage/test_live_ads.py",
     ),
+    in_code(
+        "a streamed event whose copy came in an earlier batch is published again",
+        "assets/transforms/live_enriched.py",
+        "live_lines.published(batch, ENRICHED_LIVE).where(",
+        "live_lines.published(batch, ENRICHED_LIVE).limit(0).where(",
+        "tests/lineage/test_truth.py::test_streamed_rows_are_joined_like_those_of_the_batch",
+    ),
     # Observability.
     in_code(
         "the same rows published again are new data",

@@ -1,0 +1,36 @@
+"""Live: visit events with what is known of them when they land; appended batch by batch, never replaced."""
+
+from datetime import timedelta
+
+from patterns.error_management.windowed_deduplicator import Verdict
+from planning.reach import SAME
+from publish.contract import Contract, Read
+from publish.watch import Lag, Watch
+from publish.writes import Append
+from quality.contracts.enriched import VISITS_ENRICHED
+from quality.contracts.live import BATCH
+
+WRITTEN = Append(stream="enriched")
+
+ENRICHED_LIVE = Contract(
+    dataset="silver.visits_enriched_live",
+    description="Visit events with the user, the device and the place as of the event, as far as they were known when "
+    "the stream took the event in; silver.visits_enriched has what became known later",
+    owner="team:analytics",
+    # The hourly path decides when a new version of these tables makes rows stale; published rows of a stream stay.
+    reads=(Read(dataset="landing.visits", reach=SAME), *VISITS_ENRICHED.reads[1:]),
+    write=WRITTEN,
+    columns=(*VISITS_ENRICHED.columns, BATCH),
+    key=VISITS_ENRICHED.key,
+    partitioning=VISITS_ENRICHED.partitioning,
+    rules=VISITS_ENRICHED.rules,
+    rows_in="visit events of the batch's files, counted before they are joined",
+    left_out={
+        Verdict.DUPLICATE.value: "received twice",
+        Verdict.CONFLICT.value: "received twice, with another content",
+    },
+    measures=VISITS_ENRICHED.measures,
+    statistics=("event_time", "user_id", "page", "batch"),
+    patterns=("Checkpointer", "Static Joiner", "Windowed Deduplicator", "Audit-Write-Audit-Publish"),
+    watch=Watch(lag=Lag(within=timedelta(minutes=5))),
+)
