@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_value.partner_feed import by_key, expected, outbox, partner, rows, target
-from patterns.data_value.bin_pack_orderer import pack
+from patterns.data_value.bin_pack_orderer import MOST_TRIES, pack
 from patterns.data_value.ordered_delivery import NotTaken, Record, Request, deliver
 from simulator.partner import PartnerFaults, received
 
@@ -46,6 +46,18 @@ def test_bins_hold_one_record_per_key(counts: dict[str, int], size: int, chance:
     if not failing:
         # As few as possible.
         assert bins == max(max(counts.values(), default=0), math.ceil(len(records) / size))
+
+
+def test_a_record_that_is_never_taken_holds_its_key_only() -> None:
+    records = [record(key, number) for key in ("bad", "good", "other") for number in (1, 2, 3)]
+    packer, tried, taken = pack(records, size=2), Counter[str](), list[str]()
+    while found := packer.next():
+        tried.update(one.id for one in found)
+        assert max(tried.values()) <= MOST_TRIES, "the next run tries it again"
+        taken += [one.id for one in found if one.key != "bad"]
+        packer.settle(found, {index for index, one in enumerate(found) if one.key == "bad"})
+    assert sorted(taken) == [one.id for one in records if one.key != "bad"]
+    assert (tried["bad/1"], tried["bad/2"]) == (MOST_TRIES, 0)
 
 
 def test_partial_failures_keep_the_order(tmp_path: Path) -> None:

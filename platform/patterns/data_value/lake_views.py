@@ -1,6 +1,6 @@
 """The lake's views as SQL that Spark or DuckDB runs without the platform.
 
-There is a consumer view of each published dataset, a view of the context table, and a view of each dataset that lives
+There is a consumer view of each published dataset that is shared, a view of the context table, and a view of each dataset that lives
 in several tables (members). The last kind names member tables and their versions, so it must be written again when
 other members become visible; all other views show the newest rows at query time.
 
