@@ -1,3 +1,5 @@
+"""An engineer finds the run of a row, and a consumer sees neither that nor a person."""
+
 from __future__ import annotations
 
 import json

@@ -1,4 +1,7 @@
-"""The outbox knows after any crash what was sent, sends nothing twice, and accounts for every row."""
+"""The outbox knows after any crash what was sent, sends nothing twice, and accounts for every row.
+
+Patterns: Bin Pack Orderer, FIFO Orderer.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,6 @@ def states(box: Outbox) -> dict[str, int]:
 
 
 def test_a_killed_sender_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """Patterns: Bin Pack Orderer, FIFO Orderer."""
     taken, file, draw = rows(60, 30), tmp_path / "partner.jsonl", random.Random(20)
     box = outbox(tmp_path, taken)
     program = [sys.executable, str(Path(__file__).with_name("sending_process.py")), str(box.path)]
