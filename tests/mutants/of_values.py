@@ -113,6 +113,13 @@ VALUES = (
     ),
     # Aggregates and sessions.
     in_code(
+        "a visitor counts once for every page view",
+        f"{LIBRARY}/distributed_aggregator.py",
+        "return F.count_distinct(column)",
+        "return F.count(column)",
+        "tests/data_value/test_distributed_aggregator.py::test_grouped_results_equal_brute_force_with_null_groups",
+    ),
+    in_code(
         "rows are trusted to lie together",
         f"{LIBRARY}/local_aggregator.py",
         "if len(columns) != 1 or columns[0] not in by:",
