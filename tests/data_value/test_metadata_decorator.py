@@ -19,7 +19,7 @@ from publish.partitions import Grain
 from publish.run import RunContext
 from publish.schema import Classification, Column, Partitioning
 from publish.target import Provenance, Target
-from publish.writes import Feed
+from publish.writes import Feed, Serve
 from quality.contracts import EVERY, SERVED
 
 PAGES = Contract(
@@ -132,9 +132,18 @@ def test_no_view_of_the_lake_shows_a_person_or_a_line() -> None:
         personal = {each.name for each in contract.columns if each.classification is Classification.PERSONAL}
         assert PERSONAL & {each.name for each in contract.columns} <= personal, dataset
         assert not set(visible(contract)) & PERSONAL, dataset
+        # Nor do the counts that every commit has, and the ledger shows.
+        assert not {name for names in contract.breakdowns.values() for name in names} & {*personal, "user_id"}, dataset
         # Nor within a nested column: only its own classification hides it.
         nested = {name for name in PERSONAL for each in contract.columns if f"{name}: " in each.type}
         assert nested == set(), dataset
+
+
+def test_a_database_serves_no_personal_column() -> None:
+    served = [contract for contract in SERVED.values() if isinstance(contract.write, Serve)]
+    assert served
+    for read in {read.dataset for contract in served for read in contract.reads}:
+        assert all(each.classification is not Classification.PERSONAL for each in EVERY[read].columns), read
 
 
 def test_pending_sessions_have_no_view() -> None:

@@ -156,6 +156,13 @@ VALUES = (
         f"{SENT}::test_late_rows_are_kept_and_not_sent",
     ),
     in_code(
+        "an answer that names no record means that all were taken",
+        f"{LIBRARY}/http_target.py",
+        "if not failed.keys() <= set(range(count)):",
+        "if count < 0:",
+        f"{BINS}::test_an_answer_that_makes_no_sense_settles_nothing",
+    ),
+    in_code(
         "a repeat that is turned away is taken for one that never arrived",
         f"{LIBRARY}/ordered_delivery.py",
         "failed = _settled(request, journal, target, patience, uncertain=True)",
