@@ -203,6 +203,8 @@ class Contract:
         patterns: Names of the patterns the dataset uses, as in the pattern index.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
         watch: The detectors that are on.
+        shared: Whether consumers get a view of it. The state from which a dataset continues is for that dataset alone:
+            its layout changes with the dataset's logic.
         consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
         retention_days: How long rows are kept.
         compatibility: Which versions of its schema have to understand each other. The default protects who queries the
@@ -235,6 +237,7 @@ class Contract:
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None
     watch: Watch = field(default_factory=Watch)
+    shared: bool = True
     consumers: tuple[str, ...] = ()
     retention_days: int = 730
     compatibility: Compatibility = Compatibility.FULL_TRANSITIVE

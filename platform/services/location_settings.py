@@ -36,14 +36,9 @@ def parse(values: Values) -> LocationSettings:
     Raises:
         ConfigurationError: A value cannot be used.
     """
-    secret = setting_values.text(values, "secret") or None
-    if secret is not None:
-        setting_values.check_name(
-            secret, "secret", of="a geolocation service", where=values["secret"][1], example="geolocation"
-        )
     return LocationSettings(
         url=setting_values.address(values, "url", of="a geolocation service"),
-        secret=secret,
+        secret=setting_values.secret_name(values, of="a geolocation service", example="geolocation"),
         rate=setting_values.number(values, "rate", 10.0, 0.01, 1000.0),
         time_out=setting_values.number(values, "time_out", 10.0, 0.1, 300.0),
     )

@@ -44,7 +44,7 @@ def parse(values: Values) -> PartnerSettings:
     """
     return PartnerSettings(
         url=setting_values.address(values, "url", of="a partner"),
-        secret=setting_values.text(values, "secret") or None,
+        secret=setting_values.secret_name(values, of="a partner", example="partner"),
         mode=cast(PartnerMode, setting_values.choice(values, "mode", "bins", get_args(PartnerMode))),
         wait=setting_values.duration(values, "wait", "1h", least=0),
         timeout=setting_values.number(values, "timeout", 30.0, 0.1, 600.0),

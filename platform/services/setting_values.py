@@ -38,6 +38,26 @@ def check_name(name: str | None, key: str, *, of: str, where: str, example: str)
         )
 
 
+def secret_name(values: Values, *, of: str, example: str) -> str | None:
+    """Read `secret`: the name of a file under `<home>/secrets`, never a path to another one.
+
+    Args:
+        values: The section.
+        of: Whose secret it is.
+        example: A name for the error to show.
+
+    Returns:
+        The name; None if it is not set, or empty.
+
+    Raises:
+        ConfigurationError: It is not the name of a file.
+    """
+    name = text(values, "secret") or None
+    if name is not None:
+        check_name(name, "secret", of=of, where=values["secret"][1], example=example)
+    return name
+
+
 def address(values: Values, key: str, *, of: str) -> str | None:
     """Read the root address of an HTTP API.
 

@@ -150,6 +150,7 @@ SESSIONS_PENDING = Contract(
     left_out={"completed": ""},
     statistics=("user_id",),
     patterns=("Incremental Sessionizer", "Transactional Writer"),
+    shared=False,
 )
 
 SESSIONS_DAILY = Contract(

@@ -132,6 +132,29 @@ def test_a_service_that_is_down_leaves_questions(healthy: LocationServer, tmp_pa
     assert isinstance(asked.fault, LocationsUnavailable)
 
 
+def test_requests_keep_to_the_rate_and_the_wanted_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, pauses = [1000.0], list[float]()
+
+    def sleep(seconds: float) -> None:
+        pauses.append(round(seconds, 3))
+        now[0] += seconds
+
+    # Clocks that stand still while nobody sleeps; that of the server is the same one.
+    monkeypatch.setattr("time.sleep", sleep)
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    with serving(LocationServer(rate=4)) as server:
+        service = LocationService(url=server.url, rate=4)
+        for start in range(0, 800, AT_MOST):
+            service.locate(ADDRESSES[start : start + AT_MOST])
+        assert pauses == [0.25] * 7
+        assert server.met["throttled"] == 0
+        assert set(server.paid.values()) == {1}
+        # One that is faster than the service allows waits as long as the service says.
+        pauses.clear()
+        assert len(LocationService(url=server.url, rate=1000, pause=0.01).locate(ADDRESSES[:1])) == 1
+        assert (server.met["throttled"], pauses) == (1, [1.0])
+
+
 def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
     with serving(LocationServer(key="right")) as server:
         service = LocationService(url=server.url, key="wrong")

@@ -6,16 +6,21 @@ Pattern: Bin Pack Orderer.
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from data_value.partner_feed import by_key, expected, outbox, partner, rows, target
-from patterns.data_value.bin_pack_orderer import pack
-from patterns.data_value.ordered_delivery import NotTaken, Record, Request, deliver
+from patterns.data_value.bin_pack_orderer import MOST_TRIES, pack
+from patterns.data_value.http_target import HttpTarget
+from patterns.data_value.ordered_delivery import NotTaken, Record, Request, Unanswered, deliver
+from simulator.json_handler import JsonHandler
 from simulator.partner import PartnerFaults, received
 
 LATER = "9999"
@@ -46,6 +51,18 @@ def test_bins_hold_one_record_per_key(counts: dict[str, int], size: int, chance:
     if not failing:
         # As few as possible.
         assert bins == max(max(counts.values(), default=0), math.ceil(len(records) / size))
+
+
+def test_a_record_that_is_never_taken_holds_its_key_only() -> None:
+    records = [record(key, number) for key in ("bad", "good", "other") for number in (1, 2, 3)]
+    packer, tried, taken = pack(records, size=2), Counter[str](), list[str]()
+    while found := packer.next():
+        tried.update(one.id for one in found)
+        assert max(tried.values()) <= MOST_TRIES, "the next run tries it again"
+        taken += [one.id for one in found if one.key != "bad"]
+        packer.settle(found, {index for index, one in enumerate(found) if one.key == "bad"})
+    assert sorted(taken) == [one.id for one in records if one.key != "bad"]
+    assert (tried["bad/1"], tried["bad/2"]) == (MOST_TRIES, 0)
 
 
 def test_partial_failures_keep_the_order(tmp_path: Path) -> None:
@@ -80,6 +97,37 @@ def test_every_fault_at_once_loses_nothing(tmp_path: Path) -> None:
         assert server.repeated > 0, "something was sent twice, and taken once"
     assert by_key(received(file)) == expected(taken)
     assert box.open() == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        [],
+        {"failed": None},
+        {"failed": [{"code": "internal"}]},
+        {"failed": [{"index": 3, "code": "internal"}]},
+        {"failed": [{"index": -1, "code": "internal"}]},
+    ],
+)
+def test_an_answer_that_makes_no_sense_settles_nothing(answer: Any, tmp_path: Path) -> None:
+    """Nobody knows what was taken: read as "all of it", records would be lost, as "nothing", sent twice."""
+
+    class Handler(JsonHandler):
+        def respond(self, body: bytes) -> None:
+            self.answer(200, answer)
+
+    box = outbox(tmp_path, rows(3, 1))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        with (
+            HttpTarget(f"http://127.0.0.1:{server.server_port}", key=None, timeout=5) as there,
+            pytest.raises(Unanswered, match="the partner's answer"),
+        ):
+            deliver(pack(box.due(before=LATER), size=3), box, there, patience=0)
+        server.shutdown()
+    (line,) = box.lines()
+    assert (line.states, len(box.open())) == ({"sending": 3, "waiting": 4}, 1)
 
 
 def test_records_wait_while_the_partner_is_down(tmp_path: Path) -> None:

@@ -5,13 +5,16 @@ Pattern: FIFO Orderer.
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from data_value.partner_feed import by_key, expected, outbox, partner, rows, target
-from patterns.data_value.fifo_orderer import LANES, Mode, line_up
-from patterns.data_value.ordered_delivery import deliver
+from patterns.data_value.fifo_orderer import LANES, MOST_TRIES, Mode, line_up
+from patterns.data_value.ordered_delivery import Refused, Request, deliver
 from simulator.partner import PartnerFaults, received
 
 LATER = "9999"
@@ -46,6 +49,45 @@ def test_lanes_send_at_once_and_keep_keys_apart(tmp_path: Path) -> None:
     flying = [one for _ in range(LANES) for one in fifo.next()]
     assert len({one.key for one in flying}) == LANES
     assert fifo.next() == []
+
+
+@pytest.mark.parametrize(("mode", "sent_at_least"), [(Mode.INDIVIDUAL, 1), (Mode.BULK, 3), (Mode.CONCURRENT, 30)])
+def test_a_record_that_is_never_taken_ends_its_lane(mode: Mode, sent_at_least: int, tmp_path: Path) -> None:
+    """What is behind it in its lane waits for the next run; other lanes go on."""
+    fifo = line_up(outbox(tmp_path, rows(40, 1)).due(before=LATER), mode=mode, size=3)
+    bad, sent = "user-001", Counter[str]()
+    while found := fifo.next():
+        sent.update(one.key for one in found)
+        assert sent[bad] <= MOST_TRIES
+        fifo.settle(found, {index for index, one in enumerate(found) if one.key == bad})
+    assert sent[bad] == MOST_TRIES
+    assert sent_at_least <= len(sent) <= 40
+
+
+class OneRefused:
+    """A target that refuses one key for good, and answers the others only after that."""
+
+    def __init__(self, key: str) -> None:
+        self.key, self.refused = key, threading.Event()
+
+    def send(self, request: Request) -> Mapping[int, str]:
+        if request.records[0].key == self.key:
+            self.refused.set()
+            raise Refused(what="refused", where="the target", next_step="correct it")
+        assert self.refused.wait(10)
+        return {}
+
+
+def test_a_refusal_in_one_lane_keeps_the_answers_of_others(tmp_path: Path) -> None:
+    box = outbox(tmp_path, rows(40, 1))
+    fifo = line_up(box.due(before=LATER), mode=Mode.CONCURRENT, size=1)
+    first = line_up(box.due(before=LATER), mode=Mode.CONCURRENT, size=1).next()[0].key
+    with pytest.raises(Refused):
+        deliver(fifo, box, OneRefused(first), patience=0)
+    (line,) = box.lines()
+    assert box.open() == [], "what was answered is no open request"
+    assert line.states["delivered"] >= LANES - 1
+    assert line.missing == 0
 
 
 def test_sending_and_acknowledging_is_not_exactly_once(tmp_path: Path) -> None:

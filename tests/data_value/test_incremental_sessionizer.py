@@ -23,9 +23,9 @@ def hour(number: int) -> str:
     return f"{DAY}T{number:02d}"
 
 
-def view(time: str, page: str, user: str = "u") -> bytes:
+def view(time: str, page: str, user: str = "u", *, private: bool = False) -> bytes:
     visit = {"visit_id": f"v-{user}", "event_time": f"{DAY}T{time}Z", "user_id": user, "page": page}
-    return json.dumps({**visit, "keep_private": False, "context": None}).encode()
+    return json.dumps({**visit, "keep_private": private, "context": None}).encode()
 
 
 def check(deployment: Deployment) -> None:
@@ -51,7 +51,7 @@ def quiet(deploy: Deploy) -> Deployment:
     deployment = deploy("quiet")
     views = {
         9: [view("09:40:00", "/a"), view("09:00:00", "/once", "w")],
-        10: [view("10:05:00", "/b"), view("10:35:00", "/c"), view("10:59:00", "/last", "w")],
+        10: [view("10:05:00", "/b", private=True), view("10:35:00", "/c"), view("10:59:00", "/last", "w")],
         11: [view("11:05:00", "/d"), view("11:35:00.000001", "/e"), view("11:45:00", "/x", "z")],
         13: [view("13:50:00", "/late", "z")],
         14: [],
@@ -64,15 +64,16 @@ def quiet(deploy: Deploy) -> Deployment:
 
 
 def test_a_session_spans_three_partitions(quiet: Deployment) -> None:
-    rows = quiet.rows("silver.sessions", "event_hour", "is_completed", "pages", "new_pages", "session_id", "user_id")
-    mine = sorted(row[:4] for row in rows if row[5] == "u")
+    rows = quiet.rows("silver.sessions", "event_hour", "is_completed", "pages", "new_pages", "keep_private", "user_id")
+    mine = sorted(row[:5] for row in rows if row[5] == "u")
     assert mine == [
-        (hour(9), False, 1, 1),
-        (hour(10), False, 3, 2),
+        (hour(9), False, 1, 1, False),
+        # Private since a page view is: what came before and comes after does not undo it.
+        (hour(10), False, 3, 2, True),
         # Another one begins more than half an hour later, by a microsecond; an hour that never landed closes it.
-        (hour(11), False, 1, 1),
-        (hour(11), True, 4, 1),
-        (hour(12), True, 1, 0),
+        (hour(11), False, 1, 1, False),
+        (hour(11), True, 4, 1, True),
+        (hour(12), True, 1, 0, False),
     ]
     check(quiet)
 

@@ -1,4 +1,4 @@
-"""Any Spark, and DuckDB, has the lake's views by the SQL that is written for it."""
+"""Metadata Decorator: any Spark, and DuckDB, has the lake's views by the SQL that is written for it."""
 
 from __future__ import annotations
 

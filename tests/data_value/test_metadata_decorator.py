@@ -1,3 +1,5 @@
+"""An engineer finds the run of a row, and a consumer sees neither that nor a person."""
+
 from __future__ import annotations
 
 import json
@@ -10,13 +12,15 @@ import pytest
 from errors import ConfigurationError
 from evidence.events import EventLog
 from lake.lake import DatasetMissing, Lake
-from patterns.data_value.metadata_decorator import consumer_view, context_table
+from patterns.data_value.metadata_decorator import consumer_view, context_table, visible
 from patterns.idempotency.data_overwrite import overwrite_partitions
 from publish.contract import Contract
 from publish.partitions import Grain
 from publish.run import RunContext
 from publish.schema import Classification, Column, Partitioning
 from publish.target import Provenance, Target
+from publish.writes import Feed, Serve
+from quality.contracts import EVERY, SERVED
 
 PAGES = Contract(
     dataset="silver.pages",
@@ -32,6 +36,8 @@ PAGES = Contract(
     ),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
 )
+PERSONAL = frozenset({"ip", "login", "email", "raw", "country", "region", "city"})
+"""What a person is in the landed formats, and what is derived from an address."""
 FIRST = RunContext(run_id="run-1", job="hourly", code_version="c1", trigger="sensor:landed")
 EVENT = {"id": "release-42", "source": "shop", "payload": "s3://shop/releases/42"}
 SECOND = RunContext(
@@ -118,3 +124,42 @@ def test_an_undeclared_column_is_hidden(spark: Any, lake: Lake) -> None:
 def test_a_dataset_without_visible_columns_has_no_view(spark: Any, lake: Lake) -> None:
     with pytest.raises(ConfigurationError, match="personal or technical"):
         consumer_view(lake.read(spark, "silver.pages").select("login", "raw"), PAGES)
+
+
+def test_no_view_of_the_lake_shows_a_person_or_a_line() -> None:
+    """The classification of a column is typed by hand: a dataset that forgets it would publish who somebody is."""
+    for dataset, contract in EVERY.items():
+        personal = {each.name for each in contract.columns if each.classification is Classification.PERSONAL}
+        assert PERSONAL & {each.name for each in contract.columns} <= personal, dataset
+        assert not set(visible(contract)) & PERSONAL, dataset
+        # Nor do the counts that every commit has, and the ledger shows.
+        assert not {name for names in contract.breakdowns.values() for name in names} & {*personal, "user_id"}, dataset
+        # Nor within a nested column: only its own classification hides it.
+        nested = {name for name in PERSONAL for each in contract.columns if f"{name}: " in each.type}
+        assert nested == set(), dataset
+
+
+def test_a_database_serves_no_personal_column() -> None:
+    served = [contract for contract in SERVED.values() if isinstance(contract.write, Serve)]
+    assert served
+    for read in {read.dataset for contract in served for read in contract.reads}:
+        assert all(each.classification is not Classification.PERSONAL for each in EVERY[read].columns), read
+
+
+def test_pending_sessions_have_no_view() -> None:
+    """They have the layout that the next hour needs; whoever builds on it stops that from changing."""
+    assert [name for name, contract in EVERY.items() if not visible(contract)] == ["silver.sessions_pending"]
+
+
+def test_a_partner_gets_only_what_a_consumer_sees() -> None:
+    feeds = {name: contract for name, contract in SERVED.items() if isinstance(contract.write, Feed)}
+    assert feeds
+    for contract in feeds.values():
+        (read,) = contract.reads
+        source, write = EVERY[read.dataset], contract.write
+        assert isinstance(write, Feed)
+        assert set(write.payload) <= set(visible(source))
+        # A referral may have anything in its query.
+        assert "referral" not in write.payload
+        unless = next(each for each in source.columns if each.name == write.unless)
+        assert (unless.type, unless.nullable) == ("BOOLEAN", False), "an unknown answer would be no refusal"

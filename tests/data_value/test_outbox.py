@@ -1,4 +1,7 @@
-"""The outbox knows after any crash what was sent, sends nothing twice, and accounts for every row."""
+"""The outbox knows after any crash what was sent, sends nothing twice, and accounts for every row.
+
+Patterns: Bin Pack Orderer, FIFO Orderer.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ import pytest
 from data_value.partner_feed import DAY, PARTITION, by_key, expected, outbox, partner, row, rows, target
 from errors import ConfigurationError
 from patterns.data_value.bin_pack_orderer import pack
-from patterns.data_value.ordered_delivery import Unanswered, deliver
+from patterns.data_value.ordered_delivery import NotTaken, Unanswered, deliver
 from patterns.data_value.outbox import Outbox, OutboxBusy, RowsUnaccounted
 from simulator.partner import Partner, PartnerFaults, received
 
@@ -43,7 +46,6 @@ def states(box: Outbox) -> dict[str, int]:
 
 
 def test_a_killed_sender_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """Patterns: Bin Pack Orderer, FIFO Orderer."""
     taken, file, draw = rows(60, 30), tmp_path / "partner.jsonl", random.Random(20)
     box = outbox(tmp_path, taken)
     program = [sys.executable, str(Path(__file__).with_name("sending_process.py")), str(box.path)]
@@ -88,6 +90,21 @@ def test_an_unanswered_request_is_repeated_unchanged(tmp_path: Path) -> None:
     sent = {record.key: record for record in one.request.records}
     first = {each["key"]: each["payload"] for each in received(file) if each["sequence"] == 1}
     assert all("page" not in first[key] for key in sent)
+
+
+def test_a_repeat_that_is_turned_away_stays_open(tmp_path: Path) -> None:
+    """The first try may have been taken: given up now, its records would be sent once more under another id."""
+    file, taken = tmp_path / "partner.jsonl", rows(3, 1)
+    box = outbox(tmp_path, taken)
+    with partner(file) as server:
+        unanswered(box, server)
+        server.faults = PartnerFaults(rate_limit=1.0)
+        with pytest.raises(NotTaken):
+            send(box, server, patience=0.0)
+        assert len(box.open()) == 1
+        server.faults = PartnerFaults()
+        send(box, server)
+    assert by_key(received(file)) == expected(taken)
 
 
 def test_an_old_request_waits_for_a_person(tmp_path: Path) -> None:

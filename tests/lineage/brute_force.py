@@ -248,6 +248,7 @@ class Session:
     pages: tuple[str, ...]
     new: int
     first_arrived: tuple[str, str, int]
+    private: bool
 
 
 def sessions(lines: Lines, until: str, inactivity: timedelta = timedelta(minutes=30)) -> list[Session]:
@@ -263,7 +264,8 @@ def sessions(lines: Lines, until: str, inactivity: timedelta = timedelta(minutes
         event = json.loads(line.raw)
         assert line.verdict.time is not None
         arrived = (line.arrival_hour, line.file, line.offset)
-        views[event["user_id"]].append((line.verdict.time, event["visit_id"], event["page"], arrived))
+        private = event.get("keep_private") is not False
+        views[event["user_id"]].append((line.verdict.time, event["visit_id"], event["page"], arrived, private))
     found = []
     for user, rows in views.items():
         one: list[Any] = []
@@ -292,6 +294,7 @@ def _by_hour(user: str, rows: list[Any], until: str, inactivity: timedelta) -> l
                 pages=tuple(row[2] for row in seen),
                 new=sum(row[0] >= hour for row in seen),
                 first_arrived=min(row[3] for row in seen),
+                private=any(row[4] for row in seen),
             )
         )
         hour = end

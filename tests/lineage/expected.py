@@ -132,9 +132,9 @@ def _enriched(landing: Path, lines: Lines) -> Iterator[Row]:
     for line in lines.winners.values():
         event, time = json.loads(line.raw), line.verdict.time
         assert time is not None
-        user = any(version.holds(time) for version in versions.get(event["user_id"], ()))
+        users = [version.valid_from for version in versions.get(event["user_id"], ()) if version.holds(time)]
         device = tuple(brute_force.text(event, "technical", name) for name in ("device_type", "device_version"))
-        yield event["visit_id"], time, event["page"], user, device in devices, *place(event)
+        yield event["visit_id"], time, event["page"], *(users or [None]), device in devices, *place(event)
 
 
 def place(event: dict[str, Any]) -> Row:
@@ -215,6 +215,7 @@ def _daily_report(landing: Path, lines: Lines) -> Iterator[Row]:
 
 
 SESSION = ("user_id", "started_at", "ended_at", "pages", "entry_page", "exit_page")
+PRIVATE = "keep_private"
 
 
 def _of_session(session: Session) -> Row:
@@ -229,13 +230,13 @@ def _all_sessions(landing: Path, lines: Lines) -> list[Session]:
 
 def _sessions(landing: Path, lines: Lines) -> Iterator[Row]:
     for one in _all_sessions(landing, lines):
-        yield one.hour, one.completed, *_of_session(one), one.pages[:5], one.new
+        yield one.hour, one.completed, *_of_session(one), one.private, one.pages[:5], one.new
 
 
 def _pending(landing: Path, lines: Lines) -> Iterator[Row]:
     for one in _all_sessions(landing, lines):
         if not one.completed:
-            yield one.hour, *_of_session(one), one.pages[:5]
+            yield one.hour, *_of_session(one), one.private, one.pages[:5]
 
 
 def _daily_sessions(landing: Path, lines: Lines) -> Iterator[Row]:
@@ -296,7 +297,7 @@ RULES: list[Rule] = [
     (
         "silver.visits_enriched",
         (
-            ("visit_id", "event_time", "page", "user_known", "device_known", "country", "place_outcome"),
+            ("visit_id", "event_time", "page", "user_version_from", "device_known", "country", "place_outcome"),
             _enriched,
         ),
     ),
@@ -326,9 +327,9 @@ RULES: list[Rule] = [
     ("gold.audience_hourly", (("event_hour", "dimension", "value", "events"), _audience)),
     (
         "silver.sessions",
-        (("event_hour", "is_completed", *SESSION, "first_pages", "new_pages"), _sessions),
+        (("event_hour", "is_completed", *SESSION, PRIVATE, "first_pages", "new_pages"), _sessions),
     ),
-    ("silver.sessions_pending", (("event_hour", *SESSION, "first_pages"), _pending)),
+    ("silver.sessions_pending", (("event_hour", *SESSION, PRIVATE, "first_pages"), _pending)),
     ("gold.sessions_daily", (("event_date", *SESSION[1:], "path", "bounced", HOURS), _daily_sessions)),
     ("gold.daily_report", (("event_date", "metric", "value", "detail", HOURS), _daily_report)),
 ]

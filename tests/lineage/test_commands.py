@@ -1,4 +1,7 @@
-"""What a person types, and reads, once the platform has run."""
+"""What a person types, and reads, once the platform has run.
+
+Pattern: Metadata Decorator, from a row to its run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream joins visits and ads like the batch does, whenever they land, once, and through a kill."""
+"""Dynamic Joiner: the stream joins visits and ads like the batch does, whenever they land, once, and through a kill."""
 
 from __future__ import annotations
 

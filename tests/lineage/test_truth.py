@@ -1,4 +1,7 @@
-"""Every landed line is found again, exactly once, where the simulator and an independent count say it belongs."""
+"""Every landed line is found again, exactly once, where the simulator and an independent count say it belongs.
+
+Patterns: Wrapper, Static Joiner, Distributed Aggregator, Local Aggregator, Aligned Fan-In.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Visits and ads meet within half an hour, and campaigns are counted, as simulated and as plain Python recounts."""
+"""Visits and ads meet within half an hour, and campaigns are counted, as simulated and as plain Python recounts.
+
+Patterns: Dynamic Joiner, Local Aggregator, Distributed Aggregator.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,13 @@ SEQUENCER = "platform/patterns/data_flow/isolated_sequencer.py"
 
 FLOW = (
     in_code(
+        "a day is computed by itself when its first hour is there",
+        "platform/planning/staleness.py",
+        "        return all(\n            part in self.look.published(read.dataset)",
+        "        return any(\n            part in self.look.published(read.dataset)",
+        "tests/sensors/test_whatever_is_stale.py::test_a_day_is_ready_after_its_last_hour",
+    ),
+    in_code(
         "a report waits for its missing parts after the deadline",
         "platform/planning/staleness.py",
         "if at_deadline and _is_due(contract.runs.at, key, contract.grain):",

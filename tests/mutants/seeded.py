@@ -12,6 +12,10 @@ from mutants.of_patterns import PATTERNS
 from mutants.of_quality import QUALITY
 from mutants.of_starting import STARTING
 from mutants.of_tables import TABLES
+from mutants.of_values import VALUES
 from mutants.of_writing import WRITING
 
-MUTANTS = (*WRITING, *PATTERNS, *MERGED, *DATASETS, *TABLES, *STARTING, *QUALITY, *ALERTS, *EVENTS, *FLOW, *BRANCHES)
+MUTANTS = (
+    *(*WRITING, *PATTERNS, *MERGED, *DATASETS, *TABLES, *STARTING, *QUALITY, *ALERTS, *EVENTS, *FLOW, *BRANCHES),
+    *VALUES,
+)

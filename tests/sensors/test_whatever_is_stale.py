@@ -1,4 +1,7 @@
-"""One sensor asks for whatever is stale: once for the same content, after pauses when that has not helped."""
+"""One sensor asks for whatever is stale: once for the same content, after pauses when that has not helped.
+
+Pattern: Aligned Fan-In, whose days are asked for after their last hours.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gold counts equal what a loop over the visits counts."""
+"""Distributed Aggregator: the gold counts equal what a loop over the visits counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visit events get typed columns, and keep the bytes they came from."""
+"""Wrapper: visit events get typed columns, and keep the bytes they came from."""
 
 from __future__ import annotations
 

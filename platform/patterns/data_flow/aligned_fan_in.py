@@ -2,8 +2,8 @@
 
 Problem: a day computed from 23 hours looks like a day with fewer visitors.
 
-How it works: :func:`completeness` compares the partitions a period needs with the published ones. Automation runs a
-period only when none is missing (Dagster's eager condition waits for missing inputs). A run that is requested earlier,
+How it works: :func:`completeness` compares the partitions a period needs with the published ones. The sensor
+`whatever_is_stale` requests a period only when none is missing (`On.ALL_THERE`). A run that a person requests earlier,
 e.g. because today's log ends at noon, computes partial figures, with the number of hours they include on every row.
 When the missing partitions arrive, the period is stale and runs again. The check `complete` reports a period that has
 ended with missing partitions, whatever is published after it. The partitions do not start all at once: a run computes

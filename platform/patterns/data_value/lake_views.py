@@ -1,8 +1,8 @@
 """The lake's views as SQL that Spark or DuckDB runs without the platform.
 
-There is a consumer view of each published dataset, a view of the context table, and a view of each dataset that lives
-in several tables (members). The last kind names member tables and their versions, so it must be written again when
-other members become visible; all other views show the newest rows at query time.
+There is a consumer view of each published dataset that is shared, a view of the context table, and a view of each
+dataset that lives in several tables (members). The last kind names member tables and their versions, so it must be
+written again when other members become visible; all other views show the newest rows at query time.
 
 Why not tables: a Delta table that lists the files of another one with fewer columns, as Spark's shallow clone does,
 needs paths outside of its folder. Spark follows these; DuckDB and delta-rs's reader for pyarrow do not.

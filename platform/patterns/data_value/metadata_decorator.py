@@ -77,8 +77,11 @@ def visible(contract: Contract) -> tuple[str, ...]:
     """List the columns a consumer may see (not personal) and build on (not technical), in the contract's order.
 
     Args:
-        contract: Contract of the dataset; technical columns are visible if they belong to its key or partition it.
+        contract: Contract of the dataset; technical columns are visible if they belong to its key or partition it. A
+            dataset that is not shared has none.
     """
+    if not contract.shared:
+        return ()
     needed = {*contract.key, contract.partition_column}
     return tuple(
         column.name
@@ -99,12 +102,12 @@ def consumer_view(frame: DataFrame, contract: Contract) -> DataFrame:
         The frame with the remaining columns, in the order of the contract.
 
     Raises:
-        ConfigurationError: No column remains.
+        ConfigurationError: No column remains, or the dataset is not shared.
     """
     shown = [name for name in visible(contract) if name in frame.columns]
     if not shown:
         raise ConfigurationError(
-            what="every column of the dataset is personal or technical",
+            what="the dataset has no columns for consumers: each is personal or technical, or it is not shared",
             where=contract.dataset,
             next_step="classify the columns a consumer may see, or do not offer a view of this dataset",
         )

@@ -3,9 +3,9 @@
 Problem: nobody can tell when the data will come. A schedule runs in vain most of the time, and late the rest of it.
 
 How it works: a sender notifies the platform. :meth:`Trigger.take` is the entrance for every channel: an HTTP call with
-a token, a file in the landing zone (:mod:`.notification_files`), or a broker's message. It authenticates the sender,
-parses the event and keeps it in the inbox, and only then is the sender answered. A sensor turns what waits into
-requests of runs. The event's context (:func:`context`) goes with the run, into its tags and its commits.
+a token, or a file in the landing zone (:mod:`.notification_files`). It authenticates the sender, parses the event and
+keeps it in the inbox, and only then is the sender answered. A sensor turns what waits into requests of runs. The
+event's context (:func:`context`) goes with the run, into its tags and its commits.
 
 An event is identified by its source and id. Delivered again it is the same entry, and the same run key.
 A run that does not come about is requested again after growing pauses (:func:`pause`), and after :data:`MOST_TRIES`
