@@ -24,6 +24,11 @@ def claims(lake: Lake, dataset: str) -> Claims:
     return Claims(lake, dataset, alive=owners.alive)
 
 
+def is_executed(lake: Lake, task: Task) -> bool:
+    """Return whether a run holds the table of a task whose periods are executed in order."""
+    return task.contracts[0].executed is not None and WHOLE_TABLE in claims(lake, task.main).held()
+
+
 @contextmanager
 def claimed(
     lake: Lake, task: Task, keys: Collection[str], log: dg.DagsterLogManager, *, waits: bool = True
