@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from errors import PlatformError
+from orchestration import turns
 from orchestration.computation import evaluation
 from orchestration.refresh import JOB, Request
 from orchestration.waiting import waiting_check
@@ -47,7 +48,9 @@ def whatever_is_stale(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.ST
 def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Compare what every dataset has read with the current state of the landing zone and the event log."""
     planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events), scope=Scope.READY)
-    stale = planner.all_stale()
+    # A backfill of a table in order has many periods to go: a run requested now would leave all of them to it.
+    executed = {task.main for task in GRAPH.tasks if turns.is_executed(lake.lake, task)}
+    stale = {main: keys for main, keys in planner.all_stale().items() if main not in executed}
     waiting = {task.main: planner.waiting(task) for task in GRAPH.tasks}
     fresh = {main: {key: why for key, why in keys.items() if key not in waiting[main]} for main, keys in stale.items()}
     fresh = {main: keys for main, keys in fresh.items() if keys}

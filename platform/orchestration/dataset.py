@@ -2,12 +2,14 @@
 
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
 from errors import PlatformError
+from orchestration import turns
 from orchestration.calendar import Calendar
 from orchestration.checks import check_specs
 from orchestration.computation import (
@@ -120,13 +122,21 @@ def _materialize(context: dg.AssetExecutionContext, code: Code, task: Task) -> I
     partitioned = context.has_partition_key_range or context.has_partition_key
     keys = list(context.partition_keys) if partitioned else []
     try:
-        done = compute(context, code, task, keys, attempt=context.retry_number + 1)
+        with _turn(context, task, keys):
+            done = compute(context, code, task, keys, attempt=context.retry_number + 1)
     except PlatformError as error:
         raise failure(context, error) from error
     if done.faults:
         yield from _partly(context, code, task, done)
     else:
         yield from _wholly(context, code, task, done)
+
+
+def _turn(context: dg.AssetExecutionContext, task: Task, keys: list[str]) -> AbstractContextManager[object]:
+    """Hold a table whose periods are executed in order; the pool does not hold back runs of the job `refresh`."""
+    if task.contracts[0].executed is None:
+        return nullcontext()
+    return turns.claimed(access_of(context).lake, task, keys, context.log)
 
 
 def _wholly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Done) -> Iterator[Any]:

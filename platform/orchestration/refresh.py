@@ -5,7 +5,6 @@ steps have published, and computes all of it in one commit per dataset. A step w
 first and fails then: downstream steps run on the good partitions, and failed ones were not published.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,10 +14,8 @@ from pydantic import Field, PrivateAttr
 
 from errors import PlatformError
 from errors.remedies import Remedy, Repair, ShowLedger
-from evidence.claims import Claims
 from lake.commit import WHOLE_TABLE
-from lake.lake import Lake
-from orchestration import dead_runs, owners
+from orchestration import dead_runs, turns
 from orchestration.checks import LEDGER
 from orchestration.computation import (
     RESOURCES,
@@ -47,7 +44,6 @@ from publish.writes import InOrder
 JOB = "refresh"
 MOST_ROWS = 20_000_000
 """Most input rows of one commit; larger work is split into several commits by rows, not at gaps."""
-_LOOK_AGAIN_SECONDS = 1.0
 _ASKED = ""
 """State of a partition that a person requested: it runs whether or not it lacks any."""
 _PRIORITY = "dagster/priority"
@@ -96,11 +92,6 @@ class Request(dg.ConfigurableResource["Request"]):
 
 class NotReady(PlatformError):
     """Raised when an upstream dataset failed a blocking check in the same run."""
-
-
-def claims(lake: Lake, dataset: str) -> Claims:
-    """Return the claims on a dataset's partitions."""
-    return Claims(lake, dataset, alive=owners.alive)
 
 
 def refresh_job(
@@ -206,6 +197,9 @@ class Refresh:
         # Partitions may make others of their own dataset stale: repeat until none is left.
         while todo := self._left(task, planner, asked, ran):
             with self._claimed(task, todo) as mine:
+                if not mine:
+                    self._context.log.info(f"{task.main} is left to the run that executes it; what it leaves is stale")
+                    break
                 # Another run may have computed some of these before its claim ended.
                 left = self._left(task, self._planner(), asked, ran, among=mine)
                 for batch in self._batches(task, sorted(left)):
@@ -277,17 +271,14 @@ class Refresh:
 
     @contextmanager
     def _claimed(self, task: Task, todo: Collection[str]) -> Iterator[set[str]]:
-        """Claim partitions; wait while other runs hold all of them. Each partition is computed by one run only."""
-        held, owner, waiting = claims(self._access.lake, task.main), owners.this_run(), False
-        while not (mine := held.take(todo, owner)):
-            if not waiting:
-                self._context.log.info(f"waiting for another run, which computes {len(todo)} partitions of {task.main}")
-            waiting = True
-            time.sleep(_LOOK_AGAIN_SECONDS)
-        try:
-            yield set(mine)
-        finally:
-            held.release(mine, owner)
+        """Claim partitions; wait while other runs hold all of them. Each partition is computed by one run only.
+
+        A table whose periods are executed in order is claimed whole. An automatic run does not wait for it: a backfill
+        may hold it for hours, and all steps behind this one would wait, too. None is claimed then.
+        """
+        waits = task.contracts[0].executed is None or self._request.scope == Scope.ALL.value
+        with turns.claimed(self._access.lake, task, todo, self._context.log, waits=waits) as mine:
+            yield mine
 
     def _batches(self, task: Task, keys: Sequence[str]) -> list[list[str]]:
         if not keys:

@@ -187,7 +187,7 @@ class SplitFiles:
     def _write(self, branch: Branch) -> dg.OpDefinition:
         @dg.op(
             name=f"{self.name}_{branch.name}",
-            description=f"Writes the partition's {branch.name} file; the other branches do not wait for it",
+            description=f"Writes the partition's {branch.name} file; its failure stops no other branch",
             ins={"chosen": dg.In(dg.Nothing)},
             out=dg.Out(dg.Nothing),
             required_resource_keys={"lake", "shared_rows"},

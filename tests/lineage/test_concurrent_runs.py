@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import ExitStack
 from pathlib import Path
 
 import dagster as dg
@@ -15,8 +16,9 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.phases import Hold
 from lineage.runs import retries
+from orchestration import turns
 from orchestration.names import asset_key
-from quality.contracts import CONTRACTS
+from quality.contracts import CONTRACTS, GRAPH
 from services import dagster_home
 from simulator.faults import FaultRates
 from simulator.spec import SimulationSpec
@@ -128,6 +130,23 @@ def test_exhausted_retries_fail_and_keep_the_winners_rows(deployment: Deployment
     assert deployment.versions()["silver.visits"] == version + 1
     assert deployment.contents() == before
     assert deployment.problems() == []
+
+
+def test_a_materialization_waits_for_a_table_in_order(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool holds back other materializations only; this table may be in the hands of a run of `refresh`."""
+    dataset, looks = "silver.users_current", list[float]()
+    task, log = GRAPH.task_of(dataset), dg.get_dagster_logger()
+    with ExitStack() as other:
+        other.enter_context(turns.claimed(deployment.lake, task, [DAY], log))
+
+        def wait(seconds: float) -> None:
+            looks.append(seconds)
+            other.close()
+
+        monkeypatch.setattr(turns, "wait", wait)
+        materialize(deployment, dataset)
+    assert len(looks) == 1
+    assert turns.claims(deployment.lake, dataset).held() == {}
 
 
 @pytest.mark.campaign

@@ -8,6 +8,7 @@ CHOICE = "tests/data_flow/test_exclusive_choice.py"
 SPLIT = "tests/data_flow/test_parallel_split.py"
 SINGLE = "tests/data_flow/test_single_runner.py"
 CONCURRENT = "tests/data_flow/test_concurrent_runner.py"
+PASSES = "tests/orchestration/test_refresh_passes.py"
 FILES = "platform/orchestration/split_files.py"
 LIBRARY = "platform/patterns/data_flow"
 
@@ -53,6 +54,13 @@ BRANCHES = (
         "        if period > first and period not in failed",
         "        if False",
         f"{SINGLE}::test_a_new_day_waits_for_the_failed_one",
+    ),
+    in_code(
+        "a run for new data executes the days of a backfill",
+        "platform/orchestration/turns.py",
+        "    wanted = {WHOLE_TABLE} if in_order else set(keys)",
+        "    wanted = set(keys)",
+        f"{PASSES}::test_a_table_in_order_is_left_to_the_run_that_executes_it",
     ),
     in_code(
         "a backfill takes every slot",

@@ -267,9 +267,9 @@ WRITING = (
     ),
     in_code(
         "a run computes what another one has claimed",
-        "platform/orchestration/refresh.py",
-        "while not (mine := held.take(todo, owner)):",
-        "while not (mine := sorted(todo)):",
+        "platform/orchestration/turns.py",
+        "while not (taken := set(held.take(wanted, owner))) and waits:",
+        "while not (taken := wanted) and waits:",
         "tests/lineage/test_concurrent_runs.py::test_only_one_concurrent_run_computes_each_partition",
     ),
     # Planning.

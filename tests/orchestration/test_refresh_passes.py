@@ -1,6 +1,7 @@
 """A step of a `refresh` run computes a partition once; one that continues from another, whenever that has changed."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import dagster as dg
@@ -8,15 +9,17 @@ import pytest
 
 from assets.code import code
 from errors import PlatformError
+from orchestration import turns
 from orchestration.refresh import Refresh, Request
 from planning.graph import Task
 from publish.partitions import Grain
-from published import bronze, deployment, land, publish
+from published import bronze, days, deployment, land, publish
 from quality.contracts import GRAPH
 from quality.contracts.sessions import CARRIED
 from resources.lake import LakeResource
 
 MOST = 20
+USERS = "silver.users_current"
 Hours = dict[int, int]
 Work = Callable[[Sequence[str]], None]
 
@@ -108,3 +111,31 @@ def test_a_partition_that_always_changes_runs_once(lake: LakeResource) -> None:
     for number in (5, 6):
         land(lake, "visits", hour(number), {"0.json": "{}\n"})
     assert step(lake, "bronze.visits", land_more) == [[hour(5), hour(6)]]
+
+
+def test_a_table_in_order_is_left_to_the_run_that_executes_it(lake: LakeResource) -> None:
+    """A backfill's run holds the table, and the run for new data goes on without it: also a day it lacks."""
+    days(lake.lake, "2026-01-05", "2026-01-06")
+    with held(lake, USERS, "2026-01-05"):
+        assert step(lake, USERS, lambda keys: None, scope="ready") == []
+    assert step(lake, USERS, lambda keys: None, scope="ready") == [["2026-01-05", "2026-01-06"]]
+
+
+def test_a_persons_run_waits_for_the_table(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
+    days(lake.lake, "2026-01-05")
+    looks: list[float] = []
+    with ExitStack() as other:
+        other.enter_context(held(lake, USERS, "2026-01-05"))
+
+        def wait(seconds: float) -> None:
+            looks.append(seconds)
+            other.close()
+
+        monkeypatch.setattr(turns, "wait", wait)
+        assert step(lake, USERS, lambda keys: None) == [["2026-01-05"]]
+    assert len(looks) == 1
+
+
+def held(lake: LakeResource, dataset: str, *keys: str) -> AbstractContextManager[set[str]]:
+    """Hold partitions as another run does."""
+    return turns.claimed(lake.lake, GRAPH.task_of(dataset), keys, dg.get_dagster_logger())

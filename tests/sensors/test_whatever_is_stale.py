@@ -15,6 +15,7 @@ import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from errors import PlatformError
+from orchestration import turns
 from orchestration.refresh import JOB
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.log_splitter import split_by_hour
@@ -23,11 +24,11 @@ from planning.look import Snapshot, landed
 from planning.plan import Planner
 from planning.staleness import Scope
 from publish.partitions import Grain, finer
-from published import bronze, enriched, land, publish
+from published import bronze, days, enriched, land, publish
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
 from sensors import refresh
-from sensors.run_requests import UNDER_WAY
+from sensors.run_requests import ABOUT, UNDER_WAY
 
 HOUR = "2026-01-05T03"
 whatever_is_stale = refresh.whatever_is_stale()
@@ -97,6 +98,17 @@ def test_sensor_waits_for_a_run_under_way(
     data = tick(whatever_is_stale)
     assert keys(data) == []
     assert "is under way" in data.skip_message
+
+
+def test_a_table_that_a_backfill_executes_is_not_requested(lake: LakeResource, tick: Any) -> None:
+    """Each of its days would be another content, and so another run at once, which leaves it to the backfill."""
+    days(lake.lake, DAY)
+    users = GRAPH.task_of("silver.users_current")
+    with turns.claimed(lake.lake, users, [DAY], dg.get_dagster_logger()):
+        (held,) = tick(whatever_is_stale).run_requests
+    (free,) = tick(whatever_is_stale).run_requests
+    assert (users.main in held.tags[ABOUT], users.main in free.tags[ABOUT]) == (False, True)
+    assert "silver.users whole" in held.tags[ABOUT], "what the same delivery makes stale is"
 
 
 def test_the_same_content_has_one_run_key(lake: LakeResource, tick: Any) -> None:

@@ -26,6 +26,9 @@ LAUNCH = (
     "mutation($p: ExecutionParams!) { launchRun(executionParams: $p) { __typename "
     "... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"
 )
+SWITCH = (
+    "mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) { __typename ... on PythonError { message } } }"
+)
 
 
 @dataclass(kw_only=True)
@@ -112,6 +115,12 @@ class Served:
         launched = self.ask(LAUNCH, p={"selector": selector, "runConfigData": config})["launchRun"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
         return str(launched["run"]["runId"])
+
+    def switch_on(self, sensor: str, *, location: str = "definitions") -> None:
+        """Start a sensor, as its switch does."""
+        selector = {"repositoryLocationName": location, "repositoryName": "__repository__", "sensorName": sensor}
+        started = self.ask(SWITCH, s=selector)["startSensor"]
+        assert started["__typename"] == "Sensor", started
 
     def _answers(self) -> bool:
         try:

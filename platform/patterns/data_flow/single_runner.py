@@ -3,11 +3,19 @@
 Problem: each period builds on what the one before it left. A backfill that runs two of them at once, or goes on after a
 failed one, computes the later one from a state that lacks the earlier.
 
-How it works: three things together. A backfill of any number of periods is one run, and the table's pool has one slot,
-so no second run of the table starts. In the run, :func:`in_turn` executes one period after another, asks again after
-each what is due, and ends with the first failure. What was executed before it is published. Between runs, the failed
-period keeps the later ones waiting (:func:`stopped`): sensors request none of them until it is published, and the check
-`waiting` names it. A person's run tries the failed one first.
+How it works: four things together. A backfill of any number of periods is one run (`BackfillPolicy.single_run`), and
+the table's pool has one slot, so no second materialization of the table starts. A run of the job `refresh` takes no
+slot; it and the materializations claim the whole table while they execute it (`orchestration.turns`). An automatic run
+that finds the table claimed goes on without it, as new data must not wait for a backfill; a person's run waits. In the
+run, :func:`in_turn` executes one period after another, asks again after each what is due, and ends with the first
+failure. What was executed before it is published. Between runs, the failed period keeps the later ones waiting
+(:func:`stopped`): sensors request none of them until it is published, and the check `waiting` names it. A person's run
+tries the failed one first.
+
+Measured by the commits of the table, beside the backfill of Concurrent Runner: of a backfill of 112 days of
+`silver.users_current`, started through the API, one run merged the first 23 days in 7 minutes, each once and the oldest
+first. The runs for new data that the sensor requested meanwhile merged none of them.
+`tests/ui/test_long_backfills.py` asserts it for all 112.
 
 The trap: a limit of one run at a time is not enough. The queue starts runs by priority, and the run after a failed one
 starts as if nothing had happened.
