@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from blogdata.output import NOTHING_PUBLISHED, console, say_json
-from blogdata.run_command import moment
+from blogdata.output import console, not_published, say_json
+from blogdata.run_command import moment, require_span
 from errors import ConfigurationError
 from evidence.events import EventLog
 from lake.lake import Lake
@@ -20,6 +20,7 @@ from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, AUDIENCE_HOURLY
 from services.config import load
 
 if TYPE_CHECKING:
+    from lake.commit import Entry
     from patterns.data_value.sketches import Estimate
 
 DATASET = AUDIENCE_HOURLY.dataset
@@ -43,7 +44,7 @@ def audience(
         str | None,
         typer.Option(help=f"A line for each: {', '.join(GROUPS)}"),
     ] = None,
-    limit: Annotated[int, typer.Option(help="Most lines to print, those with the most visitors")] = 20,
+    limit: Annotated[int, typer.Option(help="Most lines to print, those with the most visitors", min=1)] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON")] = False,
 ) -> None:
     """Show the page views and the visitors of any hours, pages, origins or campaigns, each visitor counted once.
@@ -57,24 +58,36 @@ def audience(
     asked = _Asked.of(from_, to, {name: values or () for name, values in only.items()}, by)
     lake = Lake(root=str(load().lake))
     if lake.version(asked.dataset) is None:
-        raise ConfigurationError(what=f"there is no {asked.dataset}", where=lake.root, next_step=NOTHING_PUBLISHED)
+        raise not_published(lake, asked.dataset)
     lines = asked.lines(lake)
     shown = sorted(lines, key=lambda line: (-line.visitors.value, line.of))[:limit]
     if asked.by in PERIODS:
         shown.sort(key=lambda line: line.of)
     hours = asked.hours
-    missing = len(hours) - len(EventLog(lake).publications(asked.dataset, hours))
+    published = EventLog(lake).publications(asked.dataset, hours)
+    missing, outdated = len(hours) - len(published), asked.outdated(lake, published)
     error = relative_error(LG_K)
     if as_json:
         told = {"lines": [asdict(line) for line in shown], "standard_error": round(error, 5)}
-        say_json({**told, "hours": len(hours), "hours_missing": missing})
+        say_json({**told, "hours": len(hours), "hours_missing": missing, "hours_outdated": outdated})
         return
     _show(shown, asked.by or asked.dimension)
     console.print(f"visitors are estimates: one standard error is {error:.1%}")
     if len(shown) < len(lines):
         console.print(f"{len(shown):,} of {len(lines):,} lines; see --limit")
+    if not lines and asked.values:
+        values = ", ".join(asked.values)
+        console.print(
+            f"no page view of these hours has {asked.dimension} {values}; what they have: --by {asked.dimension}",
+            markup=False,
+        )
     if missing:
         console.print(f"{missing:,} of the {len(hours):,} hours are not published")
+    if outdated:
+        console.print(
+            f"{outdated:,} of the {len(hours):,} hours were computed by a version that kept no {asked.dimension}; "
+            "to compute them again: blogdata run"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +125,7 @@ class _Asked:
             ConfigurationError: It is about several dimensions at once, or its span is empty.
         """
         since, until = moment(from_, "--from"), moment(to, "--to")
-        if until <= since:
-            raise ConfigurationError(
-                what=f"no hour is between {from_} and {to}", where="--to", next_step="name the end of the last hour"
-            )
+        require_span(since, until)
         if by is not None and by not in GROUPS:
             raise ConfigurationError(
                 what=f"visitors are not kept by {by}", where="--by", next_step=f"choose: {', '.join(GROUPS)}"
@@ -166,6 +176,17 @@ class _Asked:
             )
             for name, rows in groups.items()
         ]
+
+    def outdated(self, lake: Lake, published: Mapping[str, Entry]) -> int:
+        """Count the published hours from before an upgrade that added the dimension.
+
+        Every page view has a value of each dimension, if only `unknown`: an hour with rows has some of each.
+        """
+        if self.dimension in (ALL, CAMPAIGN):
+            return 0
+        end, only = following(self.hours[-1], Grain.HOUR), {"dimension": [self.dimension]}
+        there = lake.columns(self.dataset, ("event_hour",), since=self.hours[0], until=end, only=only)
+        return len({hour for hour, entry in published.items() if entry.rows_out} - set(there[0].to_pylist()))
 
     def _group(self, hour: str, value: str) -> str:
         if self.by in PERIODS:

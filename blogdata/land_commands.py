@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
 
+_EXAMINED_BYTES = 1 << 20
+"""Bytes at the beginning of a file that show whether it is an access log."""
 _NAMED = 5
 """Maximum number of partitions to list one by one."""
 Landing = Annotated[Path | None, typer.Option(help="The landing zone; the deployment's own when not given.")]
@@ -53,7 +56,7 @@ def simulate(
         gzip=gzip,
         ads=ads,
     )
-    target = _landing(landing)
+    target = _writable(landing)
     begun = time.monotonic()
     with _progress(quiet=as_json) as report:
         truth = simulator.simulate(spec, target, report)
@@ -95,7 +98,9 @@ def logs(
         "grown": "has grown: the landed copy was replaced",
         "renamed": "landed under another name, its own was taken by another log",
     }
-    target = _landing(landing)
+    for file in files:
+        _require_log(file)
+    target = _writable(landing)
     results = []
     for file in files:
         landed = land(file, target / LOGS)
@@ -167,6 +172,41 @@ def _awaited(home: Path) -> Sequence[str]:
     # Only the newest checkpoint is resumed.
     newest = [one for name in STREAMS for one in checkpoints(home / "checkpoints", name)[-1:]]
     return [path for checkpoint in newest if checkpoint.identity for path in checkpoint.unfinished()]
+
+
+def _require_log(file: Path) -> None:
+    """Refuse a file that is no access log: its lines would all be dead letters, and hold back their hour."""
+    from patterns.ingestion.combined_log import hour_of_combined
+    from patterns.ingestion.whole_files import content
+
+    try:
+        with content(file) as log:
+            first = log.read(_EXAMINED_BYTES).split(b"\n")
+    except (EOFError, OSError, zlib.error) as error:
+        raise ConfigurationError(
+            what=f"the file cannot be read: {error}",
+            where=str(file),
+            next_step="name an undamaged copy of it, or a decompressed one",
+        ) from error
+    if any(first) and not any(map(hour_of_combined, first)):
+        raise ConfigurationError(
+            what="no line at its beginning has the time of an access log, like [05/Jan/2026:03:04:05 +0000]",
+            where=str(file),
+            next_step="name a log in Combined Log Format, the default of nginx and Apache",
+        )
+
+
+def _writable(given: Path | None) -> Path:
+    target = _landing(given)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            what=f"the landing zone cannot be written: {error.strerror}",
+            where=str(target),
+            next_step="name a folder that you may write",
+        ) from error
+    return target
 
 
 def _landing(given: Path | None) -> Path:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from errors import PlatformError
+from errors import ConfigurationError, PlatformError
 
 if TYPE_CHECKING:
+    from lake.lake import Lake
     from services.config import Settings
 
 FIRST_STEPS = (
@@ -42,6 +43,23 @@ def agreed(question: str, *, otherwise: str) -> bool:
         return typer.confirm(question)
     console.print(otherwise)
     return False
+
+
+def not_published(lake: Lake, dataset: str) -> ConfigurationError:
+    """Return the error of a command that needs a dataset which does not exist yet, with the command that computes it.
+
+    After an upgrade a deployment may lack the datasets that are new; only an empty one is shown the first steps.
+    """
+    from evidence.events import EVENTS
+    from quality.contracts import STREAMED
+
+    if lake.table(EVENTS) is None:
+        next_step = NOTHING_PUBLISHED
+    elif dataset in STREAMED:
+        next_step = f"a stream publishes it: blogdata stream {dataset} --once"
+    else:
+        next_step = f"compute it: blogdata run --for {dataset}"
+    return ConfigurationError(what=f"there is no {dataset} yet", where=lake.root, next_step=next_step)
 
 
 def is_new(settings: Settings) -> bool:

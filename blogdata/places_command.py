@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from blogdata.output import NOTHING_PUBLISHED, console, say_json
+from blogdata.output import console, not_published, say_json
 from errors import ConfigurationError
 from lake.lake import Lake
 from quality.contracts.places import PLACES
@@ -36,7 +36,7 @@ def places(
         return
     lake = Lake(root=str(settings.lake))
     if lake.version(PLACES.dataset) is None:
-        raise ConfigurationError(what=f"there is no {PLACES.dataset}", where=lake.root, next_step=NOTHING_PUBLISHED)
+        raise not_published(lake, PLACES.dataset)
     rows = lake.columns(PLACES.dataset, ("ip", "valid_from", "outcome", "told_by")).to_pylist()
     outcomes = Counter((row["outcome"], row["told_by"]) for row in rows)
     published = {question_of(row["ip"], row["valid_from"]) for row in rows if row["told_by"]}

@@ -64,6 +64,8 @@ def run(
     window = None
     if from_ or to:
         window = Window(start=moment(from_, "--from") if from_ else None, end=moment(to, "--to") if to else None)
+        if window.start and window.end:
+            require_span(window.start, window.end)
     chosen, needed = _names(select), _names(for_)
     settings = load()
     outcome = Pipeline(settings, quiet=as_json, accept=accept).run(window=window, select=chosen, for_=needed)
@@ -101,6 +103,20 @@ def moment(text: str, option: str) -> datetime:
         where=option,
         next_step="write it like 2026-01-05 or 2026-01-05T03 (UTC)",
     )
+
+
+def require_span(start: datetime, end: datetime) -> None:
+    """Refuse a span without an hour in it.
+
+    Raises:
+        ConfigurationError: It ends before it begins.
+    """
+    if end <= start:
+        raise ConfigurationError(
+            what=f"no hour is between {start:%Y-%m-%dT%H} and {end:%Y-%m-%dT%H}",
+            where="--to",
+            next_step="name the end of the last hour",
+        )
 
 
 def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from blogdata.output import NOTHING_PUBLISHED, console, errors, say_json
-from errors import ConfigurationError, PlatformError
+from blogdata.output import NOTHING_PUBLISHED, console, errors, not_published, say_json
+from errors import ConfigurationError, PlatformError, similar
 from evidence import column_reads, executions
 from evidence.column_reads import ColumnRead
 from evidence.events import EVENTS, EventLog
@@ -53,7 +53,7 @@ def sql(
         str | None,
         typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)"),
     ] = None,
-    limit: Annotated[int, typer.Option(help="Most rows to print")] = 1000,
+    limit: Annotated[int, typer.Option(help="Most rows to print", min=1)] = 1000,
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON")] = False,
 ) -> None:
     """Query the lake's tables as layer.table."""
@@ -66,7 +66,7 @@ def sql(
     settings = load()
     moment = moment_of(as_of, "--as-of") if as_of else None
     asked = _Asked.of(Lake(root=str(settings.lake)), query, moment)
-    with _explained(query), session(settings) as spark:
+    with _explained(query, asked.names), session(settings) as spark:
         frame = asked.frame(spark)
         rows = frame.limit(limit + 1).collect()
     if moment is None:
@@ -119,8 +119,13 @@ class _Asked:
         versions = _versions(lake, {name.removesuffix(CONSUMERS) for name in names}, moment)
         there = {*versions, *_derived(lake)}
         for name in sorted(names):
-            if name not in there and name.removesuffix(CONSUMERS) not in EVERY.keys() & versions.keys():
-                raise ConfigurationError(what=f"there is no table {name}", where=lake.root, next_step=_existing(lake))
+            dataset = name.removesuffix(CONSUMERS)
+            if name not in there and dataset not in EVERY.keys() & versions.keys():
+                if dataset in EVERY and moment is None:
+                    raise not_published(lake, dataset)
+                raise ConfigurationError(
+                    what=f"there is no table {name}", where=lake.root, next_step=_existing(lake, name)
+                )
         rewritten = "".join(
             part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part)
             for index, part in enumerate(parts)
@@ -161,9 +166,10 @@ def _derived(lake: Lake) -> list[str]:
     return [*([] if lake.table(EVENTS) is None else [PUBLICATIONS]), VERSIONS, STREAM_OFFSETS]
 
 
-def _existing(lake: Lake) -> str:
+def _existing(lake: Lake, wanted: str) -> str:
     there = sorted(name for name in (*EVERY, EVENTS) if lake.caught_up(name) is not None)
-    return f"tables: {', '.join([*there, *_derived(lake)])}" if there else NOTHING_PUBLISHED
+    tables = [*there, *_derived(lake)]
+    return f"{similar([wanted], tables)}tables: {', '.join(tables)}" if there else NOTHING_PUBLISHED
 
 
 @contextmanager
@@ -181,7 +187,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _explained(query: str) -> Iterator[None]:
+def _explained(query: str, names: Collection[str]) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
@@ -190,11 +196,12 @@ def _explained(query: str) -> Iterator[None]:
         typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
         if typed is not None:
             raise typed from error
+        described = min(names, default="silver.visits")
         lines = str(error).split("JVM stacktrace:")[0].strip().splitlines()
         raise QueryFailed(
             what=lines[0] if lines else type(error).__name__,
             where=f"'{query.strip()[:200]}'",
-            next_step='mend the query; columns of a table: blogdata sql "DESCRIBE silver.visits"',
+            next_step=f'mend the query; columns of a table: blogdata sql "DESCRIBE {described}"',
         ) from error
 
 

@@ -86,8 +86,16 @@ def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, ki
         raise ConfigurationError(
             what=f"no {kind} is called {', '.join(unknown)}",
             where=where,
-            next_step=f"choose from: {', '.join(names)}",
+            next_step=f"{similar(unknown, names)}choose from: {', '.join(names)}",
         )
+
+
+def similar(unknown: Sequence[str], there: Sequence[str]) -> str:
+    """Return the beginning of a next step: the names that were probably meant, or nothing."""
+    from difflib import get_close_matches
+
+    close = [match for name in unknown for match in get_close_matches(name, there, n=1, cutoff=0.8)]
+    return f"did you mean {', '.join(close)}? Otherwise " if close else ""
 
 
 def _rebuild(

@@ -61,5 +61,11 @@ class Answers:
         }
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return nothing: a given answer does not change, and new ones are found after they are published."""
-        return {}
+        """Return the partitions that never read any answers, as after an upgrade: the first answers make them stale.
+
+        No other: a given answer does not change, and new ones are found after they are published.
+        """
+        if not wanted.get(edge.above):
+            return {}
+        published = look.published(edge.below.dataset)
+        return {key: "for the first time" for key, entry in published.items() if edge.above not in entry.inputs}

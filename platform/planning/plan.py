@@ -36,6 +36,8 @@ ASKED = "asked for"
 """Reason of a partition that a person requested."""
 STALE = "its input changed"
 """Reason of a partition that is stale and was not requested."""
+NEW = "not computed yet"
+"""Reason of a stale partition that was never published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +139,10 @@ class Planner(Staleness):
 
         Held hours do not run. Their errors are in `refused`, unless the arrival that holds them runs in this plan.
         """
-        asked = {main: dict.fromkeys(keys, STALE) for main, keys in self.all_stale().items()}
+        asked = {
+            main: {key: STALE if key in self.look.published(main) else NEW for key in keys}
+            for main, keys in self.all_stale().items()
+        }
         plan = self.plan_of_replay(asked, refused={error.where: error for error in self.refused()})
         held_ones = self.held(rerunning=plan.wanted())
         refused = [*plan.refused, *(fault for found in held_ones.values() for fault in found.values())]

@@ -269,7 +269,7 @@ def test_visitors_of_any_hours_are_within_their_bounds(
     together = exact(lambda time, event: event["page"] in (one, other), "2026-01-05T00", "2026-01-06T00")[True]
     (both,) = asked("--from", "2026-01-05", "--to", "2026-01-06", "--page", one, "--page", other)["lines"]
     assert (both["page_views"], both["visitors"]["value"]) == (together[0], pytest.approx(together[1], rel=0.05))
-    nothing = {"lines": [], "standard_error": error, "hours": 24, "hours_missing": 24}
+    nothing = {"lines": [], "standard_error": error, "hours": 24, "hours_missing": 24, "hours_outdated": 0}
     assert asked("--from", "2027-01-05", "--to", "2027-01-06") == nothing
 
     for options, message in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from patterns.error_management.checkpointer import StreamSpec, open_checkpoint
 from patterns.error_management.dead_letter_replay import CorrectionAwaited
 from patterns.ingestion.whole_files import SourceMissing
 from simulator.landing import LandingOccupied
+
+LINE = b'1.2.3.4 - - [05/Jan/2026:03:04:05 +0000] "GET /%s HTTP/1.1" 200 1 "-" "-"\n'
 
 
 def simulate(landing: Path, *more: str) -> tuple[str, BaseException | None]:
@@ -66,17 +69,46 @@ def test_simulate_refuses_changed_options_and_wrong_arguments(tmp_path: Path) ->
 
 
 def test_logs_land_once_and_missing_files_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_bytes(b"one\n")
-    (tmp_path / "b.log").write_bytes(b"two\n")
+    (tmp_path / "a.log").write_bytes(LINE % b"one")
+    (tmp_path / "b.log").write_bytes(LINE % b"two")
     files = [str(tmp_path / "a.log"), str(tmp_path / "b.log")]
     landing = ["--landing", str(tmp_path / "landing")]
     said = CliRunner().invoke(app, ["logs", *files, *landing, "--json"])
     assert [row["outcome"] for row in json.loads(said.stdout)] == ["new", "new"]
-    assert (tmp_path / "landing" / "access_logs" / "b.log").read_bytes() == b"two\n"
+    assert (tmp_path / "landing" / "access_logs" / "b.log").read_bytes() == LINE % b"two"
     assert "nothing was changed" in CliRunner().invoke(app, ["logs", files[0], *landing]).stdout
     refused = CliRunner().invoke(app, ["logs", str(tmp_path / "absent.log"), *landing])
     assert isinstance(refused.exception, SourceMissing)
     assert refused.exit_code != 0
+
+
+def test_files_that_are_no_access_logs_are_refused_before_anything_lands(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"\n" + LINE % b"one")
+    (tmp_path / "README.md").write_text("# Not a log\n")
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(LINE % b"one")[:-12])
+    (tmp_path / "empty").touch()
+
+    def landed(*names: str) -> tuple[str, list[str]]:
+        files = [str(tmp_path / name) for name in names]
+        error = CliRunner().invoke(app, ["logs", *files, "--landing", str(tmp_path / "landing")]).exception
+        return str(error), sorted(path.name for path in tmp_path.glob("landing/*/*"))
+
+    assert landed("log", "README.md")[1] == landed("log", "cut.gz")[1] == []
+    assert "no line at its beginning has the time of an access log" in landed("README.md")[0]
+    assert "the file cannot be read" in landed("cut.gz")[0]
+    assert landed("log", "empty")[1] == ["empty", "log"], "a log that was just rotated has no line yet"
+
+
+@pytest.mark.parametrize(
+    "command", [("simulate", "--days", "1", "--visits-per-day", "9", "--seed", "1"), ("logs", "log")]
+)
+def test_a_landing_zone_that_cannot_be_written_is_named(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "log").write_bytes(LINE % b"one")
+    (name, *options), occupied = command, tmp_path / "log" / "landing"
+    options = [str(tmp_path / "log") if option == "log" else option for option in options]
+    refused = CliRunner().invoke(app, [name, *options, "--landing", str(occupied)]).exception
+    assert isinstance(refused, ConfigurationError)
+    assert (refused.where, "cannot be written" in refused.what) == (str(occupied), True)
 
 
 @pytest.mark.parametrize("command", ["simulate", "logs"])

@@ -232,8 +232,15 @@ def _retired(contract: Contract, column: str) -> Migration:
     for migration in contract.migrations:
         if migration.old == column and column not in names:
             return migration
+    if column not in names:
+        retired = [migration.old for migration in contract.migrations]
+        raise ConfigurationError(
+            what=f"no migration retires {column}",
+            where=where,
+            next_step=f"choose from: {', '.join(retired)}" if retired else "no column of this dataset is being retired",
+        )
     raise ConfigurationError(
-        what=f"the contract still has {column}" if column in names else f"no migration retires {column}",
+        what=f"the contract still has {column}",
         where=where,
         next_step=f"delete {column} from the columns of the contract, and leave its migration there",
     )
