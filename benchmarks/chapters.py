@@ -155,12 +155,13 @@ _J = Chapter(
     title="A month's visitors",
     aim="at least 100 times as fast, error at most 2 standard errors",
     text="""
-A month of 10,000,000 page views, by arithmetic, in a table partitioned by the hour, and the sketches of its hours as
+A month of page views, by arithmetic, in a table partitioned by the hour, and the sketches of its hours as
 `gold.audience_hourly` keeps them (lgConfigK 12).
 
 - *distinct count of the page views*: `count(DISTINCT user_id)` of the table, on the warm Spark server, which reads one
   column.
-- *sketches merged*: 720 sketches are read with delta-rs and merged with DataSketches, as `blogdata audience` does.
+- *sketches merged*: 720 sketches are read with delta-rs and merged with DataSketches, as `blogdata audience` does. They
+  are as many, and as large, whatever the number of page views is.
 """,
 )
 _K = Chapter(
