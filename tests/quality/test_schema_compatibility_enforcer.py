@@ -223,8 +223,9 @@ def test_a_table_refuses_all_faults_before_a_write(clicks: DeltaTable) -> None:
 def test_what_the_table_cannot_do_no_mode_allows(clicks: DeltaTable) -> None:
     anything = replace(CONTRACT, compatibility=Compatibility.NONE)
     hold_table(clicks, with_column(anything, nullable=False))
-    with pytest.raises(IncompatibleSchema, match="page: was removed"):
+    with pytest.raises(IncompatibleSchema, match="page: was removed") as refused:
         hold_table(clicks, replace(anything, columns=anything.columns[:3]))
+    assert "if this code is older than the table, run the newer code again" in refused.value.next_step
 
 
 def test_only_a_replaced_table_retires_a_column(clicks: DeltaTable) -> None:

@@ -186,7 +186,8 @@ def _hold(present: Sequence[Field], contract: Contract, *, where: str, rows_stay
             contract.dataset,
             found,
             where=where,
-            next_step="nothing was written; restore the columns in the contract, or migrate them",
+            next_step="nothing was written; if this code is older than the table, run the newer code again; otherwise "
+            "restore the columns in the contract, or migrate them",
         )
 
 
