@@ -218,11 +218,13 @@ class SplitFiles:
     def _read(self, access: LakeAccess, key: str) -> pa.Table:
         """Read a partition whole; a version newer than the one that is named makes it due again, never unnoticed."""
         dataset, column = self.contract.dataset, self.contract.partition_column
-        version = access.lake.version(dataset)
-        assert version is not None
+        table = access.lake.caught_up(dataset)
+        assert table is not None
         assert column is not None
-        batches = list(access.batches(dataset, version, column, key))
-        return pa.Table.from_batches(batches).combine_chunks()
+        batches = list(access.batches(dataset, table.version(), column, key))
+        # A day without a page view has no batch, either.
+        rows = pa.Table.from_batches(batches) if batches else pa.schema(table.schema().to_arrow()).empty_table()
+        return rows.combine_chunks()
 
     def _compared(self, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
         key = self.asset_of("compared")

@@ -22,6 +22,17 @@ DAY = "2026-01-05"
 CALENDAR = {Grain.DAY: dg.DailyPartitionsDefinition("2025-12-01", end_offset=500)}
 """Days before, in and after the shadow phase, whenever the test runs."""
 DATASET = page_files.contract.dataset
+COLUMNS = pa.schema(
+    [
+        ("event_date", pa.string()),
+        ("page", pa.string()),
+        ("events", pa.int64()),
+        ("visits", pa.int64()),
+        ("users", pa.int64()),
+        ("share", pa.float64()),
+        ("hours_present", pa.int64()),
+    ]
+)
 PAGES = ("/", "/2022/01/how-spark-works", '/a;"b"', "/\u00fcber uns", "/line\nbreak")
 
 
@@ -104,9 +115,8 @@ class Files:
             for day in days
             for number, page in enumerate(pages, 1)
         ]
-        publish(
-            self.access.lake, DATASET, "event_date", dict.fromkeys(days, len(pages)), content=pa.Table.from_pylist(rows)
-        )
+        content = pa.Table.from_pylist(rows, schema=COLUMNS)
+        publish(self.access.lake, DATASET, "event_date", dict.fromkeys(days, len(pages)), content=content)
 
     def run(self, day: str, *branches: str, resources: Mapping[str, Any] | None = None) -> Run:
         """Run the job for a day, or only some of its assets."""

@@ -52,6 +52,18 @@ def test_one_read_feeds_both_writers(files: Files) -> None:
     assert files.due() == {}
 
 
+def test_a_day_without_page_views_has_empty_files(files: Files) -> None:
+    files.publish("2026-01-06")
+    files.publish(DAY, pages=())
+    run = files.run(DAY)
+    assert run.success, run.faults()
+    assert files.file("csv", DAY).read_text(encoding="utf-8").splitlines() == [
+        "Seite;Aufrufe;Besuche;Besucher;Anteil in Prozent"
+    ]
+    assert pq.read_table(files.file("parquet", DAY)).num_rows == 0
+    assert compared(files.folder) == {DAY: Comparison(equal=0, examples=())}
+
+
 def test_equal_files_agree_despite_rounded_percents(files: Files) -> None:
     files.publish(DAY)
     run = files.run(DAY)

@@ -26,8 +26,9 @@ from ui.served import Served, environment
 
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(5400)]
 FIRST = date(2026, 1, 5)
-DAYS = tuple((FIRST + timedelta(days=count)).isoformat() for count in range(112))
-LANDS = f"{DAYS[-1]}T23"
+*DAYS, NEXT = ((FIRST + timedelta(days=count)).isoformat() for count in range(113))
+LANDS = f"{NEXT}T23"
+"""The hour that lands while the days before it are backfilled."""
 USERS = "silver.users_current"
 FILES = ("serving.page_stats_csv", "serving.page_stats_parquet", "serving.page_stats_compared")
 LIMIT, BACKFILLS = 4, 2
@@ -55,9 +56,9 @@ class Ended:
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
     home = tmp_path_factory.mktemp("backfills") / "home"
-    served = Served(home=home, environ=environment(home), days=DAYS)
+    served = Served(home=home, environ=environment(home), days=(*DAYS, NEXT))
     try:
-        volume = ("--days", str(len(DAYS)), "--visits-per-day", "50", "--seed", "7", "--no-ads")
+        volume = ("--days", str(len(DAYS) + 1), "--visits-per-day", "50", "--seed", "7", "--no-ads")
         served.run("land", "simulate", *volume, "--start", DAYS[0])
         _keep_an_hour_a_day(home / "landing" / "visits")
         late = home / "landing" / "visits" / f"date={LANDS[:10]}" / f"hour={LANDS[11:]}" / "_SUCCESS"
