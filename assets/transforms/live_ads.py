@@ -7,21 +7,18 @@ late is found by the watermark in the checkpoint: Spark drops them without a wor
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import ad_displays, ad_visits, live_lines
-from lake.commit import Account
 from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import windowed_deduplicator
 from patterns.error_management.streamed_files import SCHEMA
 from patterns.error_management.windowed_deduplicator import Verdict
 from publish import kept_rows
 from quality.contracts import streams
-from quality.contracts.live import LATE
 from quality.contracts.live_ads import WITH_ADS_LIVE, WRITTEN
 
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
@@ -52,10 +49,8 @@ def take_in(batch: MicroBatch) -> None:
         hours = [row["event_hour"] for row in rows.select("event_hour").distinct().collect()]
         with kept_rows.computed(judged(rows, _published(batch, hours))) as verdicts:
             by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
-            counted = {(row["event_hour"], row["verdict"]): int(row["count"]) for row in by_verdict}
-            accounts = _accounts(
-                counted, live_lines.late(batch, ((_events, "event_time"), (_displays, "display_time")))
-            )
+            late = live_lines.late(batch, ((_events, "event_time"), (_displays, "display_time")))
+            accounts = live_lines.accounts(by_verdict, late)
             live_lines.publish(batch, verdicts, WITH_ADS_LIVE, accounts, drop=(*_EVENT_AT, *_DISPLAY_AT))
 
 
@@ -110,17 +105,6 @@ def _placed(rows: DataFrame, names: tuple[str, str]) -> DataFrame:
 def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
     """Read what is published of some hours."""
     return live_lines.published(batch, WITH_ADS_LIVE).where(F.col("event_hour").isin(*hours))
-
-
-def _accounts(counted: dict[tuple[str, str], int], late: Counter[str]) -> dict[str, Account]:
-    accounts = {}
-    for hour in sorted({hour for hour, _ in counted} | set(late)):
-        reasons = {one.value: counted.get((hour, one.value), 0) for one in (Verdict.DUPLICATE, Verdict.CONFLICT)}
-        reasons[LATE] = late[hour]
-        accounts[hour] = Account(
-            rows_in=sum(reasons.values()) + counted.get((hour, Verdict.FIRST.value), 0), reasons=reasons
-        )
-    return accounts
 
 
 STREAM = Stream(

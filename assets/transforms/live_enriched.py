@@ -6,14 +6,10 @@ version of users, devices and places, and joins as of the event. The rows tell w
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import enrichment, live_lines
-from lake.commit import Account
 from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import windowed_deduplicator
 from patterns.error_management.streamed_files import SCHEMA
@@ -24,7 +20,7 @@ from quality.contracts import columns, streams
 from quality.contracts.enriched import VISITS_ENRICHED
 from quality.contracts.live_enriched import ENRICHED_LIVE, WRITTEN
 
-_REFERENCES = {"users": "silver.users", "devices": "silver.devices", "places": "silver.places"}
+_REFERENCES = ("users", "devices", "places")
 _ORDER = ("arrival_hour", "replayed", "source_file", "source_offset")
 _CONTENT = [column.name for column in (*columns.VISIT, *columns.CONTEXT) if column.name not in ENRICHED_LIVE.key]
 _COLUMNS = [column.name for column in VISITS_ENRICHED.columns]
@@ -36,51 +32,36 @@ def take_in(batch: MicroBatch) -> None:
     Raises:
         PlatformError: As raised by `publish`.
     """
-    with kept_rows.computed(judged(batch)) as events:
-        by_verdict = events.groupBy("event_hour", "verdict").count().collect()
-        lake = batch.place.lake
-        tables = {name: lake.caught_up(dataset) for name, dataset in _REFERENCES.items()}
-        versions = {_REFERENCES[name]: table.version() for name, table in tables.items() if table is not None}
-        known = {
-            name: lake.read(batch.spark, dataset, versions[dataset]) if dataset in versions else None
-            for name, dataset in _REFERENCES.items()
-        }
-        first = events.where(F.col("verdict") == Verdict.FIRST.value)
+    events = live_lines.events(batch.lines).withColumn("replayed", is_replay())
+    with kept_rows.computed(events) as rows, kept_rows.computed(judged(batch, rows)) as verdicts:
+        by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
+        found = {name: live_lines.newest(batch, f"silver.{name}") for name in _REFERENCES}
+        first = verdicts.where(F.col("verdict") == Verdict.FIRST.value)
+        known = {name: table and table[0] for name, table in found.items()}
         live_lines.publish(
             batch,
             enrichment.enrich(first, **known).select(*_COLUMNS, "verdict"),
             ENRICHED_LIVE,
-            _accounts(by_verdict),
-            inputs=versions,
+            live_lines.accounts(by_verdict),
+            inputs={f"silver.{name}": table[1] for name, table in found.items() if table},
         )
 
 
-def judged(batch: MicroBatch) -> DataFrame:
+def judged(batch: MicroBatch, events: DataFrame) -> DataFrame:
     """Hold the events of a batch against those published: an event comes once.
 
     Args:
         batch: The batch.
+        events: Its visit events, with replayed BOOLEAN.
 
     Returns:
-        Visit events, with verdict STRING.
+        The events, with verdict STRING.
     """
-    events = live_lines.events(batch.lines).withColumn("replayed", is_replay())
     hours = [row["event_hour"] for row in events.select("event_hour").distinct().collect()]
     published = live_lines.published(batch, ENRICHED_LIVE).where(F.col("event_hour").isin(*hours))
     return windowed_deduplicator.first_come(
         events, published, key=ENRICHED_LIVE.key, order=_ORDER, payload=F.xxhash64(*_CONTENT)
     )
-
-
-def _accounts(by_verdict: Iterable[Row]) -> dict[str, Account]:
-    reasons: dict[str, Counter[str]] = {}
-    for row in by_verdict:
-        reasons.setdefault(row["event_hour"], Counter())[row["verdict"]] = int(row["count"])
-    left_out = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value)
-    return {
-        hour: Account(rows_in=found.total(), reasons={name: found[name] for name in left_out})
-        for hour, found in sorted(reasons.items())
-    }
 
 
 STREAM = Stream(

@@ -5,10 +5,10 @@ and the publication of a batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
@@ -20,6 +20,7 @@ from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion import landed_lines
 from publish.changes import READ, AppendBatch
 from publish.contract import Contract
+from quality.contracts.live import LATE
 
 _JSON = frozenset({visit_events.JSON})
 _FOLDER = r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/[^/]*$"
@@ -113,10 +114,38 @@ def published(batch: MicroBatch, contract: Contract) -> DataFrame:
         batch: The batch.
         contract: Of the dataset.
     """
-    table = batch.place.lake.caught_up(contract.dataset)
+    found = newest(batch, contract.dataset)
+    return found[0] if found else batch.spark.createDataFrame([], contract.ddl)
+
+
+def newest(batch: MicroBatch, dataset: str) -> tuple[DataFrame, int] | None:
+    """Read what is published of a dataset, with the version of its table; None if it has no table yet.
+
+    Args:
+        batch: The batch.
+        dataset: Name as `layer.table`.
+    """
+    table = batch.place.lake.caught_up(dataset)
     if table is None:
-        return batch.spark.createDataFrame([], contract.ddl)
-    return batch.place.lake.read(batch.spark, contract.dataset, table.version())
+        return None
+    return batch.place.lake.read(batch.spark, dataset, table.version()), table.version()
+
+
+def accounts(by_verdict: Iterable[Row], late: Mapping[str, int] | None = None) -> dict[str, Account]:
+    """Account for the rows of a batch: by hour all of them, and those that are not published.
+
+    Args:
+        by_verdict: event_hour, verdict, count.
+        late: Hour to the rows that came too late for a state; None: there is no state.
+    """
+    left_out = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, *(() if late is None else (LATE,)))
+    found = {hour: Counter({LATE: rows}) for hour, rows in (late or {}).items()}
+    for row in by_verdict:
+        found.setdefault(row["event_hour"], Counter())[row["verdict"]] = int(row["count"])
+    return {
+        hour: Account(rows_in=rows.total(), reasons={name: rows[name] for name in left_out})
+        for hour, rows in sorted(found.items())
+    }
 
 
 def _paths(batch: MicroBatch, table: str) -> list[Path]:

@@ -189,7 +189,7 @@ def _to_try_again(task: Task, keys: Sequence[str], at_fault: Collection[str]) ->
     """List the partitions to compute without those at fault; nothing if these are unknown."""
     if not at_fault:
         return []
-    if task.contracts[0].executed is not None:
+    if task.in_order:
         return single_runner.before(keys, at_fault)
     return sorted(set(keys) - set(at_fault))
 

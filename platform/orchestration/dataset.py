@@ -134,7 +134,7 @@ def _materialize(context: dg.AssetExecutionContext, code: Code, task: Task) -> I
 
 def _turn(context: dg.AssetExecutionContext, task: Task, keys: list[str]) -> AbstractContextManager[object]:
     """Hold a table whose periods are executed in order; the pool does not hold back runs of the job `refresh`."""
-    if task.contracts[0].executed is None:
+    if not task.in_order:
         return nullcontext()
     return turns.claimed(access_of(context).lake, task, keys, context.log)
 

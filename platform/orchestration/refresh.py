@@ -276,7 +276,7 @@ class Refresh:
         A table whose periods are executed in order is claimed whole. An automatic run does not wait for it: a backfill
         may hold it for hours, and all steps behind this one would wait, too. None is claimed then.
         """
-        waits = task.contracts[0].executed is None or self._request.scope == Scope.ALL.value
+        waits = not task.in_order or self._request.scope == Scope.ALL.value
         with turns.claimed(self._access.lake, task, todo, self._context.log, waits=waits) as mine:
             yield mine
 

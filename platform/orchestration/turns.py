@@ -26,7 +26,7 @@ def claims(lake: Lake, dataset: str) -> Claims:
 
 def is_executed(lake: Lake, task: Task) -> bool:
     """Return whether a run holds the table of a task whose periods are executed in order."""
-    return task.contracts[0].executed is not None and WHOLE_TABLE in claims(lake, task.main).held()
+    return task.in_order and WHOLE_TABLE in claims(lake, task.main).held()
 
 
 @contextmanager
@@ -45,15 +45,14 @@ def claimed(
     Yields:
         Keys of the claimed partitions; empty only if other runs hold all of them and this one does not wait.
     """
-    in_order = task.contracts[0].executed is not None
     held, owner, waiting = claims(lake, task.main), owners.this_run(), False
-    wanted = {WHOLE_TABLE} if in_order else set(keys)
+    wanted = {WHOLE_TABLE} if task.in_order else set(keys)
     while not (taken := set(held.take(wanted, owner))) and waits:
         if not waiting:
             log.info(f"waiting for another run, which computes {len(wanted)} partitions of {task.main}")
         waiting = True
         wait(_LOOK_AGAIN_SECONDS)
     try:
-        yield set(keys) if in_order and taken else taken
+        yield set(keys) if task.in_order and taken else taken
     finally:
         held.release(taken, owner)

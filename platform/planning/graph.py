@@ -39,6 +39,11 @@ class Task:
         """Length of a partition; None for a table that is written whole."""
         return self.contracts[0].grain
 
+    @property
+    def in_order(self) -> bool:
+        """Whether its periods are executed in order, each on the state that the one before it left."""
+        return self.contracts[0].executed is not None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:

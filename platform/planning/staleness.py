@@ -110,7 +110,7 @@ class Staleness:
             key: why for contract in task.contracts for key, why in self.held().get(contract.dataset, {}).items()
         }
         waiting = {**failed, **held_ones}
-        if task.contracts[0].executed is not None:
+        if task.in_order:
             waiting.update(single_runner.stopped(stale, waiting, dataset=task.main))
         return dict(sorted(waiting.items()))
 
@@ -147,7 +147,7 @@ class Staleness:
         return lacking
 
     def _too_long(self, task: Task, keys: Collection[str]) -> ReplayTooLong | None:
-        if task.contracts[0].executed is None or not keys:
+        if not task.in_order or not keys:
             return None
         try:
             due(task.contracts[0], self.look.executions(task.main), keys)

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from assets.serving.page_files import page_files
+from assets.serving.page_files import COMPARED, page_files
 from orchestration.split_files import FOLDER, shared_rows
 from patterns.data_flow import parallel_split
 from patterns.data_flow.parallel_split import Receipt
@@ -22,17 +22,7 @@ DAY = "2026-01-05"
 CALENDAR = {Grain.DAY: dg.DailyPartitionsDefinition("2025-12-01", end_offset=500)}
 """Days before, in and after the shadow phase, whenever the test runs."""
 DATASET = page_files.contract.dataset
-COLUMNS = pa.schema(
-    [
-        ("event_date", pa.string()),
-        ("page", pa.string()),
-        ("events", pa.int64()),
-        ("visits", pa.int64()),
-        ("users", pa.int64()),
-        ("share", pa.float64()),
-        ("hours_present", pa.int64()),
-    ]
-)
+COLUMNS = pa.schema([("event_date", pa.string()), *COMPARED, ("hours_present", pa.int64())])
 PAGES = ("/", "/2022/01/how-spark-works", '/a;"b"', "/\u00fcber uns", "/line\nbreak")
 
 

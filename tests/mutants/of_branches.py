@@ -58,7 +58,7 @@ BRANCHES = (
     in_code(
         "a run for new data executes the days of a backfill",
         "platform/orchestration/turns.py",
-        "    wanted = {WHOLE_TABLE} if in_order else set(keys)",
+        "    wanted = {WHOLE_TABLE} if task.in_order else set(keys)",
         "    wanted = set(keys)",
         f"{PASSES}::test_a_table_in_order_is_left_to_the_run_that_executes_it",
     ),
