@@ -264,6 +264,7 @@ TRANSFORMS: dict[str, Callable[[Computed], DataFrame]] = {
     "silver.visits_with_ads": lambda at: ad_visits.with_ads(
         ad_visits.naming_an_ad(at["silver.visits"]), ad_visits.displays_of(at["silver.ads"])
     ),
+    "silver.visits_enriched_live": lambda at: at["silver.visits_enriched"].withColumn("batch", F.lit("one/0")),
     "silver.visits_with_ads_live": lambda at: at["silver.visits_with_ads"].withColumn("batch", F.lit("one/0")),
     "silver.visits_live": lambda at: at.streamed.where(F.col("verdict") == "first"),
     "silver.visits_live_aside": lambda at: at.streamed.where(F.col("verdict") != "first"),
