@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +85,7 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         **TABLE_FILES,
         "spark.sql.shuffle.partitions": "4",
+        "spark.shuffle.spill.maxSizeInBytesForSpillThreshold": str(_most_unspilled(settings)),
         # The default of 100 entries is too small for a server that writes a few tables: every entry was evicted before
         # its next use, and two fifths of the time went into compiling the same code again.
         "spark.sql.codegen.cache.maxEntries": "2000",
@@ -94,3 +96,22 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
         "spark.python.worker.faulthandler.enabled": "true",
     }
     return {**conf, **dict(settings.spark.conf)}
+
+
+def _most_unspilled(settings: Settings) -> int:
+    """Compute how many bytes a sort or a window keeps in memory before it spills.
+
+    By default it takes all that is free, and neither a sort that still receives rows nor a window that is being read
+    gives anything back: the next window of the same task then fails (UNABLE_TO_ACQUIRE_MEMORY), whatever the heap, for
+    instance when the page views of one busy visitor are cut into sessions.
+    """
+    local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", settings.spark.master)
+    if local is None:
+        return 16 * _MIB  # Fits executors of Spark's default size, which are not this configuration's.
+    tasks = (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
+    heap = int(settings.spark.heap[:-1]) * (1024 if settings.spark.heap[-1] == "g" else 1) * _MIB
+    # Spark's share of the heap; a task may have several sorts and windows, and rows that are kept take up to half.
+    return max(_MIB, int((heap - 300 * _MIB) * 0.6) // tasks // 16)
+
+
+_MIB = 1 << 20

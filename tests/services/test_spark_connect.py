@@ -11,12 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import functions as F
 
+from assets.transforms.sessions import SPEC
 from errors import PlatformError
 from kills import kill
+from patterns.data_value.incremental_sessionizer import sessionize
 from services import processes, spark_connect, spark_probe, spark_session
 from services.config import Settings
 from services.spark_connect import SparkServer
+
+BUSY = 1_000_000
 
 
 def starter(settings: Settings) -> subprocess.Popen[str]:
@@ -48,6 +53,27 @@ def test_a_running_server_is_found_without_notices(own: Settings) -> None:
     first = spark_connect.running_server(own)
     second = spark_connect.running_server(own)
     assert (second.pid, second.url, second.notices) == (first.pid, first.url, ())
+
+
+@pytest.mark.campaign
+def test_a_small_heap_holds_the_windows_of_a_busy_visitor(own: Settings) -> None:
+    session = spark_session.attach(spark_connect.running_server(own).url)
+    try:
+        # Two thirds are one visitor's, whose rows alone are more than a task's share of the heap.
+        rows = session.range(BUSY).select(
+            F.when(F.col("id") % 3 == 0, F.col("id") % 1000).otherwise(1).cast("string").alias("user_id"),
+            F.timestamp_micros(F.lit(1_767_225_600_000_000) + F.col("id") * 300_000).alias("event_time"),
+            *(F.repeat(F.sha2(F.col("id").cast("string"), 256), 2).alias(name) for name in ("visit_id", "page")),
+            *(F.lit(None).cast("string").alias(name) for name in ("referral", "arrival_hour", "source_file")),
+            *(F.lit(False).alias(name) for name in ("keep_private", "replayed")),
+            F.col("id").alias("source_offset"),
+        )
+        hours = [f"2026-01-{1 + number // 24:02d}T{number % 24:02d}" for number in range(BUSY * 3 // 36_000 + 1)]
+        assert hours[-1] < "2026-01-31"
+        found = sessionize(rows, None, SPEC, partitions=hours)
+        assert found.agg(F.sum("new_pages")).collect()[0][0] == BUSY
+    finally:
+        spark_session.release(session)
 
 
 @pytest.mark.campaign

@@ -130,37 +130,57 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
+    # By windows alone, which all have one order: a grouping would sort all rows a second time, in the same task.
     in_order = Window.partitionBy(spec.visitor).orderBy(spec.time, *spec.ties)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     hour, before = F.date_trunc("hour", spec.time), F.lag(spec.time).over(in_order)
     begins = _apart(before, F.col(spec.time), spec) | (hour != F.date_trunc("hour", before))
-    numbered = rows.withColumn("_begins", begins).withColumn("_row", F.row_number().over(in_order))
-    numbered = numbered.withColumn("_first", F.max(F.when(F.col("_begins"), F.col("_row"))).over(so_far))
-    is_first = F.col("_row") == F.col("_first")
-    on_path = F.col("_row") < F.col("_first") + spec.path_length
-    kept = [
-        *(F.max(F.when(is_first, F.col(of))).alias(name) for name, of in spec.first.items()),
-        *(F.max_by(of, "_row").alias(name) for name, of in spec.last.items()),
-        *(F.max(name).alias(name) for name in spec.ever),
-        *(
-            F.sort_array(F.collect_list(F.when(on_path, F.struct("_row", of))))[of].alias(name)
-            for name, of in spec.path.items()
-        ),
-    ]
-    return (
-        numbered.groupBy(spec.visitor, "_first")
-        .agg(
-            F.min(spec.time).alias(STARTED),
-            F.max(spec.time).alias(ENDED),
-            F.count(F.lit(1)).alias(spec.count),
-            *kept,
-            keyed_idempotency.first_of(F.struct(*spec.position)).alias(APPENDED),
-        )
-        .select(
-            *spec.state,
-            F.col(spec.count).alias(spec.new),
-            F.date_trunc("hour", STARTED).alias("_hour"),
-        )
+    following = range(1, spec.path_length)
+    paths = {
+        name: F.array(of, *(F.lead(of, offset).over(in_order) for offset in following))
+        for name, of in spec.path.items()
+    }
+    numbered = rows.withColumns({"_begins": begins, "_row": F.row_number().over(in_order), **paths})
+    begun = F.struct(
+        F.col("_row").alias("row"),
+        F.col(spec.time).alias(STARTED),
+        *(F.col(of).alias(name) for name, of in spec.first.items()),
+        *spec.path,
+    )
+    marked = numbered.withColumns(
+        {
+            "_first": F.last(F.when(F.col("_begins"), begun), ignorenulls=True).over(so_far),
+            "_ends": F.coalesce(F.lead("_begins").over(in_order), F.lit(True)),
+        }
+    )
+    first = F.col("_first.row")
+    appended = F.struct((-first).alias("fragment"), F.struct(*spec.position).alias(APPENDED))
+    running = marked.withColumns(
+        {
+            # The highest number of a first row, and the lowest of its negation, are those of the row's own fragment.
+            **{f"_{name}": F.max(F.struct(first.alias("fragment"), name)).over(so_far) for name in spec.ever},
+            "_appended": keyed_idempotency.first_of(appended).over(so_far),
+        }
+    )
+    count = (F.col("_row") - first + 1).cast("bigint")
+    state = {
+        STARTED: F.col(f"_first.{STARTED}"),
+        ENDED: F.col(spec.time),
+        spec.count: count,
+        **{name: F.col(f"_first.{name}") for name in spec.first},
+        **{name: F.col(of) for name, of in spec.last.items()},
+        **{name: F.col(f"_{name}.{name}") for name in spec.ever},
+        **{
+            name: F.slice(F.col(f"_first.{name}"), F.lit(1), F.least(count, F.lit(spec.path_length)).cast("int"))
+            for name in spec.path
+        },
+        APPENDED: F.col(f"_appended.{APPENDED}"),
+    }
+    return running.where("_ends").select(
+        spec.visitor,
+        *(column.alias(name) for name, column in state.items()),
+        count.alias(spec.new),
+        F.date_trunc("hour", f"_first.{STARTED}").alias("_hour"),
     )
 
 
