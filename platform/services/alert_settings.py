@@ -36,7 +36,6 @@ _SCHEMES = {"mail": ("smtp", "smtps"), "webhook": ("http", "https")}
 _MOST_SECONDS = 40.0
 """A round of the sensor must end within a minute."""
 _MAIL_ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+")
-_NAME = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,12 +161,7 @@ def _check(channel: ChannelSettings, where: str) -> None:
                 what=f"a channel {channel.kind!r} needs {key}", where=where, next_step=f"add: {_EXAMPLES[channel.kind]}"
             )
     for key, value in (("name", channel.name), ("secret", channel.secret)):
-        if value is not None and not _NAME.fullmatch(value):
-            raise ConfigurationError(
-                what=f"the {key} of a channel has letters, digits, dots, hyphens and underscores only",
-                where=f"{where}, {key}",
-                next_step=f'write it like {key} = "analytics-mail"',
-            )
+        setting_values.check_name(value, key, of="a channel", where=f"{where}, {key}", example="analytics-mail")
     if SECRET in channel.address and channel.kind == "mail":
         raise ConfigurationError(
             what="the secret of a channel 'mail' is its password, and no part of the address",
