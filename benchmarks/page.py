@@ -80,7 +80,7 @@ def _figures(document: dict[str, Any]) -> list[str]:
     lines = [line for part in (tables.ratios(document), tables.cases(document)) if part for line in (*part, "")]
     for case in document["cases"]:
         lines += [text for name, fact in case["facts"].items() for text in _fact(case["name"], name, fact)]
-    return [*lines, f"Measured at {document['measured_at']}, {document['rounds']} rounds, on: {about}.\n"]
+    return [*lines, f"Measured at {document['measured_at']}, rounds: {document['rounds']}, on: {about}.\n"]
 
 
 def _fact(case: str, name: str, fact: Any) -> list[str]:
