@@ -27,7 +27,12 @@ LAUNCH = (
     "... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"
 )
 SWITCH = (
-    "mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) { __typename ... on PythonError { message } } }"
+    "mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) "
+    "{ __typename ... on Sensor { sensorState { id } } ... on PythonError { message } } }"
+)
+SWITCH_OFF = (
+    "mutation($id: String!) { stopSensor(id: $id) "
+    "{ ... on StopSensorMutationResult { instigationState { status } } ... on PythonError { message } } }"
 )
 
 
@@ -116,11 +121,17 @@ class Served:
         assert launched["__typename"] == "LaunchRunSuccess", launched
         return str(launched["run"]["runId"])
 
-    def switch_on(self, sensor: str, *, location: str = "definitions") -> None:
-        """Start a sensor, as its switch does."""
+    def switch_on(self, sensor: str, *, location: str = "definitions") -> str:
+        """Start a sensor, as its switch does; the identifier by which it is switched off."""
         selector = {"repositoryLocationName": location, "repositoryName": "__repository__", "sensorName": sensor}
         started = self.ask(SWITCH, s=selector)["startSensor"]
         assert started["__typename"] == "Sensor", started
+        return str(started["sensorState"]["id"])
+
+    def switch_off(self, sensor: str) -> None:
+        """Stop a sensor, by its identifier."""
+        stopped = self.ask(SWITCH_OFF, id=sensor)["stopSensor"]
+        assert stopped["instigationState"]["status"] == "STOPPED", stopped
 
     def _answers(self) -> bool:
         try:

@@ -69,9 +69,11 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
         files = backfills.launch(served, DAYS, *FILES)
         _until(lambda: len(_ended(served, files)) >= 4, "the first days' files")
         late.touch()
-        served.switch_on("whatever_is_stale")
+        sensor = served.switch_on("whatever_is_stale")
         _until(lambda: bool(_ended(served, users)), "the backfill of users")
         _until(lambda: len(_ended(served, files)) == len(DAYS), "every day's files")
+        # What it requests next would not have ended when the records are read.
+        served.switch_off(sensor)
         _until(lambda: _is_quiet(served), "the end of all runs")
         _until(lambda: "REQUESTED" not in _statuses(served, users, files), "the end of the backfills")
         assert _statuses(served, users, files) == ["COMPLETED_SUCCESS"] * 2
