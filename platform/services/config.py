@@ -98,6 +98,15 @@ class SparkSettings:
     writes: Writes = "transaction"
     conf: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def heap_bytes(self) -> int:
+        """The heap in bytes."""
+        return _mebibytes(self.heap) << 20
+
+
+def _mebibytes(heap: str) -> int:
+    return int(heap[:-1]) * (1024 if heap[-1] in "gG" else 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PostgresSettings:
@@ -287,8 +296,7 @@ def _spark(values: Mapping[str, tuple[Any, str]]) -> SparkSettings:
     elif remote and not remote.startswith("sc://") and not re.fullmatch(r"local(\[.*\])?", remote):
         _check_address(remote, remote_source)
     heap, heap_source = values.get("heap", ("2g", ""))
-    match = re.fullmatch(r"(\d+)([mMgG])", str(heap))
-    if match is None or int(match[1]) * (1024 if match[2] in "gG" else 1) < 512:
+    if re.fullmatch(r"\d+[mMgG]", str(heap)) is None or _mebibytes(str(heap)) < 512:
         raise ConfigurationError(
             what=f"{heap!r} is not a heap Spark can start with",
             where=heap_source,

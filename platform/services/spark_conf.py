@@ -109,9 +109,8 @@ def _most_unspilled(settings: Settings) -> int:
     if local is None:
         return 16 * _MIB  # Fits executors of Spark's default size, which are not this configuration's.
     tasks = (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
-    heap = int(settings.spark.heap[:-1]) * (1024 if settings.spark.heap[-1] == "g" else 1) * _MIB
     # Spark's share of the heap; a task may have several sorts and windows, and rows that are kept take up to half.
-    return max(_MIB, int((heap - 300 * _MIB) * 0.6) // tasks // 16)
+    return max(_MIB, int((settings.spark.heap_bytes - 300 * _MIB) * 0.6) // tasks // 16)
 
 
 _MIB = 1 << 20

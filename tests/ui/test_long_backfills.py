@@ -98,7 +98,7 @@ def test_days_that_build_on_one_another_are_one_run_in_order(ended: Ended) -> No
     assert all(one.version < other.version for one, other in pairwise(marks))
 
 
-def test_independent_days_are_runs_of_their_own_and_overlap(ended: Ended) -> None:
+def test_independent_days_are_runs_of_their_own(ended: Ended) -> None:
     runs = ended.of(ended.files)
     assert sorted(run.tags["dagster/partition"] for run in runs) == list(DAYS)
     assert {run.status for run in runs} == {"SUCCESS"}
