@@ -86,6 +86,8 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
         **TABLE_FILES,
         "spark.sql.shuffle.partitions": "4",
         "spark.shuffle.spill.maxSizeInBytesForSpillThreshold": str(_most_unspilled(settings)),
+        # Each frame of a window reads each spilled file through a buffer of 1 MiB of the heap; read-ahead doubles it.
+        "spark.unsafe.sorter.spill.read.ahead.enabled": "false",
         # The default of 100 entries is too small for a server that writes a few tables: every entry was evicted before
         # its next use, and two fifths of the time went into compiling the same code again.
         "spark.sql.codegen.cache.maxEntries": "2000",
@@ -110,7 +112,7 @@ def _most_unspilled(settings: Settings) -> int:
         return 16 * _MIB  # Fits executors of Spark's default size, which are not this configuration's.
     tasks = (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
     # Spark's share of the heap; a task may have several sorts and windows, and rows that are kept take up to half.
-    return max(_MIB, int((settings.spark.heap_bytes - 300 * _MIB) * 0.6) // tasks // 16)
+    return max(_MIB, int((settings.spark.heap_bytes - 300 * _MIB) * 0.6) // tasks // 8)
 
 
 _MIB = 1 << 20

@@ -135,17 +135,11 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     hour, before = F.date_trunc("hour", spec.time), F.lag(spec.time).over(in_order)
     begins = _apart(before, F.col(spec.time), spec) | (hour != F.date_trunc("hour", before))
-    following = range(1, spec.path_length)
-    paths = {
-        name: F.array(of, *(F.lead(of, offset).over(in_order) for offset in following))
-        for name, of in spec.path.items()
-    }
-    numbered = rows.withColumns({"_begins": begins, "_row": F.row_number().over(in_order), **paths})
+    numbered = rows.withColumns({"_begins": begins, "_row": F.row_number().over(in_order)})
     begun = F.struct(
         F.col("_row").alias("row"),
         F.col(spec.time).alias(STARTED),
         *(F.col(of).alias(name) for name, of in spec.first.items()),
-        *spec.path,
     )
     marked = numbered.withColumns(
         {
@@ -155,11 +149,18 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
     )
     first = F.col("_first.row")
     appended = F.struct((-first).alias("fragment"), F.struct(*spec.position).alias(APPENDED))
+
+    def _steps(of: str) -> list[Column]:
+        # What stands at a step that the fragment lacks is an earlier one's, and is cut off below.
+        at = [F.when(F.col("_row") - first == step, F.struct(of)) for step in range(spec.path_length)]
+        return [F.last(value, ignorenulls=True).over(so_far)[of] for value in at]
+
     running = marked.withColumns(
         {
             # The highest number of a first row, and the lowest of its negation, are those of the row's own fragment.
             **{f"_{name}": F.max(F.struct(first.alias("fragment"), name)).over(so_far) for name in spec.ever},
             "_appended": keyed_idempotency.first_of(appended).over(so_far),
+            **{f"_{name}": F.array(*_steps(of)) for name, of in spec.path.items()},
         }
     )
     count = (F.col("_row") - first + 1).cast("bigint")
@@ -171,7 +172,7 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
         **{name: F.col(of) for name, of in spec.last.items()},
         **{name: F.col(f"_{name}.{name}") for name in spec.ever},
         **{
-            name: F.slice(F.col(f"_first.{name}"), F.lit(1), F.least(count, F.lit(spec.path_length)).cast("int"))
+            name: F.slice(F.col(f"_{name}"), F.lit(1), F.least(count, F.lit(spec.path_length)).cast("int"))
             for name in spec.path
         },
         APPENDED: F.col(f"_appended.{APPENDED}"),
