@@ -70,11 +70,11 @@ def test_a_refusal_is_final(hook: Posted, message: Message, status: int, refused
 
 
 def test_a_hanging_server_ends_in_time(hook: Posted, message: Message) -> None:
-    hook.hangs_seconds = 1.0
+    hook.hangs_seconds = 5.0
     began = time.monotonic()
     with pytest.raises(ChannelFailed, match="timed out"):
         Webhook(address=hook.address).send(message, 0.3)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
 
 
 def test_no_server_is_a_problem(message: Message) -> None:
