@@ -22,6 +22,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from oracle_filters import filter_of
+
 LARGEST = 1_048_576
 LATENESS = timedelta(minutes=15)
 SILENCE = timedelta(minutes=30)
@@ -30,15 +32,6 @@ REQUIRED = ("visit_id", "event_time", "user_id", "page")
 IDENTIFIERS = ("visit_id", "user_id")
 DISPLAY_REQUIRED = ("ad_id", "page", "visit_id", "display_time", "campaign")
 DISPLAY_IDENTIFIERS = ("ad_id", "visit_id")
-ASSETS = tuple(
-    ".css .js .mjs .png .jpg .jpeg .gif .ico .svg .webp .avif .woff .woff2 .ttf .otf .eot .map .mp4 .webm "
-    ".mp3 .ogg .zip .gz .tar .tgz .jar .exe .iso .deb .rpm".split()
-)
-ASSET_PATHS = {"/robots.txt", "/favicon.ico", "/sitemap.xml"}
-FEED_NAMES = {"index.xml", "atom.xml", "rss.xml", "feed.xml"}
-CRAWLER_WORDS = (
-    "bot|crawl|spider|slurp|feed|reader|fetcher|monitor|curl/|wget|python-|java/|libwww|go-http-client|http client"
-).split("|")
 
 _ISO = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d+))?)?(?:(Z)|([+-])(\d\d)(?::?([0-5]\d))?)",
@@ -364,40 +357,3 @@ def log_time(text: str) -> datetime | None:
         return datetime(year, place, day, hour, minute, second, tzinfo=timezone.utc) - offset
     except (ValueError, OverflowError):
         return None
-
-
-def filter_of(method: str, status: int, path: str, query: str, agent: str) -> str | None:
-    """Name of the first filter that removes a request, None for a page view."""
-    if method != "GET":
-        return "method"
-    if not (200 <= status < 300 or status == 304):
-        return "status"
-    if path.lower().endswith(ASSETS) or path in ASSET_PATHS:
-        return "asset"
-    segments = path.split("/")
-    if (
-        {"feed", "rss", "atom"} & set(segments)
-        or path.endswith((".rss", ".atom"))
-        or segments[-1] in FEED_NAMES
-        or any(mark in query for mark in ("flav=rss", "flav=atom", "feed="))
-    ):
-        return "feed"
-    return "crawler" if is_crawler(agent) else None
-
-
-_crawlers: dict[str, bool] = {}
-
-
-def is_crawler(agent: str) -> bool:
-    """Whether a user agent is a machine's."""
-    if agent not in _crawlers:
-        import ua_parser
-
-        lower = agent.lower()
-        device = ua_parser.parse_device(agent)
-        _crawlers[agent] = (
-            agent in ("", "-")
-            or any(word in lower for word in CRAWLER_WORDS)
-            or (device is not None and device.family == "Spider")
-        )
-    return _crawlers[agent]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,20 +13,8 @@ from hypothesis import strategies as st
 
 from errors import ConfigurationError
 from patterns.ingestion import event_inbox
-from patterns.ingestion.event_inbox import Entry, Inbox, InboxUnusable
-from patterns.ingestion.external_trigger import (
-    FILE,
-    HTTP,
-    Notification,
-    Sender,
-    Trigger,
-    authenticated,
-    context,
-    pause,
-)
-from patterns.ingestion.landed_links import LinkRefused
-from patterns.ingestion.notification_files import FOLDER, take_files
-from patterns.ingestion.readiness_marker import scan
+from patterns.ingestion.event_inbox import InboxUnusable
+from patterns.ingestion.external_trigger import Trigger, authenticated, context, pause
 from patterns.ingestion.trigger_event import (
     MOST_BYTES,
     EventRefused,
@@ -42,44 +27,7 @@ from patterns.ingestion.trigger_event import (
     WrongTime,
     parse,
 )
-from planning.history import first_day
-from publish.partitions import Grain
-from published import deployment
-
-NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
-TOKENS = {"shop": "a" * 32, "ads": "b" * 32}
-EVENT = {"id": "42", "source": "shop", "time": "2026-01-05T09:59:00Z", "datasets": ["raw.items"]}
-
-
-@pytest.fixture
-def trigger(tmp_path: Path) -> Trigger:
-    """An entrance for three senders; one of them makes no calls, and one may request one dataset only."""
-    senders = (
-        Sender(name="shop"),
-        Sender(name="ads", datasets=("raw.ads",)),
-        Sender(name="partner", channels=frozenset([FILE])),
-    )
-    return Trigger(
-        senders={sender.name: sender for sender in senders},
-        tokens=lambda: TOKENS,
-        datasets=("raw.items", "raw.ads"),
-        inbox=Inbox(path=tmp_path / "events.sqlite"),
-        oldest=timedelta(days=1),
-        version="1.0",
-    )
-
-
-def event(**changes: Any) -> dict[str, Any]:
-    return {name: value for name, value in {**EVENT, **changes}.items() if value is not None}
-
-
-def call(trigger: Trigger, body: object, *, token: str | None = TOKENS["shop"], at: datetime = NOW) -> Entry:
-    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return trigger.take(notification(raw, token=token, at=at))[0]
-
-
-def notification(raw: bytes, *, channel: str = HTTP, token: str | None = None, at: datetime = NOW) -> Notification:
-    return Notification(body=raw, size=len(raw), channel=channel, origin="192.0.2.1", at=at, token=token)
+from toy_trigger import EVENT, NOW, TOKENS, call, event, notification
 
 
 def test_an_event_waits_with_its_context(trigger: Trigger) -> None:
@@ -339,100 +287,3 @@ def test_pauses_grow_and_stay_below_an_hour() -> None:
     pauses = [pause(tries) for tries in range(1, 9)]
     assert pauses == sorted(pauses)
     assert (pauses[0], pauses[-1]) == (30, 1920)
-
-
-# Notification files
-
-
-@pytest.fixture
-def notify(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a notification file as a partner does: under a hidden name, and then renamed."""
-
-    def write(name: str = "a.json", *, at: datetime = NOW, body: bytes | None = None, **changes: Any) -> Path:
-        folder = tmp_path / "landing" / FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / f".{name}"
-        file.write_bytes(json.dumps(event(source="partner", **changes)).encode() if body is None else body)
-        os.utime(file, (at.timestamp(), at.timestamp()))
-        return file.replace(folder / name)
-
-    return write
-
-
-def test_a_file_is_an_event_once(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
-    notify()
-    for _ in range(2):
-        assert take_files(trigger, tmp_path / "landing") == []
-    (entry,) = trigger.inbox.waiting()
-    assert (entry.channel, entry.origin) == ("file", "_events/a.json")
-    notify("b.json")
-    take_files(trigger, tmp_path / "landing")
-    assert len(trigger.inbox.waiting()) == 1, "the same event under another name"
-
-
-def test_a_file_may_wait_for_days(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
-    # The daemon was down; the age of the event is that at which the file was written.
-    notify(at=NOW)
-    assert take_files(trigger, tmp_path / "landing") == []
-    notify("b.json", at=NOW + timedelta(days=2), id="43")
-    assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [WrongTime]
-
-
-def test_a_half_written_file_is_read_again(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
-    notify(body=b'{"id": ')
-    assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [Malformed]
-    assert take_files(trigger, tmp_path / "landing") == [], "refused once"
-    notify()
-    take_files(trigger, tmp_path / "landing")
-    assert len(trigger.inbox.waiting()) == 1
-
-
-def test_a_file_of_a_calling_sender_is_refused(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
-    notify(body=json.dumps(EVENT).encode())
-    assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [NotPermitted]
-
-
-def test_hidden_large_and_linked_files_start_nothing(
-    trigger: Trigger, notify: Callable[..., Path], tmp_path: Path
-) -> None:
-    for name in (".a.json", "_b.json", "c.txt"):
-        notify(name, id=name)
-    outside = tmp_path / "outside.json"
-    outside.write_text(json.dumps(event(source="partner")), encoding="utf-8")
-    (tmp_path / "landing" / FOLDER / "link.json").symlink_to(outside)
-    notify("large.json", body=b" " * (MOST_BYTES + 1))
-    assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [TooLarge]
-    assert trigger.inbox.waiting() == []
-
-
-def test_no_folder_behind_a_stray_link_is_read(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
-    notify()
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / FOLDER).symlink_to(tmp_path / "landing" / FOLDER)
-    with pytest.raises(LinkRefused):
-        take_files(trigger, other)
-
-
-def test_a_file_name_need_not_be_utf8(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
-    notify(os.fsdecode(b"\xff.json"))
-    assert take_files(trigger, tmp_path / "landing") == []
-    assert [entry.origin for entry in trigger.inbox.waiting()] == ["_events/\\xff.json"]
-
-
-def test_files_that_are_gone_are_forgotten(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
-    file = notify()
-    take_files(trigger, tmp_path / "landing")
-    assert list(trigger.inbox.files()) == ["a.json"]
-    file.unlink()
-    take_files(trigger, tmp_path / "landing")
-    assert trigger.inbox.files() == {}
-
-
-def test_notification_files_are_no_landed_data(notify: Callable[..., Path], tmp_path: Path) -> None:
-    home = deployment(tmp_path / "home")
-    empty = first_day(home.landing_path, home.events)
-    (home.landing_path / FOLDER).mkdir()
-    (home.landing_path / FOLDER / "a.json").write_text("{}", encoding="utf-8")
-    assert first_day(home.landing_path, home.events) == empty
-    assert scan(home.landing_path / FOLDER, Grain.HOUR) == []

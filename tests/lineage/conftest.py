@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lineage.command_line import Said
 from lineage.deployment import Deployment
 from services.spark_connect import SparkServer
 
@@ -29,3 +30,10 @@ def deploy(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) 
         yield create
         for deployment in made:
             deployment.close()
+
+
+@pytest.fixture
+def said(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+    """Runs a command; gives its exit code, and what it said."""
+    monkeypatch.setenv("BLOGDATA_HOME", str(deployment.settings.home))
+    return Said(monkeypatch, capsys)

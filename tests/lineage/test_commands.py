@@ -46,13 +46,6 @@ def deployment(deploy: Deploy) -> Deployment:
     return found
 
 
-@pytest.fixture
-def said(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
-    """Runs a command; gives its exit code, and what it said."""
-    monkeypatch.setenv("BLOGDATA_HOME", str(deployment.settings.home))
-    return Said(monkeypatch, capsys)
-
-
 def test_public_view_hides_personal_and_technical_columns(said: Said) -> None:
     code, out, err = said("sql", "SELECT * FROM silver.visits_public ORDER BY page", "--json")
     rows = json.loads(out)
@@ -81,14 +74,6 @@ def test_every_table_is_written_with_zstd(deployment: Deployment) -> None:
     assert {name: used for name, used in found.items() if used != {"ZSTD"}} == {"silver/places": set()}
 
 
-def test_sql_on_unknown_table_lists_existing_tables(said: Said) -> None:
-    code, out, err = said("sql", "SELECT * FROM gold.nothing")
-    assert (code, out) == (2, "")
-    assert "there is no table gold.nothing" in err
-    assert "silver.visits" in err
-    assert "Traceback" not in err
-
-
 def test_lineage_command_shows_what_publications_read(said: Said) -> None:
     code, out, _ = said("lineage", "silver.visits", "--json")
     (found,) = json.loads(out)
@@ -97,12 +82,6 @@ def test_lineage_command_shows_what_publications_read(said: Said) -> None:
     assert {"bronze.visits", "landing.visits"} <= set(found["upstream"])
     assert "silver.visits_enriched" in found["downstream"]
     assert "team:analytics" in found["affected_teams"]
-
-
-def test_lineage_of_an_unknown_dataset_is_refused(said: Said) -> None:
-    code, _, err = said("lineage", "silver.nothing")
-    assert code == 2
-    assert "no dataset is called silver.nothing" in err
 
 
 def test_new_fields_and_retiring_columns_are_listed(said: Said, deployment: Deployment) -> None:
@@ -162,6 +141,9 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
         (("run", "--for", "silver.nothing"), "no dataset is called silver.nothing"),
         (("run", "--for", "gold.page_stats", "--select", "silver.visits"), "what is new or changed runs"),
         (("ledger", "nothing"), "no dataset is called nothing"),
+        (("lineage", "silver.nothing"), "no dataset is called silver.nothing"),
+        (("sql", "SELECT * FROM gold.nothing"), "there is no table gold.nothing"),
+        (("sql", "SELECT * FROM gold.nothing"), "silver.visits"),
         (("sql", "DROP TABLE gold.page_stats"), "only queries are run here"),
         (("sql", "SELECT nothing FROM gold.page_stats"), "nothing"),
         (("repair", "--json", "--yes"), "--json only tells what is damaged, --yes mends it"),
@@ -195,18 +177,9 @@ def test_confirmed_plan_runs_and_commits_record_its_trigger(said: Said, deployme
     code, out, err = said(*arguments[:-1], "2026-01-05T10..2026-01-05T10", "--yes", "--json")
     told = json.loads(out)
     assert (code, err, told["result"]["runs"]) == (0, "", 1)
-    read = {
-        "silver.visits",
-        "silver.visit_conflicts",
-        "silver.places",
-        "silver.visits_enriched",
-        "gold.audience_hourly",
-        *DAILY,
-        *WEEKLY,
-    }
-    read |= {"silver.sessions", "silver.sessions_pending"}
-    # No ads have come.
-    read -= {"gold.campaign_stats"}
+    hourly = ("visits", "visit_conflicts", "places", "visits_enriched", "sessions", "sessions_pending")
+    read = {*(f"silver.{name}" for name in hourly), "gold.audience_hourly", *DAILY, *WEEKLY}
+    read -= {"gold.campaign_stats"}  # No ads have come.
     assert {dataset for run in told["runs"] for dataset in run["datasets"]} == read
     after = deployment.versions()
     moved = {dataset for dataset, version in after.items() if version != before[dataset]}
@@ -254,9 +227,8 @@ def test_plan_lists_the_runs_of_changed_inputs(said: Said, deployment: Deploymen
     file = deployment.land("2026-01-05T10", [event("10:07", "/c")], name="visits-2.json")
     runs = json.loads(said("plan", "--json")[1])["runs"]
     assert runs[0]["datasets"][0] == "bronze.visits"
-    assert {dataset for run in runs for dataset in run["datasets"]} >= {"silver.visits", *DAILY, *WEEKLY} - {
-        "gold.campaign_stats"
-    }
+    visits_alone = {"silver.visits", *DAILY, *WEEKLY} - {"gold.campaign_stats"}
+    assert {dataset for run in runs for dataset in run["datasets"]} >= visits_alone
     assert runs[0]["reasons"] == {"its input changed": 1}
     file.unlink()
     assert json.loads(said("plan", "--json")[1]) == {"runs": []}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,13 @@ import pytest
 
 import oracle
 from assets.transforms.live_enriched import STREAM
-from blogdata.outcome import Outcome
 from evidence import ledger
 from lineage import brute_force, expected, live
-from lineage.brute_force import Lines
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import DAILY, WEEKLY, Deployment
+from lineage.faulty_day import EMPTY, MISSING, World
 from lineage.runs import evaluations
-from oracle import OracleTruth
 from orchestration.stream_faults import StreamFailed
 from patterns.observability.reading import DETECTORS, FLOW
 from planning import deployment as planned
@@ -34,38 +31,11 @@ from planning.look import Snapshot
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.audience import LG_K
 from quality.contracts.live_enriched import ENRICHED_LIVE
-from simulator.faults import LINE_FAULTS, FaultRates
-from simulator.spec import SimulationSpec
-from simulator.truth import Truth
-
-# Five megabytes each, so one of them has to do; every other fault comes at five per cent.
-RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0008, "empty_hour": 0.05, "missing_hour": 0.05}
-SPEC = SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES))
-MISSING, EMPTY = "2026-01-05T09", "2026-01-05T11"
-
-
-@dataclass(frozen=True)
-class World:
-    """A simulated day that went through the platform, and what is known of it."""
-
-    deployment: Deployment
-    truth: Truth
-    counted: OracleTruth
-    lines: Lines
-    outcome: Outcome
 
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> World:
-    deployment = deploy("truth").as_in_production()
-    truth = deployment.simulate(SPEC)
-    return World(
-        deployment=deployment,
-        truth=truth,
-        counted=oracle.count(deployment.landing),
-        lines=brute_force.read(deployment.landing),
-        outcome=deployment.run(),
-    )
+    return World.of(deploy("truth").as_in_production())
 
 
 def nonzero(counts: dict[str, int]) -> dict[str, int]:

@@ -49,7 +49,7 @@ EVENTS = (
         f"{INGESTION}/notification_files.py",
         "about = entry.stat(follow_symlinks=False)",
         "about = entry.stat()",
-        f"{TRIGGER}::test_hidden_large_and_linked_files_start_nothing",
+        "tests/ingestion/test_notification_files.py::test_hidden_large_and_linked_files_start_nothing",
     ),
     in_code(
         "an event is forgotten when its run was requested",

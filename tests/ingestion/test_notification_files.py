@@ -1,0 +1,116 @@
+"""External Trigger: a notification file in the landing zone is an event, once."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patterns.ingestion.external_trigger import Trigger
+from patterns.ingestion.landed_links import LinkRefused
+from patterns.ingestion.notification_files import FOLDER, take_files
+from patterns.ingestion.readiness_marker import scan
+from patterns.ingestion.trigger_event import MOST_BYTES, Malformed, NotPermitted, TooLarge, WrongTime
+from planning.history import first_day
+from publish.partitions import Grain
+from published import deployment
+from toy_trigger import EVENT, NOW, event
+
+
+@pytest.fixture
+def notify(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a notification file as a partner does: under a hidden name, and then renamed."""
+
+    def write(name: str = "a.json", *, at: datetime = NOW, body: bytes | None = None, **changes: Any) -> Path:
+        folder = tmp_path / "landing" / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f".{name}"
+        file.write_bytes(json.dumps(event(source="partner", **changes)).encode() if body is None else body)
+        os.utime(file, (at.timestamp(), at.timestamp()))
+        return file.replace(folder / name)
+
+    return write
+
+
+def test_a_file_is_an_event_once(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
+    notify()
+    for _ in range(2):
+        assert take_files(trigger, tmp_path / "landing") == []
+    (entry,) = trigger.inbox.waiting()
+    assert (entry.channel, entry.origin) == ("file", "_events/a.json")
+    notify("b.json")
+    take_files(trigger, tmp_path / "landing")
+    assert len(trigger.inbox.waiting()) == 1, "the same event under another name"
+
+
+def test_a_file_may_wait_for_days(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
+    # The daemon was down; the age of the event is that at which the file was written.
+    notify(at=NOW)
+    assert take_files(trigger, tmp_path / "landing") == []
+    notify("b.json", at=NOW + timedelta(days=2), id="43")
+    assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [WrongTime]
+
+
+def test_a_half_written_file_is_read_again(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
+    notify(body=b'{"id": ')
+    assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [Malformed]
+    assert take_files(trigger, tmp_path / "landing") == [], "refused once"
+    notify()
+    take_files(trigger, tmp_path / "landing")
+    assert len(trigger.inbox.waiting()) == 1
+
+
+def test_a_file_of_a_calling_sender_is_refused(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
+    notify(body=json.dumps(EVENT).encode())
+    assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [NotPermitted]
+
+
+def test_hidden_large_and_linked_files_start_nothing(
+    trigger: Trigger, notify: Callable[..., Path], tmp_path: Path
+) -> None:
+    for name in (".a.json", "_b.json", "c.txt"):
+        notify(name, id=name)
+    outside = tmp_path / "outside.json"
+    outside.write_text(json.dumps(event(source="partner")), encoding="utf-8")
+    (tmp_path / "landing" / FOLDER / "link.json").symlink_to(outside)
+    notify("large.json", body=b" " * (MOST_BYTES + 1))
+    assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [TooLarge]
+    assert trigger.inbox.waiting() == []
+
+
+def test_no_folder_behind_a_stray_link_is_read(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
+    notify()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / FOLDER).symlink_to(tmp_path / "landing" / FOLDER)
+    with pytest.raises(LinkRefused):
+        take_files(trigger, other)
+
+
+def test_a_file_name_need_not_be_utf8(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
+    notify(os.fsdecode(b"\xff.json"))
+    assert take_files(trigger, tmp_path / "landing") == []
+    assert [entry.origin for entry in trigger.inbox.waiting()] == ["_events/\\xff.json"]
+
+
+def test_files_that_are_gone_are_forgotten(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
+    file = notify()
+    take_files(trigger, tmp_path / "landing")
+    assert list(trigger.inbox.files()) == ["a.json"]
+    file.unlink()
+    take_files(trigger, tmp_path / "landing")
+    assert trigger.inbox.files() == {}
+
+
+def test_notification_files_are_no_landed_data(notify: Callable[..., Path], tmp_path: Path) -> None:
+    home = deployment(tmp_path / "home")
+    empty = first_day(home.landing_path, home.events)
+    (home.landing_path / FOLDER).mkdir()
+    (home.landing_path / FOLDER / "a.json").write_text("{}", encoding="utf-8")
+    assert first_day(home.landing_path, home.events) == empty
+    assert scan(home.landing_path / FOLDER, Grain.HOUR) == []

@@ -1,0 +1,50 @@
+"""Which requests of an access log are page views, in plain Python, sharing no code with the platform."""
+
+from __future__ import annotations
+
+ASSETS = tuple(
+    ".css .js .mjs .png .jpg .jpeg .gif .ico .svg .webp .avif .woff .woff2 .ttf .otf .eot .map .mp4 .webm "
+    ".mp3 .ogg .zip .gz .tar .tgz .jar .exe .iso .deb .rpm".split()
+)
+ASSET_PATHS = {"/robots.txt", "/favicon.ico", "/sitemap.xml"}
+FEED_NAMES = {"index.xml", "atom.xml", "rss.xml", "feed.xml"}
+CRAWLER_WORDS = (
+    "bot|crawl|spider|slurp|feed|reader|fetcher|monitor|curl/|wget|python-|java/|libwww|go-http-client|http client"
+).split("|")
+
+
+def filter_of(method: str, status: int, path: str, query: str, agent: str) -> str | None:
+    """Name of the first filter that removes a request, None for a page view."""
+    if method != "GET":
+        return "method"
+    if not (200 <= status < 300 or status == 304):
+        return "status"
+    if path.lower().endswith(ASSETS) or path in ASSET_PATHS:
+        return "asset"
+    segments = path.split("/")
+    if (
+        {"feed", "rss", "atom"} & set(segments)
+        or path.endswith((".rss", ".atom"))
+        or segments[-1] in FEED_NAMES
+        or any(mark in query for mark in ("flav=rss", "flav=atom", "feed="))
+    ):
+        return "feed"
+    return "crawler" if is_crawler(agent) else None
+
+
+_crawlers: dict[str, bool] = {}
+
+
+def is_crawler(agent: str) -> bool:
+    """Whether a user agent is a machine's."""
+    if agent not in _crawlers:
+        import ua_parser
+
+        lower = agent.lower()
+        device = ua_parser.parse_device(agent)
+        _crawlers[agent] = (
+            agent in ("", "-")
+            or any(word in lower for word in CRAWLER_WORDS)
+            or (device is not None and device.family == "Spider")
+        )
+    return _crawlers[agent]
