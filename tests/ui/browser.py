@@ -43,6 +43,10 @@ class Browser:
         for text in texts:
             self.sees(text)
 
+    def forget(self, key: str) -> None:
+        """Remove what the pages keep under this key for the next visit."""
+        self._driver.execute_script("localStorage.removeItem(arguments[0])", key)
+
     def moves_to(self, url: str) -> None:
         """Find the pages somewhere else from now on."""
         self._url = url
