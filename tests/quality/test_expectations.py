@@ -33,6 +33,11 @@ ACCOUNTS = Contract(
         ),
         Column(name="share", type="DOUBLE", description="Share of the day"),
         Column(name="tags", type="ARRAY<STRING>", description="Tags"),
+        Column(
+            name="home",
+            type="STRUCT<town: STRING, at: STRUCT<north: DECIMAL(9, 6), east: DECIMAL(9, 6)>, since: DATE>",
+            description="Where it is",
+        ),
     ),
     key=("id",),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
@@ -46,16 +51,16 @@ ACCOUNTS = Contract(
     ),
     audits=(Audit(name="adds_up", expression="abs(sum(share) - 1) < 0.001", description="The shares add up"),),
 )
-ROWS = "day STRING, id BIGINT, email STRING, share DOUBLE, tags ARRAY<STRING>"
+ROWS = ", ".join(f"{column.name} {column.type}" for column in ACCOUNTS.columns)
 GOOD = [
-    ("2026-01-05", 1, "a@x", 0.5, ["t"]),
-    ("2026-01-05", 2, "b@x", 0.5, None),
-    ("2026-01-06", 1, "c@x", 1.0, None),
+    ("2026-01-05", 1, "a@x", 0.5, ["t"], None),
+    ("2026-01-05", 2, "b@x", 0.5, None, None),
+    ("2026-01-06", 1, "c@x", 1.0, None, None),
 ]
 BAD = [
-    ("2026-01-05", 1, "canary-one@x", 0.5, None),
-    ("2026-01-05", 1, "{canary-two", 0.9, None),
-    ("2026-01-06", 3, None, 1.0, None),
+    ("2026-01-05", 1, "canary-one@x", 0.5, None, None),
+    ("2026-01-05", 1, "{canary-two", 0.9, None, None),
+    ("2026-01-06", 3, None, 1.0, None, None),
 ]
 
 
@@ -85,6 +90,7 @@ def test_every_promise_of_the_contract_has_one_expectation() -> None:
         "not_null.email",
         "type.share",
         "type.tags",
+        "type.home",
         "unique.id",
         "no_brace",
         "looks_right",

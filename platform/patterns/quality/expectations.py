@@ -167,7 +167,8 @@ def suite(contract: Contract) -> Any:
         UnknownType: The contract has a type without an expectation.
     """
     gx = _library()
-    names = [column.name for column in contract.columns]
+    # Great Expectations counts each field of a struct as a column too.
+    names = [name for column in contract.columns for name in _names(column.name, column.type)]
     expectations = [
         # As a set: columns added later come last in the table, whatever their place in the contract.
         _expect(
@@ -241,6 +242,26 @@ def _expect(kind: str, rule: str, description: str, **arguments: Any) -> Any:
 def _sql(expression: str) -> str:
     # Great Expectations formats the query, so a brace of the rule itself must be doubled.
     return expression.replace("{", "{{").replace("}", "}}")
+
+
+def _names(name: str, ddl: str) -> Iterator[str]:
+    """Name a column and, if it is a struct, its fields at any depth."""
+    yield name
+    if ddl.upper().startswith("STRUCT<"):
+        for field in _fields(ddl[len("STRUCT<") : -1]):
+            own, _, its = field.partition(":")
+            yield from _names(f"{name}.{own.strip()}", its.strip())
+
+
+def _fields(inside: str) -> Iterator[str]:
+    """Split the fields of a struct at the commas that are in none of their types."""
+    depth, begun = 0, 0
+    for at, sign in enumerate(inside):
+        depth += (sign in "<(") - (sign in ">)")
+        if sign == "," and not depth:
+            yield inside[begun:at]
+            begun = at + 1
+    yield inside[begun:]
 
 
 def _spark_type(contract: Contract, ddl: str) -> str:
