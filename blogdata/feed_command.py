@@ -12,9 +12,13 @@ from rich.table import Table
 
 from blogdata.output import console, say_json
 from errors import ConfigurationError
+from evidence.events import EventLog
+from lake.lake import Lake
 from orchestration import partner
 from patterns.data_value.outbox import Outbox
 from patterns.data_value.outbox_account import Line, Open
+from publish.writes import Feed
+from quality.contracts import SERVED
 from services.config import Settings, load
 from simulator.partner import Partner, PartnerFaults
 
@@ -53,6 +57,7 @@ def feed(
         console.print(f"{count} records {'count as delivered' if taken else 'wait again'}", markup=False)
     if send:
         with box.alone():
+            _require_taken(settings, box)
             count = partner.send(settings, box)
         console.print(f"the partner took {count:,} records", markup=False)
     held = box.held()
@@ -62,6 +67,20 @@ def feed(
         _show(settings, box, held)
     if held:
         raise typer.Exit(1)
+
+
+def _require_taken(settings: Settings, box: Outbox) -> None:
+    """Refuse to send while something published is not taken: it may come before what waits, or withdraw it."""
+    events = EventLog(Lake(root=str(settings.lake)))
+    for contract in SERVED.values():
+        if isinstance(contract.write, Feed):
+            dataset = contract.reads[0].dataset
+            if missing := partner.untaken(box, events, dataset):
+                raise ConfigurationError(
+                    what=f"{len(missing)} partitions of {dataset} are published and not taken yet",
+                    where=f"the outbox, {missing[0]} first",
+                    next_step="take and send them: blogdata run",
+                )
 
 
 def _simulate(settings: Settings, port: int, faults: float) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
+from assets.serving import FEEDS
 from errors import PlatformError
-from orchestration import turns
+from orchestration import partner, turns
 from orchestration.computation import evaluation
 from orchestration.refresh import JOB, Request
 from orchestration.waiting import waiting_check
@@ -21,9 +22,11 @@ from planning.look import Snapshot
 from planning.plan import Planner
 from planning.staleness import Scope
 from quality.contracts import GRAPH, LANDED
+from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from sensors import request_throttle, run_requests
 from sensors.run_requests import EVERYTHING
+from services.config import Settings
 
 _PAUSE_SECONDS = 60.0
 
@@ -45,7 +48,7 @@ def whatever_is_stale(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.ST
     )(_tick)
 
 
-def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: DeploymentResource) -> dg.SensorResult:
     """Compare what every dataset has read with the current state of the landing zone and the event log."""
     planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events), scope=Scope.READY)
     # A backfill of a table in order has many periods to go: a run requested now would leave all of them to it.
@@ -58,7 +61,8 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
     events, judged_now = _judged(waiting, seen.get("waiting", {}))
     warned = _warn(context, planner.look, stale, seen.get("told", []))
     cursor = json.dumps({"waiting": judged_now, "told": warned}, sort_keys=True)
-    result = _asked(context, lake, fresh, stale, {main: keys for main, keys in waiting.items() if keys})
+    unsent = {} if stale else _unsent(context, deployment.settings(), lake)
+    result = _asked(context, lake, fresh, stale, {main: keys for main, keys in waiting.items() if keys}, unsent)
     return dg.SensorResult(
         run_requests=result.run_requests, skip_reason=result.skip_reason, cursor=cursor, asset_events=events
     )
@@ -70,9 +74,10 @@ def _asked(
     fresh: Mapping[str, Mapping[str, str]],
     stale: Mapping[str, Mapping[str, str]],
     waiting: Mapping[str, Mapping[str, PlatformError]],
+    unsent: Mapping[str, str],
 ) -> dg.SensorResult:
     logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in unsplit_logs(lake.landing_path)]
-    if not stale and not logs:
+    if not stale and not logs and not unsent:
         done = "everything that has landed is published, and all that follows from it"
         return dg.SensorResult(
             skip_reason=f"{done}, but for what waits for a person: {_about(waiting)}" if waiting else done
@@ -81,6 +86,11 @@ def _asked(
         return dg.SensorResult(
             skip_reason="a run over the lineage is under way; what is stale after it is asked for then"
         )
+    if unsent and not logs:
+        request = run_requests.refresh_request(
+            _digest([unsent]), Request(scope=Scope.READY.value), about=f"to be sent: {', '.join(unsent)}"
+        )
+        return request_throttle.request_runs(context.instance, [request], quiet="")
     if fresh or logs:
         request = run_requests.refresh_request(
             _digest([fresh, logs]), Request(scope=Scope.READY.value, retry_waiting=False), about=_about(fresh)
@@ -93,6 +103,21 @@ def _asked(
         _digest([stale]), Request(scope=Scope.READY.value), about=f"again: {_about(stale)}"
     )
     return request_throttle.request_runs(context.instance, [request], quiet="")
+
+
+def _unsent(context: dg.SensorEvaluationContext, settings: Settings, lake: LakeResource) -> dict[str, str]:
+    """Map each feed that is behind to the hour up to which it is due; the hour makes the request a new one."""
+    if not partner.is_configured(settings):
+        return {}
+    try:
+        behind = [
+            feed.contract.dataset for feed in FEEDS if partner.is_behind(settings, lake.events, feed.source.dataset)
+        ]
+    except PlatformError as error:
+        # What is stale does not depend on the partner.
+        context.log.warning(str(error))
+        return {}
+    return dict.fromkeys(behind, partner.released(settings, clock.now()))
 
 
 def _warn(

@@ -83,13 +83,17 @@ class PartnerFeed:
         return partner.untaken(self._outbox(context), events, source) if asked is None else asked
 
     def _deliver(self, context: Context, partitions: Sequence[str]) -> list[Line]:
-        """Take partitions into the outbox, and send what is due; what was taken stays, whatever the partner does."""
+        """Take partitions into the outbox, and send what is due; what was taken stays, whatever the partner does.
+
+        Whatever else is published and not taken is taken before: what is sent is in order, and as it is published now.
+        """
         settings: Settings = context.resources.deployment.settings()
-        box = partner.outbox(settings)
+        box, events = partner.outbox(settings), access_of(context).events
         try:
             with box.alone():
-                for partition in partitions:
-                    self._take(context, box, partition)
+                asked = set(partitions)
+                while due := sorted({*asked, *partner.untaken(box, events, self.source.dataset)}):
+                    asked = {partition for partition in due if self._take(context, box, partition) is None}
                 self._note(context, box)
                 sent = partner.send(settings, box)
                 # What was delivered counts as such: the account is that after the sending.
@@ -99,15 +103,18 @@ class PartnerFeed:
             raise failure(context, error) from error
         return lines
 
-    def _take(self, context: Context, box: Outbox, partition: str) -> None:
+    def _take(self, context: Context, box: Outbox, partition: str) -> Line | None:
         access, write = access_of(context), self.contract.write
         assert isinstance(write, Feed)
         dataset, column = self.source.dataset, self.source.partition_column
-        version = access.lake.version(dataset)
-        assert version is not None
         assert column is not None
-        batches = access.batches(dataset, version, column, partition)
-        partner.take(box, access.events, dataset, write, partition, batches)
+
+        def batches() -> Iterator[Any]:
+            version = access.lake.version(dataset)
+            assert version is not None
+            yield from access.batches(dataset, version, column, partition)
+
+        return partner.take(box, access.events, dataset, write, partition, batches)
 
     def _note(self, context: Context, box: Outbox) -> None:
         """Log the missing events of taken partitions, those of runs that died included."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
@@ -117,8 +117,13 @@ def untaken(box: Outbox, events: EventLog, dataset: str) -> list[str]:
 
 
 def take(
-    box: Outbox, events: EventLog, dataset: str, write: Feed, partition: str, batches: Iterable[pa.RecordBatch]
-) -> Line:
+    box: Outbox,
+    events: EventLog,
+    dataset: str,
+    write: Feed,
+    partition: str,
+    batches: Callable[[], Iterable[pa.RecordBatch]],
+) -> Line | None:
     """Take the newest publication of a partition into the outbox.
 
     Args:
@@ -127,30 +132,33 @@ def take(
         dataset: The dataset that is sent.
         write: What of it is sent.
         partition: A published partition.
-        batches: Its rows.
+        batches: Opens its rows in the newest version of the table.
 
     Returns:
-        The account of the partition.
+        The account of the partition; None if it was published again meanwhile, and is to be taken once more.
 
     Raises:
         RowsUnaccounted: The rows are not those of the ledger; nothing was taken.
     """
+    source = _published(events, dataset)[partition]
     entry = events.publications(dataset, [partition])[partition]
     rows, private, found = [], 0, 0
-    for batch in batches:
+    for batch in batches():
         for row in batch.to_pylist():
             found += 1
             if row[write.unless] is False:
                 rows.append(_row(row, write))
             else:
                 private += 1
+    if _published(events, dataset)[partition] != source:
+        # The rows may be those of either publication.
+        return None
     if found != entry.rows_out:
         raise RowsUnaccounted(
             what=f"{dataset} has {entry.rows_out} rows by its ledger, but {found} were read",
             where=partition,
             next_step=Remedy("nothing of it is sent; look at the account: ", ShowLedger(dataset=dataset)),
         )
-    source = _published(events, dataset)[partition]
     return box.take(partition, source, rows, rows_in=found, private=private)
 
 

@@ -62,10 +62,10 @@ class Blog:
         )
         publish(self.access.lake, "silver.visits", "event_hour", {hour: len(visits)}, content=content)
 
-    def run(self) -> dg.ExecuteInProcessResult:
-        """Materialize both hours."""
+    def run(self, first: str = HOURS[0]) -> dg.ExecuteInProcessResult:
+        """Materialize the hours from one on."""
         resources = {"lake": self.access, "deployment": DeploymentResource(home=str(self.settings.home))}
-        span = {"dagster/asset_partition_range_start": HOURS[0], "dagster/asset_partition_range_end": HOURS[1]}
+        span = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": HOURS[1]}
         return dg.materialize([self.asset], tags=span, resources=resources, raise_on_error=False)
 
     def sent(self) -> dict[str, list[tuple[int, str, str]]]:
@@ -146,6 +146,32 @@ def test_republished_hours_send_only_what_is_new(blog: Blog) -> None:
     (line,) = blog.box.lines()
     assert (line.rows_in, line.private, line.states) == (4, 1, {"delivered": 2, "late": 1})
     assert (line.withdrawn, line.missing) == (1, 0)
+
+
+def test_an_hour_published_while_it_is_read_is_read_again(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
+    withdrawn = visit(HOURS[0], 20, "b", "/1")
+    blog.publish(HOURS[0], [visit(HOURS[0], 10, "a", "/0"), withdrawn])
+    published_again = [visit(HOURS[0], 15, "a", "/new"), {**withdrawn, "keep_private": True}]
+    batches = LakeResource.batches
+
+    def overtaken(access: LakeResource, *of: Any) -> Iterator[pa.RecordBatch]:
+        found = list(batches(access, *of))
+        monkeypatch.setattr(LakeResource, "batches", batches)
+        blog.publish(HOURS[0], published_again)
+        return iter(found)
+
+    monkeypatch.setattr(LakeResource, "batches", overtaken)
+    assert blog.run().success
+    assert blog.sent() == truth(published_again)
+    assert not blog.behind
+
+
+def test_hours_before_the_asked_one_are_sent_before_it(blog: Blog) -> None:
+    visits = [visit(hour, 10, "a", f"/{hour}") for hour in HOURS]
+    for hour, one in zip(HOURS, visits, strict=True):
+        blog.publish(hour, [one])
+    assert blog.run(HOURS[1]).success
+    assert blog.sent() == truth(visits)
 
 
 def test_events_wait_for_a_partner_that_is_down(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import definitions
 from published import deployment
+from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from services.config import Settings
 
@@ -39,11 +40,12 @@ def defs(settings: Settings) -> dg.Definitions:
 
 
 @pytest.fixture
-def tick(lake: LakeResource, instance: dg.DagsterInstance, defs: dg.Definitions) -> Tick:
+def tick(lake: LakeResource, tmp_path: Path, instance: dg.DagsterInstance, defs: dg.Definitions) -> Tick:
     """Evaluate one tick as the daemon does, with the requested partitions resolved against the job's."""
 
     def evaluate(sensor: dg.SensorDefinition, cursor: str | None = None) -> Any:
-        context = dg.build_sensor_context(instance=instance, cursor=cursor, definitions=defs, resources={"lake": lake})
+        resources = {"lake": lake, "deployment": DeploymentResource(home=str(tmp_path / "home"))}
+        context = dg.build_sensor_context(instance=instance, cursor=cursor, definitions=defs, resources=resources)
         return sensor.evaluate_tick(context)
 
     return evaluate

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -15,8 +16,9 @@ import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from errors import PlatformError
-from orchestration import turns
+from orchestration import partner, turns
 from orchestration.refresh import JOB
+from patterns.data_value.outbox_account import Row
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.log_splitter import split_by_hour
 from planning import faults
@@ -29,6 +31,7 @@ from quality.contracts import GRAPH
 from resources.lake import LakeResource
 from sensors import refresh
 from sensors.run_requests import ABOUT, UNDER_WAY
+from services import config
 
 HOUR = "2026-01-05T03"
 whatever_is_stale = refresh.whatever_is_stale()
@@ -71,6 +74,18 @@ def test_an_empty_deployment_asks_for_nothing(lake: LakeResource, tick: Any, lan
     if not landing:
         os.rmdir(lake.landing_path)  # noqa: PTH106
     assert "everything that has landed is published" in tick(whatever_is_stale).skip_message
+
+
+def test_what_the_partner_lacks_is_asked_for_again_after_pauses(tick: Any, launched: Any, tmp_path: Path) -> None:
+    (tmp_path / "home" / "blogdata.toml").write_text('[partner]\nurl = "http://127.0.0.1:1"\n', encoding="utf-8")
+    assert not tick(whatever_is_stale).run_requests
+    box = partner.outbox(config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")}))
+    with box.alone():
+        box.take(HOUR, "table:1", [Row(identity=["1"], key="a", at=0, payload={})], rows_in=1, private=0)
+    data = tick(whatever_is_stale)
+    assert data.run_requests[0].tags[ABOUT] == "to be sent: serving.partner_feed"
+    launched(data, dg.DagsterRunStatus.FAILURE)
+    assert "the next one is asked for in" in tick(whatever_is_stale).skip_message
 
 
 def test_flagged_partitions_are_requested_in_one_run(lake: LakeResource, tick: Any) -> None:
