@@ -39,7 +39,7 @@ _COMPARED = "comparison.json"
 
 
 @dg.resource(description="The rows that the branches of a run share; one per run")
-def shared_rows(_: dg.InitResourceContext) -> SharedRead[pa.Table]:
+def shared_rows(_: dg.InitResourceContext) -> SharedRead[tuple[Version, pa.Table]]:
     """Return what the branches of one run read, by partition."""
     return SharedRead()
 
@@ -194,10 +194,9 @@ class SplitFiles:
         )
         def write(context: dg.OpExecutionContext) -> dg.Output[None]:
             access, key = access_of(context), context.partition_key
-            shared: SharedRead[pa.Table] = context.resources.shared_rows
-            read = self._published(access.lake, access.events)[key]
+            shared: SharedRead[tuple[Version, pa.Table]] = context.resources.shared_rows
             try:
-                rows = shared.take(key, branch.name, lambda: self._read(access, key))
+                read, rows = shared.take(key, branch.name, lambda: self._read(access, key))
                 written = parallel_split.write(branch, self.folder(access), key, rows, read, run_id=context.run.run_id)
             except OSError as error:
                 raise failure(context, _not_written(branch, key, error)) from error
@@ -215,16 +214,17 @@ class SplitFiles:
 
         return write
 
-    def _read(self, access: LakeAccess, key: str) -> pa.Table:
-        """Read a partition whole; a version newer than the one that is named makes it due again, never unnoticed."""
+    def _read(self, access: LakeAccess, key: str) -> tuple[Version, pa.Table]:
+        """Read a partition whole, with its version; rows newer than the version make it due again, never unnoticed."""
         dataset, column = self.contract.dataset, self.contract.partition_column
+        version = self._published(access.lake, access.events)[key]
         table = access.lake.caught_up(dataset)
         assert table is not None
         assert column is not None
         batches = list(access.batches(dataset, table.version(), column, key))
         # A day without a page view has no batch, either.
         rows = pa.Table.from_batches(batches) if batches else pa.schema(table.schema().to_arrow()).empty_table()
-        return rows.combine_chunks()
+        return version, rows.combine_chunks()
 
     def _compared(self, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
         key = self.asset_of("compared")

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
@@ -103,6 +104,21 @@ def test_readers_keep_the_old_file_until_then(files: Files) -> None:
     assert files.run(DAY).materialized() == {"parquet"}
     assert files.file("csv", DAY).read_bytes() == before
     assert files.due() == {DAY: ["csv"]}
+
+
+def test_a_day_published_between_the_branches_is_due_in_both(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.publish(DAY)
+    take = SharedRead.take
+
+    def overtaken(shared: SharedRead[object], *of: Any) -> object:
+        monkeypatch.setattr(SharedRead, "take", take)
+        found = take(shared, *of)
+        files.publish(DAY, views=3)
+        return found
+
+    monkeypatch.setattr(SharedRead, "take", overtaken)
+    assert files.run(DAY).success
+    assert files.due() == {DAY: ["csv", "parquet"]}
 
 
 def test_files_of_other_versions_are_not_compared(files: Files) -> None:
