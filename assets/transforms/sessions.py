@@ -44,7 +44,9 @@ def daily(sessions: DataFrame) -> DataFrame:
     """Compute the columns of gold.sessions_daily from completed sessions."""
     micros = F.unix_micros("ended_at") - F.unix_micros("started_at")
     return sessions.select(
-        *("event_date", "session_id", "started_at", "ended_at", "pages", "entry_page", "exit_page", "referral"),
+        *("event_date", "session_id", "started_at", "ended_at", "pages", "entry_page", "exit_page"),
+        # Behind the path of an address, and before its host, may be anything about a person.
+        F.regexp_replace(F.regexp_replace("referral", r"(?s)[?#].*", ""), "//[^/@]*@", "//").alias("referral"),
         (micros / 1_000_000).alias("seconds"),
         (F.col("pages") == 1).alias("bounced"),
         F.array_join("first_pages", " > ").alias("path"),

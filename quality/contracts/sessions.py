@@ -164,7 +164,12 @@ SESSIONS_DAILY = Contract(
         SESSION_ID,
         *[column for column in STATE if column.name in ("started_at", "ended_at")],
         Column(name="seconds", type="DOUBLE", nullable=False, description="Time from the first page view to the last"),
-        *[column for column in STATE if column.name in ("pages", "entry_page", "exit_page", "referral")],
+        *[column for column in STATE if column.name in ("pages", "entry_page", "exit_page")],
+        Column(
+            name="referral",
+            type="STRING",
+            description="Where the visitor came from to the first page, without query, fragment or user",
+        ),
         Column(
             name="bounced",
             type="BOOLEAN",
