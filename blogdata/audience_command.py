@@ -148,9 +148,10 @@ class _Asked:
 
     @property
     def hours(self) -> list[str]:
-        """Keys of the hours that are asked for."""
-        count = -(-(self.until - self.since) // timedelta(hours=1))
-        return [key_of(self.since + timedelta(hours=number), Grain.HOUR) for number in range(count)]
+        """Keys of the hours that are asked for, those that are asked for in part included."""
+        first = self.since.replace(minute=0, second=0, microsecond=0)
+        count = -(-(self.until - first) // timedelta(hours=1))
+        return [key_of(first + timedelta(hours=number), Grain.HOUR) for number in range(count)]
 
     def lines(self, lake: Lake) -> list[_Line]:
         """Merge the sketches into one line, or one for each value or period."""

@@ -44,7 +44,8 @@ def in_an_hour(lines: DataFrame) -> DataFrame:
         lines: source_file STRING, and anything else.
     """
     hour = F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
-    return lines.withColumn("arrival_hour", hour).where(F.col("source_file").rlike(_FOLDER))
+    is_hour = F.concat("arrival_hour", F.lit(":00:00Z")).try_cast("timestamp").isNotNull()
+    return lines.withColumn("arrival_hour", hour).where(F.col("source_file").rlike(_FOLDER) & is_hour)
 
 
 def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFrame], str]]) -> Counter[str]:

@@ -39,9 +39,9 @@ def impossible(time: Column, arrival_hour: Column) -> Column:
 
     Args:
         time: TIMESTAMP.
-        arrival_hour: STRING `2026-01-31T05`.
+        arrival_hour: STRING `2026-01-31T05`; for anything else the condition is null, unless the time is too early.
     """
-    arrival = F.unix_seconds(F.concat(arrival_hour, F.lit(":00:00Z")).cast("timestamp"))
+    arrival = F.unix_seconds(F.concat(arrival_hour, F.lit(":00:00Z")).try_cast("timestamp"))
     latest = (arrival + F.lit(int(_LATEST.total_seconds()))) * F.lit(1_000_000)
     return (time < F.lit(EARLIEST)) | (F.unix_micros(time) > latest)
 

@@ -235,6 +235,9 @@ def test_visitors_of_any_hours_are_within_their_bounds(
                 lines += 1
     assert hits >= 0.95 * lines > 50
 
+    part = asked("--from", "2026-01-05T07:30", "--to", "2026-01-05T11:10", "--by", "hour")
+    assert part == asked("--from", "2026-01-05T07", "--to", "2026-01-05T12", "--by", "hour")
+
     one, other = sorted({event["page"] for event in map(json.loads, (x.raw for x in world.lines.winners.values()))})[:2]
     together = exact(lambda time, event: event["page"] in (one, other), "2026-01-05T00", "2026-01-06T00")[True]
     (both,) = asked("--from", "2026-01-05", "--to", "2026-01-06", "--page", one, "--page", other)["lines"]
