@@ -16,7 +16,7 @@ from pathlib import Path
 
 from patterns.ingestion.external_trigger import FILE, Notification, Trigger
 from patterns.ingestion.landed_links import require_within
-from patterns.ingestion.trigger_event import MOST_BYTES, EventRefused
+from patterns.ingestion.trigger_event import MOST_BYTES, EventRefused, malformed
 
 FOLDER = "_events"
 """Folder in the landing zone. No landed table has a name that begins with an underscore, so nothing else reads it."""
@@ -112,5 +112,13 @@ def _notification(name: str, file: _File) -> Notification:
         channel=FILE,
         origin=f"{FOLDER}/{name}",
         # It waits while the daemon is down: its age counts from when it was written.
-        at=datetime.fromtimestamp(file.written, timezone.utc),
+        at=_instant(name, file.written),
     )
+
+
+def _instant(name: str, written: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(written, timezone.utc)
+    # Which one it is depends on the platform and on how far the time is out of range.
+    except (ValueError, OverflowError, OSError) as error:
+        raise malformed(f"{FOLDER}/{name} was written at an impossible time: {error}", f"{FOLDER}/{name}") from error
