@@ -161,8 +161,13 @@ class LocationService:
                 **({"Authorization": f"Bearer {self.key}"} if self.key else {}),
             },
         )
-        with urllib.request.urlopen(request, timeout=self.time_out) as answer:
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=self.time_out) as answer:
             return json.load(answer)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Refuse: urllib would send the key to the other host; it raises the answer as an error instead."""
 
 
 def locator_of(settings: Settings) -> Locator:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from alert_servers import web_server
 from patterns.data_flow.local_sequencer import Answer, ask_once
 from services.answer_journal import AnswerJournal
 from services.locations import AT_MOST, LocationService, LocationsRefused, LocationsUnavailable
@@ -203,6 +204,16 @@ def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
                 AnswerJournal(path=tmp_path / "answers"), ["8.8.8.8"], lambda batch: asking(service, batch), at_most=1
             )
     assert not server.paid
+
+
+def test_a_redirect_does_not_get_the_key() -> None:
+    with web_server() as elsewhere, web_server() as service:
+        service.answers = [(302, {"Location": elsewhere.address})]
+        asked = LocationService(url=service.address, key="the key")
+        with pytest.raises(LocationsRefused, match="302"):
+            asked.locate(["8.8.8.8"])
+        assert [headers["Authorization"] for headers in service.headers] == ["Bearer the key"]
+        assert not elsewhere.headers
 
 
 def test_published_answers_leave_the_journal_later(healthy: LocationServer, tmp_path: Path) -> None:
