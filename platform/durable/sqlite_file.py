@@ -47,7 +47,9 @@ class SqliteFile:
             try:
                 yield connection
             except BaseException:
-                connection.execute("ROLLBACK")
+                # After some errors, such as a full disk, SQLite has rolled back: doing it again would hide the error.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
 

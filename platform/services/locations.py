@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 import urllib.error
 import urllib.request
@@ -23,12 +24,15 @@ AT_MOST = 100
 """Addresses that one request may ask for."""
 _TRIES = 6
 _LONGEST_PAUSE = 30.0
+_LONGEST_WANTED_PAUSE = 60.0
+"""A step waits no longer for a service that says when to come back; its next run asks again."""
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 _OUTCOMES = {"unknown": "unknown", "private": "reserved"}
 """What the service says of an address without a place, and its outcome; `private` would read like a visitor's wish."""
 
 
 class LocationsUnavailable(PlatformError):
-    """Raised when the service does not answer, after several tries."""
+    """Raised when the service does not answer, after several tries or for longer than a step waits."""
 
     transient = True
 
@@ -108,16 +112,17 @@ class LocationService:
         """Ask the service.
 
         Raises:
-            LocationsUnavailable: It did not answer, after several tries.
+            LocationsUnavailable: It did not answer, after several tries, or wants a pause longer than a minute.
             LocationsRefused: It refuses the request.
         """
         pause, reason = self.pause, ""
         for attempt in range(_TRIES):
             self._wait_for_turn()
+            wanted = 0.0
             try:
                 return _answers(self._post({"ips": list(addresses)}), addresses)
             except urllib.error.HTTPError as error:
-                reason, wanted = f"status {error.code}", error.headers.get("Retry-After")
+                reason, wanted = f"status {error.code}", _wanted_pause(error)
                 error.close()
                 if error.code != 429 and error.code < 500:
                     raise LocationsRefused(
@@ -125,14 +130,18 @@ class LocationService:
                         where=self.url,
                         next_step="check its address and key, section [geolocation] of blogdata.toml",
                     ) from error
-                pause = max(pause, float(wanted)) if wanted and wanted.isdigit() else pause
+                if wanted > _LONGEST_WANTED_PAUSE:
+                    raise self._unavailable(f"{reason}, it wants a pause of {wanted:g} seconds") from error
             except (OSError, http.client.HTTPException, ValueError) as error:
                 reason = str(error) or type(error).__name__
             if attempt + 1 < _TRIES:
-                time.sleep(min(pause, _LONGEST_PAUSE))
+                time.sleep(max(wanted, min(pause, _LONGEST_PAUSE)))
             pause *= 2
-        raise LocationsUnavailable(
-            what=f"the geolocation service does not answer ({reason}, {_TRIES} tries)",
+        raise self._unavailable(f"{reason}, {_TRIES} tries")
+
+    def _unavailable(self, reason: str) -> LocationsUnavailable:
+        return LocationsUnavailable(
+            what=f"the geolocation service does not answer ({reason})",
             where=self.url,
             next_step="visits go on without their place; they are replaced when it answers",
         )
@@ -152,8 +161,13 @@ class LocationService:
                 **({"Authorization": f"Bearer {self.key}"} if self.key else {}),
             },
         )
-        with urllib.request.urlopen(request, timeout=self.time_out) as answer:
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=self.time_out) as answer:
             return json.load(answer)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Refuse: urllib would send the key to the other host; it raises the answer as an error instead."""
 
 
 def locator_of(settings: Settings) -> Locator:
@@ -177,6 +191,12 @@ def question_of(address: str, valid_from: datetime) -> str:
 def journal_of(settings: Settings) -> AnswerJournal:
     """Return where a deployment stores the answers it has paid for."""
     return AnswerJournal(path=settings.home / "geolocation.sqlite")
+
+
+def _wanted_pause(error: urllib.error.HTTPError) -> float:
+    """Return the seconds in `Retry-After`; 0 without them: its other form, a date, depends on the service's clock."""
+    text = error.headers.get("Retry-After", "").strip()
+    return float(text) if _SECONDS.fullmatch(text) else 0.0
 
 
 def _answers(content: Any, asked: Sequence[str]) -> Mapping[str, Location]:

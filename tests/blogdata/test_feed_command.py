@@ -77,6 +77,9 @@ def test_a_person_settles_a_request(settings: Settings, monkeypatch: pytest.Monk
         found = [one.what for one in unsent(observed(config.load(), GRAPH, (), [*SERVED.values()]))]
         assert "not answered, and may not be repeated" in found[0]
         (one,) = box.open()
+        refused = CliRunner().invoke(app, ["feed", settled, ""])
+        assert isinstance(refused.exception, ConfigurationError)
+        assert box.open() == [one], "no name is not the name of the only one"
         server.faults = PartnerFaults()
         assert call(settled, one.request.id[:6])[0] == 0
         call("--send")

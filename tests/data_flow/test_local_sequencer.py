@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from alert_servers import web_server
 from patterns.data_flow.local_sequencer import Answer, ask_once
 from services.answer_journal import AnswerJournal
 from services.locations import AT_MOST, LocationService, LocationsRefused, LocationsUnavailable
-from simulator.locations import LocationFaults, LocationServer, serving
+from simulator.locations import LocationFaults, LocationServer, _Handler, serving
 
 ADDRESSES = [f"{8 + n // 250}.{n % 7}.3.{n % 250 + 1}" for n in range(1500)]
 PRIVATE = "10.1.2.3"
@@ -34,6 +35,21 @@ def faulty() -> Iterator[LocationServer]:
 def healthy() -> Iterator[LocationServer]:
     with serving(LocationServer()) as server:
         yield server
+
+
+@pytest.fixture
+def turned_away(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Values of `Retry-After` with which a location server turns its next requests away, each once."""
+    values, respond = list[str](), _Handler.respond
+
+    def respond_later(handler: _Handler, body: bytes) -> None:
+        if values:
+            handler.answer(429, {"error": "throttled"}, {"Retry-After": values.pop(0)})
+        else:
+            respond(handler, body)
+
+    monkeypatch.setattr(_Handler, "respond", respond_later)
+    return values
 
 
 def client(server: LocationServer) -> LocationService:
@@ -155,6 +171,31 @@ def test_requests_keep_to_the_rate_and_the_wanted_pause(tmp_path: Path, monkeypa
         assert (server.met["throttled"], pauses) == (1, [1.0])
 
 
+@pytest.mark.parametrize(
+    ("wanted", "pauses"), [("45", [45.0]), ("0.75", [0.75]), ("Wed, 21 Oct 2026 07:28:00 GMT", [0.5]), ("nan", [0.5])]
+)
+def test_a_wanted_pause_is_kept(
+    monkeypatch: pytest.MonkeyPatch, turned_away: list[str], wanted: str, pauses: list[float]
+) -> None:
+    kept = list[float]()
+    monkeypatch.setattr("time.sleep", kept.append)
+    turned_away.append(wanted)
+    with serving(LocationServer()) as server:
+        assert len(LocationService(url=server.url, rate=1e9).locate(ADDRESSES[:1])) == 1
+    assert kept == pauses
+
+
+def test_a_service_that_wants_a_long_pause_is_not_asked_early(
+    monkeypatch: pytest.MonkeyPatch, turned_away: list[str]
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("it waits"))
+    turned_away.append("3600")
+    with serving(LocationServer()) as server:
+        with pytest.raises(LocationsUnavailable, match="a pause of 3600 seconds"):
+            LocationService(url=server.url, rate=1e9).locate(ADDRESSES[:1])
+        assert not server.paid
+
+
 def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
     with serving(LocationServer(key="right")) as server:
         service = LocationService(url=server.url, key="wrong")
@@ -163,6 +204,16 @@ def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
                 AnswerJournal(path=tmp_path / "answers"), ["8.8.8.8"], lambda batch: asking(service, batch), at_most=1
             )
     assert not server.paid
+
+
+def test_a_redirect_does_not_get_the_key() -> None:
+    with web_server() as elsewhere, web_server() as service:
+        service.answers = [(302, {"Location": elsewhere.address})]
+        asked = LocationService(url=service.address, key="the key")
+        with pytest.raises(LocationsRefused, match="302"):
+            asked.locate(["8.8.8.8"])
+        assert [headers["Authorization"] for headers in service.headers] == ["Bearer the key"]
+        assert not elsewhere.headers
 
 
 def test_published_answers_leave_the_journal_later(healthy: LocationServer, tmp_path: Path) -> None:

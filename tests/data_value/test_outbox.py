@@ -119,6 +119,8 @@ def test_an_old_request_waits_for_a_person(tmp_path: Path) -> None:
         assert len(received(file)) == len(held.request.records) == 3
         with pytest.raises(ConfigurationError, match="no single open request"):
             box.resolve("nothing", taken=True)
+        with pytest.raises(ConfigurationError, match="is empty"):
+            box.resolve("", taken=True)
         box.resolve(held.request.id[:8], taken=True)
         assert send(box, server) == len(taken) - 3
     assert by_key(received(file)) == expected(taken)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from patterns.ingestion import notification_files
 from patterns.ingestion.external_trigger import Trigger
 from patterns.ingestion.landed_links import LinkRefused
-from patterns.ingestion.notification_files import FOLDER, take_files
+from patterns.ingestion.notification_files import FOLDER, Unreadable, take_files
 from patterns.ingestion.readiness_marker import scan
 from patterns.ingestion.trigger_event import MOST_BYTES, Malformed, NotPermitted, TooLarge, WrongTime
 from planning.history import first_day
@@ -63,6 +66,57 @@ def test_a_half_written_file_is_read_again(trigger: Trigger, notify: Callable[..
     notify()
     take_files(trigger, tmp_path / "landing")
     assert len(trigger.inbox.waiting()) == 1
+
+
+def test_a_file_that_cannot_be_read_is_tried_again(
+    trigger: Trigger, notify: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify("a.json")
+    notify("b.json", id="43")
+    opened = Path.open
+
+    def failing(path: Path, *how: Any) -> Any:
+        if path.name == "a.json":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return opened(path, *how)
+
+    monkeypatch.setattr(notification_files, "_MOST_AT_ONCE", 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "open", failing)
+        for _ in range(2):
+            (error,) = take_files(trigger, tmp_path / "landing")
+            assert isinstance(error, Unreadable)
+            assert "a.json cannot be read: Input/output error" in error.what
+        assert [entry.event.id for entry in trigger.inbox.waiting()] == ["43"], "it keeps no other file out"
+    assert take_files(trigger, tmp_path / "landing") == []
+    assert len(trigger.inbox.waiting()) == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [(1e12, Malformed), (1e300, Malformed), (253402300799.0, WrongTime), (-62135596800.0, WrongTime)],
+)
+def test_a_file_of_an_impossible_time_stops_no_other(
+    trigger: Trigger,
+    notify: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    written: float,
+    kind: type[Exception],
+) -> None:
+    notify("a.json")
+    notify("b.json", id="43")
+    found = notification_files._found
+
+    def found_with_an_odd_one(folder: Path) -> dict[str, Any]:
+        files = dict(found(folder))
+        return {**files, "a.json": replace(files["a.json"], written=written)}
+
+    # Few file systems store such times.
+    monkeypatch.setattr(notification_files, "_found", found_with_an_odd_one)
+    assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [kind]
+    assert [entry.event.id for entry in trigger.inbox.waiting()] == ["43"]
+    assert take_files(trigger, tmp_path / "landing") == [], "refused once"
 
 
 def test_a_file_of_a_calling_sender_is_refused(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:

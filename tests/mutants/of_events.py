@@ -26,7 +26,7 @@ EVENTS = (
     in_code(
         "a replayed event starts a run however old it is",
         f"{INGESTION}/external_trigger.py",
-        "elif event.time < at - self.oldest:",
+        "elif at - event.time > self.oldest:",
         "elif False:",
         f"{TRIGGER}::test_a_request_beyond_the_declared_is_refused",
     ),

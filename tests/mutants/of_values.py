@@ -71,8 +71,8 @@ VALUES = (
     in_code(
         "the pause that the geolocation service wants is not kept",
         LOCATIONS,
-        "pause = max(pause, float(wanted)) if wanted and wanted.isdigit() else pause",
-        "pause = float(pause)",
+        "time.sleep(max(wanted, min(pause, _LONGEST_PAUSE)))",
+        "time.sleep(min(pause, _LONGEST_PAUSE))",
         f"{STEPS}::test_requests_keep_to_the_rate_and_the_wanted_pause",
     ),
     in_code(

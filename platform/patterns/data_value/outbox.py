@@ -202,8 +202,15 @@ class Outbox:
             Number of its records.
 
         Raises:
-            ConfigurationError: There is no such open request.
+            ConfigurationError: There is no such open request, or the name is empty.
         """
+        if not name:
+            # Every id begins with it: it would settle whichever request is the only open one.
+            raise ConfigurationError(
+                what="the name of the request is empty",
+                where="the outbox",
+                next_step=Remedy("choose one of: ", ShowFeed()),
+            )
         found = [one.request for one in self.open() if one.request.id.startswith(name)]
         if len(found) != 1:
             raise ConfigurationError(

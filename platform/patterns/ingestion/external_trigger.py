@@ -224,9 +224,10 @@ class Trigger:
             raise Undeclared(what=error.what, where=error.where, next_step=error.remedy) from error
 
     def _require_recent(self, event: Event, at: datetime) -> None:
-        if event.time > at + AHEAD:
+        # Differences: a sum at the first or the last year of the calendar overflows.
+        if event.time - at > AHEAD:
             problem = f"lies in the future: it is {at.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ} here"
-        elif event.time < at - self.oldest:
+        elif at - event.time > self.oldest:
             problem = f"is more than {self.oldest} ago: it may be a replayed event"
         else:
             return

@@ -2,7 +2,7 @@
 
 A sender that can write to the landing zone and makes no calls puts each event into a file of its own. Files are read
 and left in place; one that changes is read again. A file that is read before it is whole is refused once, and accepted
-when it is whole.
+when it is whole. A file that cannot be read is reported, and tried again at each call.
 """
 
 from __future__ import annotations
@@ -24,8 +24,16 @@ SUFFIX = ".json"
 _MOST_AT_ONCE = 500
 
 
+class Unreadable(EventRefused):
+    """Raised when a notification file cannot be read at present; it may be readable at the next call."""
+
+    kind = "unreadable"
+
+
 def take_files(trigger: Trigger, landing: Path) -> list[EventRefused]:
     """Take the new notification files of a landing zone, at most 500 at once; the rest follows at the next call.
+
+    Files that cannot be read do not count: they would keep others out for as long as they stay.
 
     Args:
         trigger: The entrance for events.
@@ -43,16 +51,24 @@ def take_files(trigger: Trigger, landing: Path) -> list[EventRefused]:
         return []
     require_within([folder], landing)
     before, found = trigger.inbox.files(), dict(_found(folder))
-    new = [name for name in sorted(found) if before.get(name) != found[name].mark][:_MOST_AT_ONCE]
-    refused = []
-    for name in new:
+    read: dict[str, str] = {}
+    refused: list[EventRefused] = []
+    for name in sorted(found):
+        if before.get(name) == found[name].mark:
+            continue
+        if len(read) == _MOST_AT_ONCE:
+            break
         try:
             trigger.take(_notification(name, found[name]))
+        except Unreadable as error:
+            refused.append(error)
+            continue
         except EventRefused as error:
             refused.append(error)
+        read[name] = found[name].mark
     gone = before.keys() - found.keys()
-    if new or gone:
-        trigger.inbox.note_files({name: found[name].mark for name in new}, gone)
+    if read or gone:
+        trigger.inbox.note_files(read, gone)
     return refused
 
 
@@ -85,12 +101,24 @@ def _notification(name: str, file: _File) -> Notification:
             with file.path.open("rb") as opened:
                 body = opened.read(MOST_BYTES + 1)
         except OSError as error:
-            raise malformed(f"the file cannot be read: {error.strerror}", f"{FOLDER}/{name}") from error
+            raise Unreadable(
+                what=f"{FOLDER}/{name} cannot be read: {error.strerror}",
+                where=f"{FOLDER}/{name}",
+                next_step="check the file's permissions and the disk; it is tried again until it can be read",
+            ) from error
     return Notification(
         body=body,
         size=max(file.size, len(body)),
         channel=FILE,
         origin=f"{FOLDER}/{name}",
         # It waits while the daemon is down: its age counts from when it was written.
-        at=datetime.fromtimestamp(file.written, timezone.utc),
+        at=_instant(name, file.written),
     )
+
+
+def _instant(name: str, written: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(written, timezone.utc)
+    # Which one it is depends on the platform and on how far the time is out of range.
+    except (ValueError, OverflowError, OSError) as error:
+        raise malformed(f"{FOLDER}/{name} was written at an impossible time: {error}", f"{FOLDER}/{name}") from error
