@@ -43,7 +43,8 @@ def whatever_is_stale(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.ST
         minimum_interval_seconds=10,
         default_status=status,
         description="Computes what has landed completely, the event hours that late rows touched, and the days and "
-        "weeks whose hours are all there: all of it in one run, when no such run is under way",
+        "weeks whose hours are all there, and sends what the partner lacks: all of it in one run, when no such run is "
+        "under way",
         tags={"pattern/readiness-marker": "", "pattern/dynamic-late-data-integrator": "", **EVERYTHING},
     )(_tick)
 
