@@ -54,7 +54,7 @@ run: environment ## Run the main job: simulated visits, or LOGS=access.log for y
 test: lint ## Set up, lint and run the suite, in JOBS processes (ARGS="-k name" narrows it; make laws has the rest)
 	@$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=docs/images keeps its pictures there)
+test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=folder keeps its pictures there)
 	@$(BIN)/python -m pytest -m ui $(ARGS)
 
 chaos: setup ## Kill every writer N times, on SEED's draws, and certify what is left (ARGS="silver.visits" picks some)
