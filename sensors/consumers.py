@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
 
+from evidence.events import EventLog
+from lake.commit import Entry
+from orchestration.completeness import partial
 from orchestration.consumers import DagsterConsumer
 from patterns.data_flow import isolated_sequencer
+from planning import look as clock
+from publish.contract import Contract
+from publish.partitions import following, start_of
 from quality.consumers import CALLS
+from quality.contracts import CONTRACTS
 from resources.lake import LakeResource
 from sensors.run_requests import EVERYTHING
 from services.dagster_home import ui_address
@@ -39,7 +48,9 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
     said = []
     for call in CALLS:
         known = called.get(call.name, [])
-        periods = isolated_sequencer.due(call, lake.events.publications(call.dataset).keys(), known)
+        published = lake.events.publications(call.dataset)
+        there = published.keys() - _awaited(lake.events, CONTRACTS[call.dataset], published)
+        periods = isolated_sequencer.due(call, there, known)
         if periods and url is None:
             said.append(f"{call.name} waits: no UI of this deployment is served")
         if not periods or url is None:
@@ -56,3 +67,13 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
     cursor = json.dumps({"called": called, "faults": faults}, sort_keys=True)
     reason = "; ".join(said) or "nothing is there that a consumer was not called for"
     return dg.SensorResult(skip_reason=reason, cursor=cursor)
+
+
+def _awaited(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> set[str]:
+    """Find the published partitions that lack hours and are not overdue: a consumer is called once, so it waits."""
+    if contract.parts is None or contract.partitioning is None:
+        return set()
+    grain, found = contract.partitioning.grain, partial(events, contract, published)
+    patience = contract.promise or timedelta(0)
+    overdue = {key for key in found.ended if clock.now() >= start_of(following(key, grain), grain) + patience}
+    return {*found.running, *found.ended} - overdue

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,9 @@ def tick(lake: LakeResource, instance: dg.DagsterInstance) -> Tick:
     return evaluate
 
 
-def published(lake: LakeResource, *days: str) -> None:
-    publish(lake.lake, NEWSLETTER.dataset, "event_date", dict.fromkeys(days, 1))
+def published(lake: LakeResource, *days: str, hours: int = 24) -> None:
+    measures = {day: {"parts": hours} for day in days}
+    publish(lake.lake, NEWSLETTER.dataset, "event_date", dict.fromkeys(days, 1), measures=measures)
 
 
 def test_a_daily_dataset_calls_a_weekly_job_once(
@@ -132,6 +134,31 @@ def test_a_daily_dataset_calls_a_weekly_job_once(
     published(lake, DAYS[2])
     assert tick() == ("nothing is there that a consumer was not called for", [WEEK])
     assert server.runs == [{"id": "run-0", "dagster/partition": WEEK, CAUSE: f"gold.page_stats {WEEK}"}]
+
+
+@pytest.mark.parametrize("rest_comes", [True, False])
+def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
+    lake: LakeResource,
+    server: WebServer,
+    tick: Tick,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    rest_comes: bool,
+) -> None:
+    def at(time: str) -> list[str]:
+        monkeypatch.setattr("planning.look.now", lambda: datetime.fromisoformat(f"{time}:00+00:00"))
+        return tick()[1]
+
+    dagster_home.note_ui_address(Path(instance.root_directory), server.address)
+    published(lake, *DAYS[:6])
+    # A person runs the unfinished day.
+    published(lake, DAYS[6], hours=12)
+    assert at("2026-01-11T13:00") == at("2026-01-12T00:00") == at("2026-01-12T05:59") == []
+    if rest_comes:
+        published(lake, DAYS[6])
+        assert at("2026-01-12T01:05") == [WEEK]
+    else:
+        assert at("2026-01-12T06:00") == [WEEK]
 
 
 def test_a_lost_memory_starts_nothing_twice(server: WebServer) -> None:
