@@ -6,6 +6,7 @@ BIN := .venv/bin
 BLOGDATA := $(BIN)/blogdata
 LOGS ?=
 LANDING ?=
+BEGIN ?=
 ARGS ?=
 JOBS ?= 2
 STEPS ?= 10000
@@ -43,11 +44,11 @@ setup-site:
 setup-ui:
 	@sh platform/deploy/environment.sh ui
 
-run: environment ## Run the main job: simulated visits, or LOGS=access.log for your own, or LANDING=dir
+run: setup ## Run the main job: simulated visits (BEGIN=day), or LOGS=access.log for your own, or LANDING=dir
 	@set -e; \
 	if [ -n "$(LOGS)" ]; then $(BLOGDATA) land logs $(LOGS); \
 	elif [ -z "$(LANDING)" ] && [ ! -e "$${BLOGDATA_LANDING:-$$BLOGDATA_HOME/landing}/_truth/spec.json" ]; then \
-		$(BLOGDATA) land simulate --days 3 --visits-per-day 100000 --seed 7; \
+		$(BLOGDATA) land simulate --days 3 --visits-per-day 100000 --seed 7 $(if $(BEGIN),--begin $(BEGIN)); \
 	fi; \
 	$(BLOGDATA) run
 

@@ -11,17 +11,20 @@ from assets.gold.visits_weekly import frozen_years
 from assets.serving.page_files import page_files
 from assets.streams import STREAMS
 from blogdata import remedies
-from evidence.events import EventLog
-from lake.lake import Lake
 from orchestration import dead_runs
 from orchestration.calendar import calendar
 from orchestration.dataset import AssetBuilder
 from orchestration.refresh import Request
+from orchestration.run_values import values_only
 from orchestration.split_files import shared_rows
-from planning import history
+from planning.deployment import ended_at
+from quality.contracts import LANDED
 from quality.data_docs import data_docs
 from quality.profiles import profiles
 from resources import connections
+from resources.days import days_of
+from resources.fixed import fixed
+from resources.zone import zone_of
 from sensors import JOBS, instigators, jobs
 from services.config import Settings, load
 
@@ -33,17 +36,21 @@ def build(settings: Settings) -> dg.Definitions:
         settings: Settings of the deployment.
 
     Returns:
-        The definitions; partitions begin where the deployment's data begins.
+        The definitions; partitions begin and end where the deployment's data do.
     """
     sinks = serving.configured(settings)
-    events = EventLog(Lake(root=str(settings.lake)))
-    partitions = calendar(history.first_day(settings.landing, events, configured=settings.first_day))
+    requested = dg.ResourceDefinition(
+        Request().get_resource_definition().resource_fn, config_schema=values_only(Request)
+    )
+    days = days_of(settings)
+    partitions = calendar(days.first, days.last)
     sensors, schedules = instigators(automatic=settings.run_automatically)
+    ended = ended_at(zone_of(settings), LANDED.values()) is not None
     return dg.Definitions(
         assets=[
             *sources.SOURCES,
             hourly_access_logs,
-            *AssetBuilder(code=code(), calendar=partitions).assets(),
+            *AssetBuilder(code=code(), calendar=partitions, ended=ended).assets(),
             *map(live.assets, STREAMS),
             *[sink.asset(partitions, code().version) for sink in sinks],
             *page_files.assets(partitions),
@@ -58,7 +65,7 @@ def build(settings: Settings) -> dg.Definitions:
         jobs=[jobs.refresh(sinks), *JOBS],
         schedules=schedules,
         sensors=sensors,
-        resources={**connections(settings), "request": Request(), "shared_rows": shared_rows},
+        resources={**fixed(connections(settings)), "request": requested, "shared_rows": shared_rows},
         # All steps share one process and one Spark session: a step has no startup cost.
         executor=dead_runs.in_process,
     )

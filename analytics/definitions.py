@@ -64,6 +64,17 @@ def defs() -> dg.Definitions:
         jobs=[forecast_job, newsletter_job, morning_job],
         sensors=[report_materialized(sensing)],
         schedules=[morning],
-        resources={"places": PlacesResource()},
-        executor=dg.in_process_executor,
+        resources=_fixed(PlacesResource()),
+        executor=dg.in_process_executor.configured({"retries": {"enabled": {}}}),
     )
+
+
+def _fixed(places: PlacesResource) -> dict[str, dg.ResourceDefinition]:
+    """Define the resources so that the configuration of a run can replace none of their folders."""
+    found = places.get_resource_definition()
+    return {
+        "places": dg.ResourceDefinition(found.resource_fn, config_schema={}, description=found.description),
+        "io_manager": dg.IOManagerDefinition(
+            lambda context: dg.FilesystemIOManager().create_io_manager(context), config_schema={}
+        ),
+    }

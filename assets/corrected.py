@@ -12,6 +12,7 @@ from pathlib import Path
 from evidence.events import EventLog
 from patterns.error_management.dead_letter_replay import Correction, ReplayRefused
 from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.landed_formats import extension
 from patterns.ingestion.readiness_marker import LandingZone
 from planning.look import Snapshot
 from planning.plan import STALE, Planner
@@ -121,7 +122,7 @@ def event_hour(correction: Correction, time: str) -> str | None:
         correction: The correction.
         time: Field of a JSON line with the time.
     """
-    is_log = correction.source_file.removesuffix(".gz").endswith(".log")
+    is_log = extension(correction.source_file) == "log"
     hour = hour_of_combined(correction.payload.encode()) if is_log else _hour_of_event(correction.payload, time)
     # The producer's clock may run slightly ahead, into the hour after arrival.
     latest = following(correction.arrival_hour, Grain.HOUR)

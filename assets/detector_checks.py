@@ -58,7 +58,7 @@ def evaluation_of(reading: Reading) -> dg.AssetCheckEvaluation:
 
 def _description(reading: Reading) -> str | None:
     if reading.verdict == UNKNOWN:
-        return f"not judged yet: {reading.what}"
+        return f"not judged: {reading.what}"
     return f"{reading.what}; {reading.remedy}" if reading.stands else None
 
 

@@ -1,10 +1,10 @@
 """ops: the lineage export, the report, and the removal of retired tables."""
 
 from datetime import datetime, timezone
-from pathlib import Path
 
 import dagster as dg
 
+from assets.report import FILE
 from assets.report import report as report_figures
 from errors import PlatformError
 from lake import retired
@@ -19,16 +19,7 @@ from quality.contracts import DECLARED, EVERY
 
 LINEAGE = dg.AssetKey(["ops", "lineage"])
 FOLDER = "openlineage"
-
-
-class LineageConfig(dg.Config):
-    """Where the events are written.
-
-    Args:
-        folder: Folder for one file per publication; if empty, `openlineage` beside the landing zone.
-    """
-
-    folder: str = ""
+"""Folder beside the landing zone for one file per publication."""
 
 
 @dg.asset(
@@ -41,11 +32,11 @@ class LineageConfig(dg.Config):
     tags={"pattern/dataset-tracker": "", "pattern/fine-grained-tracker": ""},
     required_resource_keys={"lake"},
 )
-def lineage(context: dg.AssetExecutionContext, config: LineageConfig) -> dg.MaterializeResult[None]:
+def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Export the publications not exported yet, and show the lineage graph of the newest ones."""
     access: LakeAccess = context.resources.lake
     landing = access.landing_path
-    folder = Path(config.folder) if config.folder else landing.parent / FOLDER
+    folder = landing.parent / FOLDER
     try:
         written = dataset_tracker.export_openlineage(
             access.lake, access.events, DECLARED, landing=str(landing), folder=folder
@@ -77,18 +68,6 @@ def lineage(context: dg.AssetExecutionContext, config: LineageConfig) -> dg.Mate
 REPORT = dg.AssetKey(["ops", "report"])
 
 
-class ReportConfig(dg.Config):
-    """What the report covers, and where it is written.
-
-    Args:
-        days: Days of history, counted back from the newest one.
-        file: The page; if empty, `report.html` in the deployment's home.
-    """
-
-    days: int = report_figures.DAYS
-    file: str = ""
-
-
 @dg.asset(
     key=REPORT,
     description="One page about the blog and its data: who reads what, what waits for a person, where every row went",
@@ -98,18 +77,18 @@ class ReportConfig(dg.Config):
     tags={"pattern/dataset-tracker": ""},
     required_resource_keys={"lake"},
 )
-def report(context: dg.AssetExecutionContext, config: ReportConfig) -> dg.MaterializeResult[None]:
+def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Compute the figures from the tables and the event log, without Spark, and write the page."""
     access: LakeAccess = context.resources.lake
     # The checkpoints lie in the deployment's home.
-    file = Path(config.file) if config.file else access.checkpoints_path.parent / report_figures.FILE
+    file = access.checkpoints_path.parent / FILE
     try:
         found = report_figures.compute(
             access.lake,
             access.landing_zone,
             access.checkpoints_path,
             now=datetime.now(timezone.utc),
-            days=config.days,
+            days=report_figures.DAYS,
         )
     except PlatformError as error:
         raise failure(context, error) from error
@@ -134,7 +113,6 @@ KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if cont
     group_name="ops",
     owners=["team:platform"],
     kinds={"deltalake"},
-    tags={"pattern/metadata-decorator": ""},
     deps=[dg.AssetDep(asset_key(name)) for name in KEPT],
     required_resource_keys={"lake"},
 )

@@ -8,12 +8,10 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from blogdata.output import console, errors, say_error, say_json
+from blogdata.output import Grid, console, errors, existing, say_error, say_json
 from services import alert_channels
-from services.config import Settings, load
+from services.config import Settings
 
 if TYPE_CHECKING:
     from alerts.alert import Alert
@@ -31,7 +29,7 @@ def alerts(
 
     It sends nothing, except with --test; exit code 1 when a channel fails.
     """
-    settings = load()
+    settings = existing()
     if test:
         _test(settings, as_json=as_json)
         return
@@ -61,7 +59,7 @@ def alerts(
         _show(standing, told, routes)
         _show_sent(sent)
         for failure in failures.values():
-            console.print(f"channel {failure.channel} fails since {_time(failure.since)}", style="red", markup=False)
+            console.print(f"channel {failure.channel} fails since {_time(failure.since)}", style="red")
             say_error(failure.error)
     if failures:
         raise typer.Exit(1)
@@ -81,10 +79,10 @@ def _test(settings: Settings, *, as_json: bool) -> None:
             ]
         )
     elif not found:
-        console.print("no channel is configured: write [[alerts]] into blogdata.toml", markup=False)
+        console.print("no channel is configured: write [[alerts]] into blogdata.toml")
     else:
         for name, error in found.items():
-            console.print(f"{'sent   ' if error is None else 'FAILED '} {name}", markup=False)
+            console.print(f"{'sent   ' if error is None else 'FAILED '} {name}")
             if error is not None:
                 say_error(error)
     if any(found.values()):
@@ -112,7 +110,7 @@ def tell_after_run(settings: Settings) -> bool:
     if failed:
         say_error(AlertsNotSent(failed))
     elif done.sent:
-        errors.print(f"alert messages sent: {done.sent}; see them: blogdata alerts", markup=False)
+        errors.print(f"alert messages sent: {done.sent}; see them: blogdata alerts")
     return not failed
 
 
@@ -120,25 +118,25 @@ def _show(standing: Sequence[Alert], told: Mapping[str, Sequence[str]], routes: 
     if not standing:
         console.print("nothing stands: nothing waits for a person, nothing is overdue")
     else:
-        table = Table(box=None, pad_edge=False)
+        table = Grid()
         for title in ("severity", "what", "owner", "told to"):
             table.add_column(title, no_wrap=title != "what")
         for alert in standing:
             cells = (alert.severity.value, f"{alert.title}: {alert.text}", alert.owner)
-            # Texts from data are no markup.
-            table.add_row(*map(Text, cells), Text(", ".join(told[alert.identity]) or "nobody"))
-            table.add_row("", Text(f"-> {alert.next_step}"), "", "")
+            table.add_row(*cells, ", ".join(told[alert.identity]) or "nobody")
+            table.add_row("", f"-> {alert.next_step}", "", "")
         console.print(table)
     if not routes:
-        console.print("nobody is told: no channel is configured, [[alerts]] in blogdata.toml", markup=False)
+        console.print("nobody is told: no channel is configured, [[alerts]] in blogdata.toml")
 
 
 def _show_sent(sent: Sequence[Sent]) -> None:
     if not sent:
         return
-    console.print(f"\nthe last {len(sent)} messages:" if len(sent) > 1 else "\nthe last message:")
+    console.line()
+    console.print(f"the last {len(sent)} messages:" if len(sent) > 1 else "the last message:")
     for message in sent:
-        console.print(f"{_time(message.at)}  {message.channel}  {message.subject}", markup=False)
+        console.print(f"{_time(message.at)}  {message.channel}  {message.subject}")
 
 
 def _failure(failure: Failure) -> dict[str, Any]:

@@ -8,16 +8,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from blogdata.output import console, not_published, say_json
+from blogdata.output import Grid, console, existing, not_published, say_json
 from blogdata.run_command import moment, require_span
 from errors import ConfigurationError
 from evidence.events import EventLog
 from lake.lake import Lake
-from publish.partitions import Grain, following, key_of
+from publish.partitions import Grain, between, following, key_of
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, AUDIENCE_HOURLY, CAMPAIGN_AUDIENCE_HOURLY, LG_K
-from services.config import load
 
 if TYPE_CHECKING:
     from lake.commit import Entry
@@ -56,7 +54,7 @@ def audience(
 
     only = {"page": page, "referral_host": referral, "device_type": device, "country": country, CAMPAIGN: campaign}
     asked = _Asked.of(from_, to, {name: values or () for name, values in only.items()}, by)
-    lake = Lake(root=str(load().lake))
+    lake = Lake(root=str(existing().lake))
     if lake.version(asked.dataset) is None:
         raise not_published(lake, asked.dataset)
     lines = asked.lines(lake)
@@ -79,7 +77,6 @@ def audience(
         values = ", ".join(asked.values)
         console.print(
             f"no page view of these hours has {asked.dimension} {values}; what they have: --by {asked.dimension}",
-            markup=False,
         )
     if missing:
         console.print(f"{missing:,} of the {len(hours):,} hours are not published")
@@ -147,11 +144,10 @@ class _Asked:
         return CAMPAIGN_AUDIENCE_HOURLY.dataset if self.dimension == CAMPAIGN else DATASET
 
     @property
-    def hours(self) -> list[str]:
+    def hours(self) -> tuple[str, ...]:
         """Keys of the hours that are asked for, those that are asked for in part included."""
-        first = self.since.replace(minute=0, second=0, microsecond=0)
-        count = -(-(self.until - first) // timedelta(hours=1))
-        return [key_of(first + timedelta(hours=number), Grain.HOUR) for number in range(count)]
+        last = self.until - timedelta(microseconds=1)
+        return between(key_of(self.since, Grain.HOUR), key_of(last, Grain.HOUR), Grain.HOUR)
 
     def lines(self, lake: Lake) -> list[_Line]:
         """Merge the sketches into one line, or one for each value or period."""
@@ -196,7 +192,7 @@ class _Asked:
 
 
 def _show(lines: Sequence[_Line], of: str) -> None:
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     table.add_column(of)
     for name in ("page views", "visitors", "from", "to"):
         table.add_column(name, justify="right")

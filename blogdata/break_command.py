@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 import typer
-from rich.table import Table
 
-from blogdata.output import agreed, console, say_json
+from blogdata.output import Grid, agreed, console, say_json
 from errors import refuse_unknown
-from services.config import Settings, load
+from services import config
+from services.config import Settings
 
 if TYPE_CHECKING:
     from blogdata.break_figures import Figures
@@ -44,7 +44,7 @@ def break_(
     chosen = scenes[name] if name else _menu(scenes)
     if chosen is None:
         return
-    settings = load()
+    settings = config.load()
     place = settings.home / "break" / chosen.name
     question = f"{chosen.title}, in a copy of {settings.home} ({place})?"
     if not (yes or as_json or agreed(question, otherwise="nothing was broken; to break the copy: --yes")):
@@ -82,12 +82,12 @@ def play(settings: Settings, scene: Scene, *, seed: int, quiet: bool) -> dict[st
 
     def say(text: str) -> None:
         if not quiet:
-            console.print(f"  {text}", markup=False)
+            console.print(f"  {text}")
 
     try:
         story = Story(settings=copied.settings, draw=random.Random(seed), say=say)
         if not quiet:
-            console.print(f"{scene.title}: in {copied.settings.home}", markup=False)
+            console.print(f"{scene.title}: in {copied.settings.home}")
         if copied.simulated:
             story.narrate("nothing has landed here: a small simulated blog is broken instead")
         story.run("first the copy is brought up to date")
@@ -121,21 +121,21 @@ def _list(scenes: dict[str, Scene], *, as_json: bool) -> None:
         say_json([{"name": scene.name, "title": scene.title} for scene in scenes.values()])
         return
     for scene in scenes.values():
-        console.print(f"{scene.name:<16} {scene.title}", markup=False)
-    console.print("break one:  blogdata break NAME", markup=False)
+        console.print(f"{scene.name:<16} {scene.title}")
+    console.print("break one:  blogdata break NAME")
 
 
 def _menu(scenes: dict[str, Scene]) -> Scene | None:
     offered = list(scenes.values())
     for number, scene in enumerate(offered, start=1):
-        console.print(f"{number}  {scene.title}", markup=False)
+        console.print(f"{number}  {scene.title}")
     answer = click.prompt("which (0 for none)", type=click.Choice([str(n) for n in range(len(offered) + 1)]))
     return offered[int(answer) - 1] if answer != "0" else None
 
 
 def _show(found: dict[str, Any]) -> None:
     before, after = found["before"], found["after"]
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     table.add_column("dataset")
     for title in ("rows in", "", "rows out", ""):
         table.add_column(title, justify="right")
@@ -146,11 +146,12 @@ def _show(found: dict[str, Any]) -> None:
         reasons = [name for name in now if name not in ("rows_in", "rows_out")]
         left = ", ".join(f"{now[name]:,} {name} {_more(then, now, name)}".strip() for name in reasons)
         table.add_row(dataset, *figures, left or "-")
-    console.print("\nthe ledger, and what is more or less than before:")
+    console.line()
+    console.print("the ledger, and what is more or less than before:")
     console.print(table)
     new = {name: count - before["letters"].get(name, 0) for name, count in after["letters"].items()}
     letters = ", ".join(f"{count} {name}" for name, count in new.items() if count)
-    console.print(f"new dead letters: {letters or 'none'}", markup=False)
+    console.print(f"new dead letters: {letters or 'none'}")
     if after["waiting"]:
         console.print(f"{after['waiting']} landed lines wait for their flag")
     verdict = found["verdict"]
@@ -158,8 +159,8 @@ def _show(found: dict[str, Any]) -> None:
     style = "green" if verdict["fine"] else "red"
     console.print(f"verdict: {counts}, of {after['landed']:,} landed lines", style=style)
     for problem in verdict["problems"]:
-        console.print(problem, style="red", markup=False)
-    console.print(f"look at it:  BLOGDATA_HOME={found['home']} blogdata ledger", markup=False)
+        console.print(problem, style="red")
+    console.print(f"look at it:  BLOGDATA_HOME={found['home']} blogdata ledger")
 
 
 def _more(then: dict[str, int], now: dict[str, int], name: str) -> str:

@@ -11,7 +11,7 @@ from patterns.ingestion.landed_links import stray
 from patterns.ingestion.readiness_marker import mark
 from planning.arrivals import Arrivals
 from quality.contracts import LANDED
-from resources.lake import zone_of
+from resources.zone import zone_of
 from services import config, spark_connect
 from services.config import PostgresSettings, Settings
 from simulator import landing as simulator
@@ -78,6 +78,8 @@ def copy(original: Settings, name: str, *, seed: int) -> BrokenCopy:
         for name in _OWN
         if (original.landing / name).is_dir() and not _stray(str(original.landing), [name], original.landing)
     ]
+    # Before the files are linked: a new link changes the time of their last change.
+    unflagged = _complete_without_flag(original)
     for name in there:
         shutil.copytree(
             original.landing / name,
@@ -85,7 +87,8 @@ def copy(original: Settings, name: str, *, seed: int) -> BrokenCopy:
             ignore=lambda folder, names: _stray(folder, names, original.landing),
             copy_function=_link,
         )
-    _flag(original, settings)
+    for folder in unflagged:
+        mark(settings.landing / folder, allow_empty=True)
     if not there:
         faults = FaultRates.none(duplicate=0.02, conflict=0.005, not_json=0.01, late=0.05)
         simulator.simulate(SimulationSpec(days=1, visits_per_day=600, seed=seed, faults=faults), settings.landing)
@@ -104,11 +107,13 @@ def _stray(folder: str, names: list[str], landing: Path) -> list[str]:
     return [name for name in names if (path := Path(folder, name)).is_symlink() and stray(path, zone)]
 
 
-def _flag(original: Settings, copied: Settings) -> None:
-    for contract in LANDED.values():
-        for partition in Arrivals.of(contract, zone_of(original)).ready:
-            if partition.marked_at_ns is None:
-                mark(copied.landing / partition.folder.relative_to(original.landing), allow_empty=True)
+def _complete_without_flag(original: Settings) -> list[Path]:
+    return [
+        partition.folder.relative_to(original.landing)
+        for contract in LANDED.values()
+        for partition in Arrivals.of(contract, zone_of(original)).ready
+        if partition.flag is None
+    ]
 
 
 def _link_data(source: str, target: str) -> str:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evidence import ledger
 from evidence.events import EventLog
+from evidence.recount import groups, repeated
 from lake.lake import Lake
+from patterns.ingestion import landed_formats
 from patterns.ingestion.readiness_marker import scan
 from planning.look import landed
 from publish.partitions import Grain
 from quality.contracts import CONTRACTS
-from resources.lake import zone_of
+from resources.zone import zone_of
 from services.config import Settings
 
 
@@ -30,7 +30,7 @@ class Figures:
         landed: Lines of the hours of arrival that are complete.
         waiting: Lines of hours whose flag is missing.
         lost: Landed lines missing from bronze, and rows missing from an account.
-        doubled: Repeated lines in bronze, repeated keys in a table, and surplus rows in an account.
+        doubled: Repeated lines in bronze, rows of a table with the same identity, and surplus rows in an account.
         problems: Accounts that do not add up.
     """
 
@@ -77,7 +77,7 @@ def take(settings: Settings) -> Figures:
         landed=lines.total(),
         waiting=waiting,
         lost=(lines - rows).total() + missing,
-        doubled=again + _twice(lake) + surplus,
+        doubled=again + sum(repeated(lake, contract) for contract in CONTRACTS.values()) + surplus,
         problems=tuple(problems),
     )
 
@@ -87,7 +87,8 @@ def _landed(landing: Path, ready: set[str]) -> tuple[Counter[str], int]:
     waiting = 0
     for hour in scan(landing / "visits", Grain.HOUR):
         for file in (hour.folder / part.name for part in hour.files):
-            content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+            with landed_formats.content(file) as stream:
+                content = stream.read().removeprefix(landed_formats.MARK)
             count = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
             if hour.key in ready:
                 lines[str(file.relative_to(landing))] += count
@@ -98,26 +99,14 @@ def _landed(landing: Path, ready: set[str]) -> tuple[Counter[str], int]:
 
 def _places(lake: Lake) -> tuple[Counter[str], int]:
     """Count the distinct lines of each file in bronze, and the rows that repeat one."""
-    found = _column_groups(lake, "bronze.visits", ("source_file", "source_offset"))
+    found = groups(lake, "bronze.visits", ("source_file", "source_offset"))
     lines = Counter(file for file, _ in found)
     return lines, sum(times - 1 for times in found.values())
 
 
 def _letters(lake: Lake) -> dict[str, int]:
     reasons: Counter[str] = Counter()
-    for (found,), times in _column_groups(lake, "bronze.dead_letters", ("reasons",)).items():
+    for (found,), times in groups(lake, "bronze.dead_letters", ("reasons",)).items():
         for reason in found:
             reasons[reason] += times
     return dict(sorted(reasons.items()))
-
-
-def _twice(lake: Lake) -> int:
-    """Count the rows that repeat the key of another row in their table."""
-    keyed = {name: contract.key for name, contract in CONTRACTS.items() if contract.key}
-    return sum(times - 1 for name, key in keyed.items() for times in _column_groups(lake, name, key).values())
-
-
-def _column_groups(lake: Lake, dataset: str, columns: Sequence[str]) -> Counter[tuple[Any, ...]]:
-    values = lake.columns(dataset, columns).to_pydict()
-    cells = [[tuple(cell) if isinstance(cell, list) else cell for cell in values[name]] for name in columns]
-    return Counter(zip(*cells, strict=True))

@@ -26,7 +26,7 @@ from planning.look import Snapshot, landed
 from planning.plan import ASKED, Plan, Planner
 from publish.partitions import Grain, start_of
 from quality.contracts import CONTRACTS, GRAPH
-from resources.lake import zone_of
+from resources.zone import zone_of
 from services import spark_connect
 from services.config import Settings
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+import dagster as dg
+
 from blogdata import command_pages, contract_pages, detector_page, lineage_picture, pattern_index, pattern_pages
+from blogdata.call_graph import Code
 from blogdata.main import COMMANDS
 from blogdata.output import console
 from blogdata.pattern_figures import Measured
+from blogdata.pattern_index import Pattern
 from errors import PlatformError
 from quality.contracts import EVERY
 from services.config import PostgresSettings, Settings
@@ -22,33 +28,55 @@ class MarkersMissing(PlatformError):
     """A page has no markers for its generated part."""
 
 
-def generated(root: Path = ROOT) -> dict[Path, str]:
-    """Render the files that are generated or have a generated part; return the full text of each.
+@dataclass(frozen=True)
+class Project:
+    """The project as its pages describe it; each part takes seconds, and is read when it is needed first.
 
     Args:
         root: The project's root.
+    """
+
+    root: Path = ROOT
+
+    @cached_property
+    def definitions(self) -> dg.Definitions:
+        """The Dagster definitions with every optional service."""
+        from definitions import build
+
+        # Only the structure of the deployment is used: its folders need not exist, and no connection is made.
+        nowhere = Path("/nowhere")
+        served = PostgresSettings(url="postgresql://nowhere/nothing")
+        fed = PartnerSettings(url="http://nowhere")
+        return build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served, partner=fed))
+
+    @cached_property
+    def code(self) -> Code:
+        """The code that the index of patterns is built from."""
+        return Code(self.root, pattern_index.CODE)
+
+    @cached_property
+    def patterns(self) -> list[Pattern]:
+        """The index of patterns."""
+        return pattern_index.find(self.code, self.definitions)
+
+
+def generated(project: Project) -> dict[Path, str]:
+    """Render the files that are generated or have a generated part; return the full text of each.
+
+    Args:
+        project: The project.
 
     Raises:
         MarkersMissing: A page has no markers for its generated part.
     """
-    from definitions import build
-
-    # Only the structure of the deployment is used; its folders need not exist.
-    nowhere = Path("/nowhere")
-    # Include every optional service; no connection is made.
-    served = PostgresSettings(url="postgresql://nowhere/nothing")
-    fed = PartnerSettings(url="http://nowhere")
-    definitions = build(
-        Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served, partner=fed)
-    )
+    root, patterns = project.root, project.patterns
     readme, architecture = root / "README.md", root / "docs" / "explanation" / "architecture.md"
-    patterns = pattern_index.find(root, definitions)
     return {
         **{root / page: text for page, text in pattern_pages.render(patterns, Measured.read(root)).items()},
         root / "docs" / "reference" / "contracts.md": contract_pages.render(EVERY.values()),
         root / detector_page.PAGE: detector_page.page(root),
         root / "docs" / "reference" / "command-line.md": command_pages.render(COMMANDS),
-        root / "docs" / "explanation" / "lineage.md": lineage_picture.page(definitions),
+        root / "docs" / "explanation" / "lineage.md": lineage_picture.page(project.definitions),
         readme: _with_part(readme, "patterns", pattern_pages.listed(patterns)),
         architecture: _with_part(architecture, "ledger", contract_pages.ledger(EVERY.values())),
     }
@@ -70,7 +98,8 @@ def main(arguments: Sequence[str]) -> int:
     Returns:
         1 if a label is not true or, with `--check`, a file is outdated; else 0.
     """
-    files = generated()
+    project = Project()
+    files = generated(project)
     stale = {
         file: text for file, text in files.items() if not file.is_file() or file.read_text(encoding="utf-8") != text
     }
@@ -85,9 +114,9 @@ def main(arguments: Sequence[str]) -> int:
             file.write_text(text, encoding="utf-8")
         for file in left:
             file.unlink()
-    untrue = pattern_index.unfounded(ROOT)
+    untrue = pattern_index.unfounded(project.code)
     for problem in untrue:
-        console.print(problem, style="red", markup=False)
+        console.print(problem, style="red")
     return 1 if untrue or (check and (stale or left)) else 0
 
 

@@ -7,10 +7,8 @@ from datetime import datetime, timezone
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from blogdata.output import console, say_json
+from blogdata.output import Grid, console, existing, say_json
 from blogdata.remedies import command
 from errors.remedies import RetryEvent
 from orchestration import external_events
@@ -18,7 +16,7 @@ from patterns.ingestion.event_inbox import Entry, Refusal
 from patterns.ingestion.external_trigger import context
 from patterns.ingestion.trigger_event import Malformed
 from services import event_receiver, event_service, event_tokens
-from services.config import Settings, load
+from services.config import Settings
 
 _SHOWN = 50
 
@@ -34,7 +32,7 @@ def events(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document")] = False,
 ) -> None:
     """List the events from outside: what waits, what started which run, what was refused."""
-    settings = load()
+    settings = existing()
     if serve:
         _serve(settings)
     elif retry is not None:
@@ -55,7 +53,7 @@ def _serve(settings: Settings) -> None:
     event_tokens.read(settings)
     entrance = external_events.trigger(settings, CONTRACTS)
     log = event_service.log_file(settings)
-    console.print(f"events are received at {settings.events.host}:{settings.events.port}; log: {log}", markup=False)
+    console.print(f"events are received at {settings.events.host}:{settings.events.port}; log: {log}")
     event_receiver.serve(settings, external_events.answer(entrance), log=log)
 
 
@@ -66,30 +64,27 @@ def _retry(settings: Settings, name: str, *, as_json: bool) -> None:
     if as_json:
         say_json(_event(entry))
     else:
-        console.print(f"{entry.event.key} waits; Dagster's daemon starts its run", markup=False)
+        console.print(f"{entry.event.key} waits; Dagster's daemon starts its run")
 
 
 def _show(settings: Settings, entries: Sequence[Entry], refusals: Sequence[Refusal]) -> None:
     if not settings.events.senders:
-        console.print("no sender is configured: write [[events.senders]] into blogdata.toml", markup=False)
+        console.print("no sender is configured: write [[events.senders]] into blogdata.toml")
     if not entries and not refusals:
         console.print("no event has arrived")
         return
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     for title in ("received", "state", "event", "requests", "run, or why there is none"):
         table.add_column(title, no_wrap=title != "run, or why there is none")
     for entry in entries:
-        table.add_row(
-            # Texts from outside are no markup.
-            *map(Text, (_time(entry.received), entry.state, entry.event.key, entry.event.request, _outcome(entry)))
-        )
+        table.add_row(_time(entry.received), entry.state, entry.event.key, entry.event.request, _outcome(entry))
     for refusal in refusals:
         why = f"{refusal.kind}: {refusal.what}"
-        table.add_row(*map(Text, (_time(refusal.at), "refused", refusal.name, "", f"{why} (from {refusal.origin})")))
+        table.add_row(_time(refusal.at), "refused", refusal.name, "", f"{why} (from {refusal.origin})")
     console.print(table)
     failed = [entry.event.key for entry in entries if entry.state == "failed"]
     if kept := [*failed, *(refusal.name for refusal in refusals if _can_be_retried(refusal))]:
-        console.print(f"have one start a run:  {command(RetryEvent(name=kept[-1]))}", markup=False)
+        console.print(f"have one start a run:  {command(RetryEvent(name=kept[-1]))}")
 
 
 def _outcome(entry: Entry) -> str:

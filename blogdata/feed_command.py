@@ -8,18 +8,16 @@ from datetime import datetime, timezone
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from blogdata.output import console, say_json
+from blogdata.output import Grid, console, existing, say_json, styled
 from errors import ConfigurationError
 from evidence.events import EventLog
 from lake.lake import Lake
 from orchestration import partner
 from patterns.data_value.outbox import Outbox
 from patterns.data_value.outbox_account import Line, Open
-from publish.writes import Feed
-from quality.contracts import SERVED
-from services.config import Settings, load
+from quality.contracts.serving import PARTNER_FEED
+from services.config import Settings
 from simulator.partner import Partner, PartnerFaults
 
 PORT = 3071
@@ -42,7 +40,7 @@ def feed(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document")] = False,
 ) -> None:
     """Show what was sent to the partner and what waits; exit code 1 when a request waits for a person."""
-    settings = load()
+    settings = existing()
     if simulate:
         _simulate(settings, port, faults)
         return
@@ -54,12 +52,12 @@ def feed(
     if taken is not None or not_taken is not None:
         with box.alone():
             count = box.resolve(taken or not_taken or "", taken=taken is not None)
-        console.print(f"{count} records {'count as delivered' if taken else 'wait again'}", markup=False)
+        console.print(f"{count} records {'count as delivered' if taken else 'wait again'}")
     if send:
         with box.alone():
             _require_taken(settings, box)
             count = partner.send(settings, box)
-        console.print(f"the partner took {count:,} records", markup=False)
+        console.print(f"the partner took {count:,} records")
     held = box.held()
     if as_json:
         say_json({"partitions": [*map(_line, box.lines())], "open": [_open(one, one in held) for one in box.open()]})
@@ -71,16 +69,13 @@ def feed(
 
 def _require_taken(settings: Settings, box: Outbox) -> None:
     """Refuse to send while something published is not taken: it may come before what waits, or withdraw it."""
-    events = EventLog(Lake(root=str(settings.lake)))
-    for contract in SERVED.values():
-        if isinstance(contract.write, Feed):
-            dataset = contract.reads[0].dataset
-            if missing := partner.untaken(box, events, dataset):
-                raise ConfigurationError(
-                    what=f"{len(missing)} partitions of {dataset} are published and not taken yet",
-                    where=f"the outbox, {missing[0]} first",
-                    next_step="take and send them: blogdata run",
-                )
+    dataset = PARTNER_FEED.reads[0].dataset
+    if missing := partner.untaken(box, EventLog(Lake(root=str(settings.lake))), dataset):
+        raise ConfigurationError(
+            what=f"{len(missing)} partitions of {dataset} are published and not taken yet",
+            where=f"the outbox, {missing[0]} first",
+            next_step="take and send them: blogdata run",
+        )
 
 
 def _simulate(settings: Settings, port: int, faults: float) -> None:
@@ -91,20 +86,20 @@ def _simulate(settings: Settings, port: int, faults: float) -> None:
         raise ConfigurationError(
             what=f"port {port} cannot be used: {error.strerror}", where="--port", next_step="choose another one"
         ) from error
-    console.print(f'a partner at {server.url}; what it takes: {file}\n[partner] url = "{server.url}"', markup=False)
+    console.print(f'a partner at {server.url}; what it takes: {file}\n[partner] url = "{server.url}"')
     with server:
         server.serve_forever()
 
 
 def _show(settings: Settings, box: Outbox, held: list[Open]) -> None:
     if not partner.is_configured(settings):
-        console.print('no partner is configured: write [partner] url = "https://…" into blogdata.toml', markup=False)
+        console.print('no partner is configured: write [partner] url = "https://…" into blogdata.toml')
     lines = box.lines()
     if not lines:
         console.print("nothing has been taken for the partner")
         return
     counts = sum((Counter(line.states) for line in lines), Counter[str]())
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     for title in ("hours", "rows", "private", *_STATES, ""):
         table.add_column(title, justify="right")
     table.add_row(
@@ -112,7 +107,7 @@ def _show(settings: Settings, box: Outbox, held: list[Open]) -> None:
         f"{sum(line.rows_in for line in lines):,}",
         f"{sum(line.private for line in lines):,}",
         *(f"{counts[state]:,}" for state in _STATES),
-        "[red]DOES NOT ADD UP" if any(line.missing for line in lines) else "[green]adds up",
+        styled("DOES NOT ADD UP", "red") if any(line.missing for line in lines) else styled("adds up", "green"),
     )
     console.print(table)
     for name, text in (
@@ -120,12 +115,11 @@ def _show(settings: Settings, box: Outbox, held: list[Open]) -> None:
         ("withdrawn", "were withdrawn, or made private, after they were sent; tell the partner to remove them"),
     ):
         if count := sum(getattr(line, name) for line in lines):
-            console.print(f"{count:,} events {text}", markup=False)
+            console.print(f"{count:,} events {text}")
     for one in held:
         console.print(
             f"request {one.request.id} of {_time(one.opened)}, {len(one.request.records)} records, waits for a person: "
             f"{_reason(one)}; ask the partner, and settle it with --taken or --not-taken",
-            markup=False,
         )
 
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 import time
-import zlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blogdata.output import say_json
+from blogdata.output import DATASET, console, errors, say_json
 from errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from simulator.truth import Truth
 
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
 
@@ -32,40 +35,83 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 @app.command()
 def simulate(
-    days: Annotated[int, typer.Option(help="Days to simulate.")],
-    visits_per_day: Annotated[int, typer.Option(help="Visit events a day on average, before faults.")],
-    seed: Annotated[int, typer.Option(help="Seed: the same options give the same bytes.")],
+    days: Annotated[int | None, typer.Option(help="Days to simulate.")] = None,
+    visits_per_day: Annotated[int | None, typer.Option(help="Visit events a day on average, before faults.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed: the same options give the same bytes.")] = None,
     faults: Annotated[Path | None, typer.Option(help="TOML or JSON file of `fault = rate`.")] = None,
-    start: Annotated[str, typer.Option(help="First day, YYYY-MM-DD.")] = "2026-01-05",
+    begin: Annotated[
+        str | None,
+        typer.Option(help="First day, YYYY-MM-DD; without it the days are those that have just ended."),
+    ] = None,
     landing: Landing = None,
     gzip: Annotated[bool, typer.Option("--gzip", help="Compress the files of visits and ads.")] = False,
     ads: Annotated[bool, typer.Option(help="Land the ads that visitors were shown, too.")] = True,
+    more: Annotated[
+        int | None, typer.Option(min=1, help="Add so many days to the simulation there is, and nothing else.")
+    ] = None,
+    hours: Annotated[int | None, typer.Option(min=1, help="Add so many hours to it.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Simulate a blog's visits, users, devices and displayed ads, with known truth beside them in `_truth/`."""
+    """Simulate a blog's visits, users, devices and displayed ads, with known truth beside them in `_truth/`.
+
+    A simulation needs --days, --visits-per-day and --seed. What is added to it by --more or --hours changes no byte of
+    what has landed; a command that was interrupted is repeated.
+    """
     from simulator import landing as simulator
     from simulator.faults import FaultRates, load_faults
     from simulator.spec import SimulationSpec
 
+    target = _landing(landing)
+    added = 24 * (more or 0) + (hours or 0)
+    given = {"--days": days, "--visits-per-day": visits_per_day, "--seed": seed}
+    if added:
+        _refuse_with_more({**given, "--faults": faults, "--begin": begin})
+        begun = time.monotonic()
+        with _progress(quiet=as_json) as report:
+            truth = simulator.add(added, target, report, now=datetime.now(timezone.utc))
+        _say_simulated(truth, target, time.monotonic() - begun, added=added, as_json=as_json)
+        return
+    if days is None or visits_per_day is None or seed is None:
+        raise ConfigurationError(
+            what=f"{', '.join(name for name, value in given.items() if value is None)} must be given",
+            where="blogdata land simulate",
+            next_step="name all three, like --days 3 --visits-per-day 100000 --seed 7; or --more 1 for a further day",
+        )
     spec = SimulationSpec(
         days=days,
         visits_per_day=visits_per_day,
         seed=seed,
-        start=_day(start),
+        # The same command continues tomorrow what is interrupted today.
+        start=_day(begin) if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
         faults=load_faults(faults) if faults else FaultRates(),
         gzip=gzip,
         ads=ads,
     )
-    target = _writable(landing)
+    _make_writable(target)
     begun = time.monotonic()
     with _progress(quiet=as_json) as report:
         truth = simulator.simulate(spec, target, report)
-    seconds = time.monotonic() - begun
+    _say_simulated(truth, target, time.monotonic() - begun, added=0, as_json=as_json)
+
+
+def _refuse_with_more(options: Mapping[str, object]) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ConfigurationError(
+            what=f"what is added is a part of the simulation there is: {', '.join(given)} cannot change it",
+            where="blogdata land simulate",
+            next_step="leave them out; or simulate into another landing zone",
+        )
+
+
+def _say_simulated(truth: Truth, target: Path, seconds: float, *, added: int, as_json: bool) -> None:
+    new = [hour.arrival_hour for hour in truth.hours[len(truth.hours) - added :]]
     figures = ("lines", "bytes", "valid", "dead", "late", "unique", "duplicates", "conflicts")
     result = {
         "landing": str(target),
         "already_there": truth.already_there,
         "hours": len(truth.hours),
+        "added": new,
         **{name: truth.total(name) for name in figures},
         **({} if truth.ads is None else {"ads": {name: truth.ads.total(name) for name in figures}}),
         "seconds": round(seconds, 1),
@@ -73,22 +119,27 @@ def simulate(
     if as_json:
         say_json(result)
     elif truth.already_there:
-        typer.echo(f"{target} holds this simulation already: nothing was changed")
+        console.print(f"{target} holds this simulation already: nothing was changed")
     else:
+        if new:
+            console.print(f"added: {new[0]} … {new[-1]}" if added > 1 else f"added: {new[0]}")
         shown = [name for name in figures if name != "bytes"]
-        typer.echo(f"visits: {', '.join(f'{truth.total(name):,} {name}' for name in shown)}")
+        console.print(f"visits: {', '.join(f'{truth.total(name):,} {name}' for name in shown)}")
         if truth.ads is not None:
-            typer.echo(f"ads: {', '.join(f'{truth.ads.total(name):,} {name}' for name in shown)}")
-        typer.echo(f"{target}: {seconds:.1f} s; the truth is in {target / '_truth'}")
+            console.print(f"ads: {', '.join(f'{truth.ads.total(name):,} {name}' for name in shown)}")
+        console.print(f"{target}: {seconds:.1f} s; the truth is in {target / '_truth'}")
 
 
 @app.command()
 def logs(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Access logs, plain or gzip.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Access logs, plain or compressed.")],
     landing: Landing = None,
     as_json: Json = False,
 ) -> None:
-    """Put access logs into the landing zone, byte for byte and verified."""
+    """Put access logs into the landing zone, byte for byte and verified.
+
+    The format is found for each line: common, combined, nginx's main, vhost_combined, with or without a duration.
+    """
     from patterns.ingestion.log_splitter import LOGS
     from patterns.ingestion.passthrough_replicator import land
 
@@ -98,16 +149,19 @@ def logs(
         "grown": "has grown: the landed copy was replaced",
         "renamed": "landed under another name, its own was taken by another log",
     }
-    for file in files:
-        _require_log(file)
-    target = _writable(landing)
+    formats = [_formats_of(file) for file in files]
+    target = _landing(landing)
+    _make_writable(target)
     results = []
-    for file in files:
+    for file, found in zip(files, formats, strict=True):
         landed = land(file, target / LOGS)
         made = {"bytes": None, "sha256": None} if landed.replica is None else asdict(landed.replica)
-        results.append({"file": str(file), "landed": str(landed.path), "outcome": landed.outcome, **made})
+        results.append(
+            {"file": str(file), "landed": str(landed.path), "outcome": landed.outcome, "formats": found, **made}
+        )
         if not as_json:
-            typer.echo(f"{file}: {said[landed.outcome]} ({landed.path})")
+            of_format = f"format {', '.join(found)}; " if found else ""
+            console.print(f"{file}: {of_format}{said[landed.outcome]} ({landed.path})")
     if as_json:
         say_json(results)
 
@@ -122,7 +176,7 @@ def replay_corrections(
     from evidence.events import EventLog
     from lake.lake import Lake
     from patterns.error_management import dead_letter_replay
-    from resources.lake import zone_of
+    from resources.zone import zone_of
     from services.config import load
 
     if not file.is_file():
@@ -133,13 +187,8 @@ def replay_corrections(
     judged = corrected.of_one_table(corrections)
     hours = sorted({correction.arrival_hour for correction in corrections})
     lake = Lake(root=str(settings.lake))
-    table = lake.caught_up(judged.letters.dataset)
-    columns = ["source_file", "source_offset"]
-    dead = (
-        []
-        if table is None
-        else table.to_pyarrow_table(columns=columns, filters=[("arrival_hour", "in", hours)]).to_pylist()
-    )
+    columns = ("source_file", "source_offset")
+    dead = lake.columns(judged.letters.dataset, columns, only={"arrival_hour": hours}).to_pylist()
     result = dead_letter_replay.land_corrections(
         corrections,
         [(row["source_file"], row["source_offset"]) for row in dead],
@@ -153,15 +202,15 @@ def replay_corrections(
         say_json({"files": result.files, "landed": result.landed, "stale": stale})
         return
     there = len(result.files) - len(result.landed)
-    typer.echo(f"{len(result.landed)} correction(s) landed" + (f", {there} were there already" if there else ""))
+    console.print(f"{len(result.landed)} correction(s) landed" + (f", {there} were there already" if there else ""))
     if not stale:
-        typer.echo("nothing is stale because of them: they are published")
+        console.print("nothing is stale because of them: they are published")
         return
-    typer.echo("stale now:")
+    console.print("stale now:")
     for dataset, keys in stale.items():
         shown = ", ".join(keys) if len(keys) <= _NAMED else f"{keys[0]} … {keys[-1]} ({len(keys)})"
-        typer.echo(f"  {dataset:<26} {shown}")
-    typer.echo("publish all of it: blogdata run")
+        console.print(f"  {dataset:<{DATASET}} {shown}")
+    console.print("publish all of it: blogdata run")
 
 
 def _awaited(home: Path) -> Sequence[str]:
@@ -174,30 +223,38 @@ def _awaited(home: Path) -> Sequence[str]:
     return [path for checkpoint in newest if checkpoint.identity for path in checkpoint.unfinished()]
 
 
-def _require_log(file: Path) -> None:
-    """Refuse a file that is no access log: its lines would all be dead letters, and hold back their hour."""
-    from patterns.ingestion.combined_log import hour_of_combined
+def _formats_of(file: Path) -> list[str]:
+    """Find the formats of the lines at a file's beginning, the most frequent one first; none if it is empty.
+
+    A file that is no access log is refused: its lines would all be dead letters, and hold back their hour.
+    """
+    from patterns.ingestion import log_formats
+    from patterns.ingestion.landed_formats import DAMAGED
     from patterns.ingestion.whole_files import content
 
     try:
         with content(file) as log:
-            first = log.read(_EXAMINED_BYTES).split(b"\n")
-    except (EOFError, OSError, zlib.error) as error:
+            beginning = log.read(_EXAMINED_BYTES).removeprefix(codecs.BOM_UTF8)
+    except DAMAGED as error:
         raise ConfigurationError(
             what=f"the file cannot be read: {error}",
             where=str(file),
             next_step="name an undamaged copy of it, or a decompressed one",
         ) from error
-    if any(first) and not any(map(hour_of_combined, first)):
+    lines = [line for line in beginning.decode(errors="replace").split("\n") if line.strip()]
+    found = Counter(name for line in lines if (name := log_formats.format_of(line)))
+    if lines and not found:
+        misfit = log_formats.misfit_of(lines[0])
         raise ConfigurationError(
-            what="no line at its beginning has the time of an access log, like [05/Jan/2026:03:04:05 +0000]",
+            what="no line at its beginning is an access log's: the first one is nearest to the format "
+            f"{misfit.format}, but {misfit.problem}",
             where=str(file),
-            next_step="name a log in Combined Log Format, the default of nginx and Apache",
+            next_step=f"name a log in one of the formats {', '.join(log_formats.DECLARED)}",
         )
+    return [name for name, _ in found.most_common()]
 
 
-def _writable(given: Path | None) -> Path:
-    target = _landing(given)
+def _make_writable(target: Path) -> None:
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -206,7 +263,6 @@ def _writable(given: Path | None) -> Path:
             where=str(target),
             next_step="name a folder that you may write",
         ) from error
-    return target
 
 
 def _landing(given: Path | None) -> Path:
@@ -217,13 +273,17 @@ def _landing(given: Path | None) -> Path:
     return load().landing
 
 
+def _today() -> date:
+    return datetime.now(timezone.utc).date()
+
+
 def _day(text: str) -> date:
     try:
         return datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007
     except ValueError as error:
         raise ConfigurationError(
             what=f"'{text}' is no day",
-            where="--start",
+            where="--begin",
             next_step="write it as YYYY-MM-DD, for example 2026-01-05",
         ) from error
 
@@ -233,10 +293,9 @@ def _progress(*, quiet: bool) -> Iterator[_Report]:
     if quiet:
         yield _Report()
     elif sys.stderr.isatty():
-        from rich.console import Console
         from rich.progress import Progress
 
-        with Progress(console=Console(stderr=True)) as bar:
+        with Progress(console=errors) as bar:
             task = bar.add_task("hours", total=None)
             yield _Bar(bar, task)
     else:
@@ -255,7 +314,7 @@ class _Plain(_Report):
 
     def __call__(self, done: int, total: int) -> None:
         if done % 24 == 0:
-            typer.echo(f"day {done // 24} of {total // 24}", err=True)
+            errors.print(f"day {done // 24} of {total // 24}")
 
 
 class _Bar(_Report):

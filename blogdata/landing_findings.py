@@ -41,4 +41,4 @@ def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZo
 def say_warnings(warnings: Iterable[str]) -> None:
     """Print warnings, a line each."""
     for warning in warnings:
-        console.print(f"warning: {warning}", style="yellow", markup=False)
+        console.print(f"warning: {warning}", style="yellow")

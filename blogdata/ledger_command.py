@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from blogdata.output import NOTHING_PUBLISHED, console, say_json
-from errors import refuse_unknown
+from blogdata.output import NOTHING_PUBLISHED, Grid, console, existing, say_error, say_json, styled
+from errors import PlatformError, refuse_unknown
 from evidence import ledger as core
-from evidence.events import EventLog
+from evidence.events import EVENTS, EventLog
 from evidence.ledger import LedgerLine
 from lake.commit import Entry
 from lake.lake import Lake
+from lake.store_faults import DataFileDamaged, LogDamaged
 from orchestration import partner
 from publish.writes import Feed
 from quality.contracts import EVERY, SERVED
-from services.config import Settings, load
+from services.config import Settings
 
 
 def ledger(
@@ -32,17 +32,29 @@ def ledger(
     """Show that nothing is lost: rows in = rows out + every row left out, with its reason."""
     feeds = [name for name, contract in SERVED.items() if isinstance(contract.write, Feed)]
     refuse_unknown([dataset] if dataset else [], [*EVERY, *feeds], where="ledger")
-    settings = load()
+    settings = existing()
     lake = Lake(root=str(settings.lake))
     events = EventLog(lake)
     chosen = [contract for name, contract in EVERY.items() if dataset in (None, name)]
-    lines = {contract.dataset: core.audit(lake, events, contract) for contract in chosen}
+    lines: dict[str, Sequence[LedgerLine]] = {}
+    damaged: list[PlatformError] = []
+    for contract in chosen:
+        try:
+            lines[contract.dataset] = core.audit(lake, events, contract)
+        except (LogDamaged, DataFileDamaged) as error:
+            if error.where == EVENTS:
+                # Nothing adds up without it.
+                raise
+            damaged.append(error)
     lines |= {name: _sent(settings, name) for name in feeds if dataset in (None, name)}
     if as_json:
-        say_json([_as_json(line) for found in lines.values() for line in found])
+        damages = [{"dataset": fault.where, "balanced": False, "problem": fault.what} for fault in damaged]
+        say_json([*(_as_json(line) for found in lines.values() for line in found), *damages])
     else:
         _show(lines, partitions=dataset is not None)
-    if any(not line.balanced for found in lines.values() for line in found):
+    for fault in damaged:
+        say_error(fault)
+    if damaged or any(not line.balanced for found in lines.values() for line in found):
         raise typer.Exit(1)
 
 
@@ -82,15 +94,14 @@ def _as_json(line: LedgerLine) -> dict[str, Any]:
 
 def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
     if not any(lines.values()):
-        console.print(NOTHING_PUBLISHED, markup=False)
+        console.print(NOTHING_PUBLISHED)
         return
-    table = Table(box=None, pad_edge=False)
-    table.add_column("dataset")
-    table.add_column("partition" if partitions else "partitions", justify="right")
-    for name in ("rows in", "rows out"):
-        table.add_column(name, justify="right")
+    table = Grid()
+    table.add_column("dataset", no_wrap=True)
+    for name in ("partition" if partitions else "partitions", "rows in", "rows out"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("left out, by reason")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for dataset, found in lines.items():
         if not found:
             continue
@@ -103,10 +114,10 @@ def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
     for found in lines.values():
         for line in found:
             if line.problem:
-                console.print(f"{line.entry.dataset} {line.entry.partition}: {line.problem}", style="red", markup=False)
+                console.print(f"{line.entry.dataset} {line.entry.partition}: {line.problem}", style="red")
 
 
-def _row(table: Table, dataset: str, partition: str, lines: Sequence[LedgerLine]) -> None:
+def _row(table: Grid, dataset: str, partition: str, lines: Sequence[LedgerLine]) -> None:
     reasons: Counter[str] = Counter()
     for line in lines:
         reasons.update(line.entry.reasons)
@@ -116,5 +127,5 @@ def _row(table: Table, dataset: str, partition: str, lines: Sequence[LedgerLine]
         f"{sum(line.entry.rows_in for line in lines):,}",
         f"{sum(line.entry.rows_out for line in lines):,}",
         ", ".join(f"{rows:,} {reason}" for reason, rows in sorted(reasons.items()) if rows) or "-",
-        "[green]adds up" if all(line.balanced for line in lines) else "[red]DOES NOT ADD UP",
+        styled("adds up", "green") if all(line.balanced for line in lines) else styled("DOES NOT ADD UP", "red"),
     )

@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from blogdata.output import NOTHING_PUBLISHED, console, say_json
+from blogdata.output import NOTHING_PUBLISHED, Grid, console, existing, say_json
 from errors import refuse_unknown
 from evidence.events import EventLog
 from lake.lake import Lake
 from patterns.observability import dataset_tracker
 from patterns.observability.dataset_tracker import Lineage
 from quality.contracts import DECLARED
-from services.config import load
 
 
 def lineage(
@@ -30,7 +28,7 @@ def lineage(
     as_json: Annotated[bool, typer.Option("--json", help="Print the graph as JSON")] = False,
 ) -> None:
     """Show which datasets the newest publications really read, and who owns them."""
-    settings = load()
+    settings = existing()
     lake, landing = Lake(root=str(settings.lake)), str(settings.landing)
     events = EventLog(lake)
     graph = dataset_tracker.track(lake, events, DECLARED, landing=landing)
@@ -44,9 +42,9 @@ def lineage(
         say_json([_as_json(graph, name) for name in shown])
         return
     if not any(node.published for node in graph.nodes.values()):
-        console.print(NOTHING_PUBLISHED, markup=False)
+        console.print(NOTHING_PUBLISHED)
         return
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     for title in ("dataset", "owner", "used by", "made of", "made of it", "tell before a change"):
         table.add_column(title)
     for name in shown:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import errno
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from blogdata.deferred import Deferred, command_of, group_of
-from blogdata.output import for_the_rest, say_error
+from blogdata.output import console, errors, for_the_rest, say_error
 from blogdata.remedies import register
-from errors import DiskFull, PlatformError
+from errors import DiskFull, PlatformError, foreign
 
 COMMANDS: dict[str, Deferred] = {}
 """Every command, in the order of the help."""
@@ -255,12 +255,23 @@ app = typer.Typer(
     cls=group_of(COMMANDS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        console.print(f"blogdata {version('blogdata')}")
+        raise typer.Exit
+
+
 @app.callback()
-def blogdata() -> None:
+def blogdata(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version, and end")
+    ] = False,
+) -> None:
     """The analytics platform of a blog: what comes in, what it becomes, and proof that nothing is lost."""
 
 
@@ -276,13 +287,14 @@ def main() -> None:
     except PlatformError as error:
         say_error(error)
         sys.exit(error.exit_code)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        say_error(DiskFull(str(error.filename or "?")))
-        sys.exit(DiskFull.exit_code)
+    except Exception as error:  # noqa: BLE001 - printed without its message, which may quote a row
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            say_error(DiskFull(str(error.filename or "?")))
+        else:
+            say_error(foreign.unforeseen(error))
+        sys.exit(1)
     except SystemExit as ended:
         # Typer turns an interrupt into a silent exit.
         if ended.code == INTERRUPTED:
-            typer.echo(f"stopped; what was published stays; {for_the_rest()}", err=True)
+            errors.print(f"stopped; what was published stays; {for_the_rest()}")
         raise

@@ -31,7 +31,7 @@ def measure(sample: Sample) -> list[Figure]:
         asked = ", ".join(f"({query}) AS figure_{number}" for number, (_, query) in enumerate(questions))
         (row,) = json.loads(sample.command("sql", f"SELECT {asked}", "--json"))
         for (label, query), value in zip(questions, row.values(), strict=True):
-            console.print(f"{pattern}: {label}: {value}", markup=False)
+            console.print(f"{pattern}: {label}: {value}")
             figures.append(Figure(pattern=pattern, label=label, query=query, value=value))
     return figures
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from blogdata.output import existing, say_verbatim
 from errors import ConfigurationError
 from services import alert_channels
-from services.config import load
 
 
 def metrics(
@@ -30,13 +30,13 @@ def metrics(
     from quality.contracts import EVERY, GRAPH, SERVED
     from quality.contracts.streams import streamed_inputs
 
-    settings = load()
+    settings = existing()
     failing = alert_channels.record(settings).failures()
     channels = {channel.name: channel.name in failing for channel in settings.alerts.channels}
     deployment = observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
     found = registry(deployment, Lake(root=str(settings.lake)), list(EVERY.values()), channels)
     if out is None:
-        typer.echo(generate_latest(found).decode(), nl=False)
+        say_verbatim(generate_latest(found).decode())
         return
     try:
         write_to_textfile(str(out), found)

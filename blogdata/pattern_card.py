@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SOURCE = "Source"
-PARTS = ("Problem", "How it works", "The trap", "When not to use it", SOURCE)
+SOURCE, WORKS = "Source", "How it works"
+PARTS = ("Problem", WORKS, "The trap", "When not to use it", SOURCE)
 """The parts of a card, in their order; each begins a line."""
 _TITLE = re.compile(r"(?P<name>[A-Z][A-Za-z-]*(?: [A-Z][A-Za-z-]*)*): (?P<sentence>.+)")
 _PART = re.compile(rf"^({'|'.join(PARTS)}): ", re.MULTILINE)
 _BOOK = re.compile(r'"?(Data Engineering Design Patterns)"?, ch\. (\d+)')
+_VERB = re.compile(r":(?:func|class|data):`([\w.]+)`")
 _ROLE = re.compile(r":[a-z]+:`[.~]?([^`]+)`")
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
@@ -27,12 +28,15 @@ class Card:
         chapter: Chapter of the book.
         sentence: Its first sentence, without the full stop.
         parts: Title of each part to its text as Markdown, one line a paragraph.
+        verbs: Functions, classes and constants that "How it works" names: what does the work of the pattern. With a
+            dotted name those of another module.
     """
 
     name: str
     chapter: int
     sentence: str
     parts: Mapping[str, str]
+    verbs: tuple[str, ...] = ()
 
 
 def read(file: Path) -> Card | None:
@@ -46,12 +50,19 @@ def read(file: Path) -> Card | None:
     """
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     opening, *found = _PART.split(text)
-    parts = {title: _markdown(part) for title, part in zip(found[::2], found[1::2], strict=True)}
+    texts = dict(zip(found[::2], found[1::2], strict=True))
+    parts = {title: _markdown(part) for title, part in texts.items()}
     title, source = _TITLE.match(opening), _BOOK.match(parts.get(SOURCE, ""))
     if title is None or source is None or module_name(title["name"]) != file.stem:
         return None
     parts[SOURCE] = _BOOK.sub(r"*\1*, chapter \2", parts[SOURCE])
-    return Card(name=title["name"], chapter=int(source[2]), sentence=title["sentence"].rstrip("."), parts=parts)
+    return Card(
+        name=title["name"],
+        chapter=int(source[2]),
+        sentence=title["sentence"].rstrip("."),
+        parts=parts,
+        verbs=tuple(_VERB.findall(texts[WORKS])),
+    )
 
 
 def module_name(pattern: str) -> str:

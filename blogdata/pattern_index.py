@@ -2,13 +2,14 @@
 
 Names and sources come from the modules' cards, callers from the calls in the code, tests from their names, docstrings
 and imports. The users of a pattern carry its label: datasets in their contracts, assets, sensors and schedules in their
-tags. A label must be true (:func:`unfounded`): the code that carries it calls the pattern's module.
+tags. A label must be true (:func:`unfounded`): the code that carries it does the work of the pattern, that is, it runs
+a function that "How it works" of the card names; what else the module offers (clean-up, counts, views) is no use of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,11 +57,12 @@ class Pattern:
         card: The docstring of its module.
         module: File of its module, relative to the project's root.
         datasets: Datasets whose contract names it and assets that carry its tag; if there are none and the building
-            block of all datasets runs it, every dataset.
+            block of all datasets does its work, every dataset.
+        parts: Functions that do its work, to those of the datasets whose code runs them.
         starters: Sensors and schedules that carry its tag; if it has neither these nor datasets, the commands that
             call it.
         callers: Files of the modules that call it, relative to the root, without tests.
-        works: Whether code outside the pattern library calls it, directly or through other modules.
+        works: Whether code outside the pattern library has it do its work, directly or through other modules.
         tests: Test modules named after it or with its name in their docstring; if there are none, those that import it.
         defects: Seeded defects in its module or in a module beside it that belongs to it, and those that the tests
             named after it notice.
@@ -69,6 +71,7 @@ class Pattern:
     card: Card
     module: str
     datasets: tuple[str, ...]
+    parts: Mapping[tuple[str, ...], tuple[str, ...]]
     starters: tuple[str, ...]
     callers: tuple[str, ...]
     works: bool
@@ -81,35 +84,42 @@ class Pattern:
         return self.card.name
 
 
-def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
+def find(code: Code, definitions: dg.Definitions) -> list[Pattern]:
     """Build the index from the code.
 
     Args:
-        root: The project's root.
+        code: The project's code.
         definitions: The deployed Dagster definitions.
 
     Returns:
         The patterns, by chapter and name.
     """
-    code, tests = Code(root, CODE), Code(root, ("tests",))
+    tests = Code(code.root, ("tests",))
     datasets, starters = _users(definitions)
     modules = _modules(code)
-    works = _called(code, [name for name in code.definitions if not name[0].startswith(LIBRARY)])
-    everywhere = _called(code, _blocks(code))
-    defects, others = seeded_defects.read(root), [card.name for card in modules.values()]
+    works = code.runs(name for name in code.definitions if not name[0].startswith(LIBRARY))
+    everywhere, parts = code.runs(_blocks(code)), _parts(code, modules)
+    defects, others = seeded_defects.read(code.root), [card.name for card in modules.values()]
     found = []
     for module, card in modules.items():
         label, callers = slug(card.name), sorted(set(_callers(code, module)))
-        named = datasets.get(label, [EVERY_DATASET] if module in everywhere else [])
+        verbs = _verbs(code, module, card)
+        named = datasets.get(label, [EVERY_DATASET] if verbs & everywhere else [])
+        by_part: dict[tuple[str, ...], list[str]] = {}
+        for dataset in named:
+            part = parts.get((label, dataset), verbs & everywhere if dataset == EVERY_DATASET else frozenset())
+            if part:
+                by_part.setdefault(tuple(sorted(name for _, name in part)), []).append(dataset)
         bear = _named_after(card.name, module, tests, others)
         found.append(
             Pattern(
                 card=card,
                 module=code.files[module],
                 datasets=tuple(named),
+                parts={part: tuple(datasets) for part, datasets in by_part.items()},
                 starters=tuple(starters.get(label, () if named else _commands(callers))),
                 callers=tuple(callers),
-                works=module in works,
+                works=bool(verbs & works),
                 tests=tuple(sorted(bear or _importing(module, tests))),
                 defects=tuple(_defects(defects, bear, code, module, modules)),
             )
@@ -117,49 +127,80 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
     return sorted(found, key=lambda pattern: (pattern.card.chapter, pattern.name))
 
 
-def unfounded(root: Path) -> list[str]:
-    """Find the labels that are not true: code that names a pattern and does not call the pattern's module.
+def unfounded(code: Code) -> list[str]:
+    """Find the labels that are not true: code that names a pattern and does none of its work.
 
     The code of a dataset is its asset (or the asset of its main dataset), its contract, and the building block that
     makes an asset of them. A pattern that decides when a dataset runs may be called by a sensor or a schedule instead,
     if that carries the label and handles the dataset. A detector may be called by the checks that its spec adds.
 
     Args:
-        root: The project's root.
+        code: The project's code.
 
     Returns:
         A sentence for each untrue label.
     """
-    code = Code(root, CODE)
-    modules = {slug(card.name): module for module, card in _modules(code).items()}
-    tagged = {
-        name: sorted(tag[len(TAG) :] for tag in definition.tags if tag.startswith(TAG) and tag != TAG)
-        for name, definition in code.definitions.items()
-    }
-    problems = [
-        f"{'.'.join(name)} has the label {label}, and its code does not call that module"
-        for name, labels in tagged.items()
+    modules = _modules(code)
+    verbs = {slug(card.name): _verbs(code, module, card) for module, card in modules.items()}
+    tagged = [
+        f"{'.'.join(name)} has the label {label}, and its code does none of its work"
+        for name, labels in _tagged(code).items()
         for label in labels
-        if modules.get(label) not in _called(code, [name])
+        if not verbs.get(label, frozenset()) & code.runs(_whole(code, name))
     ]
-    assets = _declaring(code, "assets.")
-    contracts = _declaring(code, "quality.contracts.")
-    watching = _called(code, [name for name in code.definitions if name[0] == WATCHING])
+    named = {slug(pattern): pattern for contract in EVERY.values() for pattern in contract.labels}
+    return tagged + [
+        f"{dataset} names {named[label]}, and its code does none of its work"
+        for (label, dataset), found in _parts(code, modules).items()
+        if not found
+    ]
+
+
+def _parts(code: Code, modules: Mapping[str, Card]) -> dict[tuple[str, str], frozenset[Name]]:
+    """Find, for each label of each dataset's contract, the functions of the pattern that the dataset's code runs."""
+    verbs = {slug(card.name): _verbs(code, module, card) for module, card in modules.items()}
+    assets, contracts = _declaring(code, "assets."), _declaring(code, "quality.contracts.")
+    watching = code.runs(name for name in code.definitions if name[0] == WATCHING)
+    tagged = _tagged(code)
+    found = {}
     for dataset, contract in EVERY.items():
         by = [name for name, declared in assets.items() if {dataset, contract.main or dataset} & declared]
         if dataset in STREAMED:
-            by += [name for name, found in code.definitions.items() if STREAMS in found.uses]
+            by += [name for name, definition in code.definitions.items() if STREAMS in definition.uses]
         own = [*by, *(name for name, declared in contracts.items() if dataset in declared)]
-        called = _called(code, [*own, *_blocks(code)], without=assets.keys() - set(by))
+        runs = code.runs([*own, *_blocks(code)], without=assets.keys() - set(by))
         for pattern in contract.labels:
-            starters = [name for name, labels in tagged.items() if slug(pattern) in labels]
-            started = dataset in CONTRACTS and any(
-                LINEAGE & code.definitions[name].uses for name in code.runs(starters)
-            )
-            watched = pattern in contract.watch.patterns and modules.get(slug(pattern)) in watching
-            if modules.get(slug(pattern)) not in called and not started and not watched:
-                problems.append(f"{dataset} names {pattern}, and its code does not call that module")
-    return problems
+            label = slug(pattern)
+            part = verbs.get(label, frozenset()) & runs
+            if not part and pattern in contract.watch.patterns:
+                part = verbs[label] & watching
+            if not part and dataset in CONTRACTS:
+                started = code.runs(name for name, labels in tagged.items() if label in labels)
+                handles = any(LINEAGE & code.definitions[name].uses for name in started)
+                part = verbs[label] & started if handles else part
+            found[label, dataset] = part
+    return found
+
+
+def _verbs(code: Code, module: str, card: Card) -> frozenset[Name]:
+    """List what does the work of a pattern: what its card names, or else all public functions of its module."""
+    named = {(name.rpartition(".")[0] or module, name.rpartition(".")[2]) for name in card.verbs}
+    return frozenset(named & code.definitions.keys()) or frozenset(
+        (of, name) for of, name in code.definitions if of == module and _is_public(code, of, name)
+    )
+
+
+def _whole(code: Code, name: Name) -> list[Name]:
+    """List a definition, or all of the class that it is a method of."""
+    of = name[1].partition(".")[0]
+    return [(module, each) for module, each in code.definitions if module == name[0] and each.partition(".")[0] == of]
+
+
+def _tagged(code: Code) -> dict[Name, list[str]]:
+    return {
+        name: sorted(tag[len(TAG) :] for tag in definition.texts if tag.startswith(TAG) and tag != TAG)
+        for name, definition in code.definitions.items()
+    }
 
 
 def _blocks(code: Code) -> list[Name]:
@@ -182,13 +223,6 @@ def _modules(code: Code) -> dict[str, Card]:
         if file.startswith(MECHANICS)
     }
     return {module: card for module, card in cards.items() if card is not None}
-
-
-def _called(code: Code, roots: Iterable[Name], *, without: Iterable[Name] = ()) -> frozenset[str]:
-    """List the modules with a public function that the code under some roots calls."""
-    return frozenset(
-        module for module, name in code.runs(roots, without=set(without)) if _is_public(code, module, name)
-    )
 
 
 def _callers(code: Code, module: str) -> Iterator[str]:

@@ -72,8 +72,11 @@ def _pattern(pattern: Pattern, measured: Measured) -> Iterator[str]:
 
 
 def _where(pattern: Pattern) -> Iterator[str]:
-    if pattern.datasets:
-        yield f"- Datasets: {', '.join(_dataset(name) for name in pattern.datasets)}"
+    for part, datasets in pattern.parts.items():
+        yield f"- {', '.join(f'`{name}`' for name in part)}: {', '.join(map(_dataset, datasets))}"
+    others = sorted(set(pattern.datasets).difference(*pattern.parts.values()))
+    if others:
+        yield f"- Assets: {', '.join(map(_dataset, others))}"
     for kind in ("sensor", "schedule", "command"):
         found = [starter.removeprefix(f"{kind} ") for starter in pattern.starters if starter.startswith(f"{kind} ")]
         if found:

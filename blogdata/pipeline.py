@@ -15,6 +15,7 @@ from evidence.events import EventLog
 from lake.lake import Lake
 from patterns.ingestion.full_loader import ACCEPT_SIZE
 from patterns.ingestion.log_splitter import unsplit_logs
+from planning import touched
 from planning.held import DEAD_LETTERS
 from planning.look import Snapshot
 from planning.plan import Plan, Planner
@@ -22,12 +23,15 @@ from planning.selection import Selection
 from planning.window import Window
 from publish.audit import guard_of
 from quality.contracts import CONTRACTS, GRAPH, LANDED, SERVED
-from resources.lake import zone_of
+from resources.zone import zone_of
 from services import dagster_home
 from services.config import Settings
 
 if TYPE_CHECKING:
     import dagster as dg
+
+    from blogdata.screen import Screen
+    from lake.commit import Entry
 
 FROZEN = "frozen"
 GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
@@ -113,6 +117,10 @@ class Pipeline:
             landing_findings.add_findings(outcome, landed, self._zone, self._events)
         return outcome
 
+    def published(self, window: Window, select: Sequence[str]) -> list[Entry]:
+        """List what is published of a span, and would be computed again; arguments as in :meth:`run`."""
+        return list(Selection(window=window, select=select).published(self._planner))
+
     def run_plan(self, plan: Plan) -> Outcome:
         """Run a plan.
 
@@ -133,6 +141,9 @@ class Pipeline:
 
     @cached_property
     def _planner(self) -> Planner:
+        return self._new_planner()
+
+    def _new_planner(self) -> Planner:
         return Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
 
     def _with_inputs(self, datasets: Sequence[str]) -> list[str]:
@@ -144,6 +155,7 @@ class Pipeline:
         return bool(
             unsplit_logs(self._settings.landing)
             or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
+            or any(touched.touched_in(self._planner.look, contract) for contract in LANDED.values())
             or self._unserved(selection)
         )
 
@@ -153,7 +165,8 @@ class Pipeline:
 
     def _with_held(self, outcome: Outcome, selection: Selection, *, again: bool) -> Outcome:
         """Add to the problems the hours that wait for a person, once per reason; everything else has run."""
-        planner = Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
+        # A run has changed what the first look saw.
+        planner = self._new_planner() if outcome.runs else self._planner
         chosen = {name for task in GRAPH.tasks if selection.chosen(task) for name in task.datasets}
         refused = [] if again else [error for error in planner.refused() if error.where in chosen]
         waiting = list(selection.waiting(planner))
@@ -164,22 +177,44 @@ class Pipeline:
         return outcome
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
+        from blogdata.screen import Screen
+
+        with Screen(shown=not self._quiet).opened() as screen:
+            screen.print(label)
+            screen.status("loading Dagster")
+            return self._executed(request, screen)
+
+    def _executed(self, request: Mapping[str, Any], screen: Screen) -> Outcome:
         # Dagster takes seconds to import: a command with nothing to do answers at once without it.
+        from blogdata.code_locations import PLATFORM
         from blogdata.progress import RunProgress
         from definitions import build
         from orchestration import dead_runs
         from orchestration.names import ACCEPT
         from orchestration.refresh import JOB
-        from services.dagster_internals import InMemoryJob, execute_run_iterator
+        from patterns.data_flow.concurrent_runner import AGAIN
+        from services.dagster_internals import (
+            InMemoryJob,
+            RegisteredCodeLocationOrigin,
+            RemoteRepositoryOrigin,
+            execute_run_iterator,
+        )
 
         outcome = Outcome()
         with self._running(outcome) as instance:
-            job = build(self._settings).resolve_job_def(JOB)
+            repository = build(self._settings).get_repository_def()
+            job = repository.get_job(JOB)
+            # By this the timeline and the page of the job list the run, too.
+            origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(PLATFORM), repository.name)
             run = instance.create_run_for_job(
                 job_def=job,
+                remote_job_origin=origin.get_job_origin(JOB),
                 tags={
                     "blogdata/trigger": self._command,
+                    **(AGAIN if request.get("only_again") else {}),
                     **({ACCEPT: ",".join(self._accepted)} if self._accepted else {}),
+                    # The daemon starts a killed run again that has an origin; whoever typed a command does it himself.
+                    "dagster/max_retries": "0",
                     **dead_runs.own(),
                 },
                 run_config={
@@ -189,10 +224,9 @@ class Pipeline:
                 },
             )
             outcome.runs += 1
-            progress = RunProgress(label, outcome, shown=not self._quiet)
-            with progress:
-                for event in execute_run_iterator(InMemoryJob(job), run, instance):
-                    progress.see(event)
+            progress = RunProgress(screen, outcome)
+            for event in execute_run_iterator(InMemoryJob(job), run, instance):
+                progress.see(event)
             if progress.interrupted:
                 # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run continues.
                 raise KeyboardInterrupt

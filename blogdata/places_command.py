@@ -8,13 +8,11 @@ from collections import Counter
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from blogdata.output import console, not_published, say_json
+from blogdata.output import Grid, console, existing, not_published, say_json
 from errors import ConfigurationError
 from lake.lake import Lake
 from quality.contracts.places import PLACES
-from services.config import load
 from services.locations import journal_of, question_of
 from simulator.locations import LocationFaults, LocationServer, serving
 
@@ -30,7 +28,7 @@ def places(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document")] = False,
 ) -> None:
     """Count the addresses whose place is known, and those that wait for an answer."""
-    settings = load()
+    settings = existing()
     if simulate:
         _simulate(port, faults)
         return
@@ -47,21 +45,21 @@ def places(
         ]
         say_json({"answers": counts, "paid_and_not_published": unpublished})
         return
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     for title in ("outcome", "told by", "answers"):
         table.add_column(title, justify="right" if title == "answers" else "left")
     for (outcome, told_by), count in outcomes.most_common():
         table.add_row(outcome, told_by or "", f"{count:,}")
     console.print(table)
     if unpublished:
-        console.print(f"{unpublished:,} answers are paid for and not published yet; a run publishes them", markup=False)
+        console.print(f"{unpublished:,} answers are paid for and not published yet; a run publishes them")
 
 
 def _simulate(port: int, faults: float) -> None:
     server = LocationServer(faults=LocationFaults.every(faults), seed=time.time_ns())
     try:
         with serving(server, port=port):
-            console.print(f'a geolocation service\n[geolocation] url = "{server.url}"', markup=False)
+            console.print(f'a geolocation service\n[geolocation] url = "{server.url}"')
             threading.Event().wait()
     except OSError as error:
         raise ConfigurationError(

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from blogdata.landing_findings import say_warnings
-from blogdata.output import NOTHING_LANDED, agreed, console, is_new, say_error, say_json
+from blogdata.output import NOTHING_LANDED, Grid, agreed, console, existing, is_new, say_error, say_json
 from blogdata.run_command import EVERYTHING, say
 from errors import ConfigurationError, refuse_unknown
 from evidence.events import EventLog
 from lake.lake import Lake
 from quality.contracts import CONTRACTS
-from services.config import Settings, load
+from services.config import Settings
 
 if TYPE_CHECKING:
     from blogdata.outcome import Outcome
     from planning.look import Snapshot
-    from planning.plan import Plan, Planned
+    from planning.plan import Plan, Planned, Planner
 
 
 def plan(
@@ -46,10 +45,10 @@ def plan(
     from planning.look import Snapshot
     from planning.plan import ASKED, Planner
     from quality.contracts import GRAPH, LANDED
-    from resources.lake import zone_of
+    from resources.zone import zone_of
 
     refuse_unknown([replay] if replay else [], CONTRACTS, where="--replay")
-    settings = load()
+    settings = existing()
     look = Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
     planner = Planner(graph=GRAPH, look=look)
     warnings: list[str] = []
@@ -61,6 +60,7 @@ def plan(
         planned = planner.outstanding()
         planned = replace(planned, refused=(*planned.refused, *arrivals.refusals(LANDED.values(), look.zone)))
         warnings = arrivals.warnings(LANDED.values(), look.zone, look.events, datetime.now(timezone.utc))
+        warnings += [line for run in planned.runs for line in _failed_before(planner, run)]
     else:
         keys = planner.resolve_keys(replay, partitions)
         planned = planner.plan_of_replay({replay: dict.fromkeys(keys, ASKED)})
@@ -92,6 +92,18 @@ def plan(
         raise typer.Exit(1)
 
 
+def _failed_before(planner: Planner, run: Planned) -> Iterator[str]:
+    """Say which partitions of a planned run have failed already, and will again unless their cause is mended."""
+    from planning.plan import spanned
+
+    reasons: dict[str, list[str]] = {}
+    for key, error in planner.failed(run.task).items():
+        reasons.setdefault(f"{error.what}, in {error.where}; {error.next_step}", []).append(key)
+    for why, keys in reasons.items():
+        span = spanned(sorted(keys), run.task.grain)
+        yield f"{run.task.main} {span} has failed, and its input has not changed since: {why}"
+
+
 def _run(settings: Settings, planned: Plan, *, quiet: bool) -> Outcome:
     from blogdata.pipeline import Pipeline
 
@@ -109,23 +121,29 @@ def _show(runs: Sequence[Planned], look: Snapshot, unsplit: Sequence[Path], *, n
         if not runs:
             return
     if not runs:
-        console.print(f"nothing to do: {nothing}", markup=False)
+        console.print(f"nothing to do: {nothing}")
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("", "datasets", "partitions", "why"):
+    table = Grid()
+    for title in ("", "datasets"):
+        table.add_column(title, no_wrap=True)
+    stacked = console.width < _SIDE_BY_SIDE
+    for title in ("partitions, and why",) if stacked else ("partitions", "why"):
         table.add_column(title)
     for title in ("rows", "seconds"):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)
     for number, run in enumerate(runs, start=1):
         expected = estimate(look, run)
         rows = "?" if expected.rows is None else f"~{expected.rows:,}"
         seconds = "?" if expected.seconds is None else f"~{expected.seconds:.0f}"
-        table.add_row(str(number), "\n".join(run.datasets), run.span, "\n".join(_reasons(run)), rows, seconds)
+        why = [[run.span, *_reasons(run)]] if stacked else [run.span, _reasons(run)]
+        table.add_row(str(number), run.datasets, *why, rows, seconds)
     console.print(table)
     console.print("rows and seconds are estimates from what these datasets have written so far", style="dim")
 
 
 _REASONS = 4
+_SIDE_BY_SIDE = 120
+"""Columns of a terminal that has place for partitions and reasons beside each other."""
 
 
 def _reasons(run: Planned) -> list[str]:

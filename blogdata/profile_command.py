@@ -7,11 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from blogdata.output import console, say_json
+from blogdata.output import NOTHING_PUBLISHED, Grid, console, existing, is_new, say_json
 from blogdata.sql_command import session
-from services.config import load
 
 if TYPE_CHECKING:
     from quality.profiles import Looked
@@ -24,14 +22,17 @@ def profile(
     from quality.profiles import OBSERVED, look
     from resources.lake import LakeResource
 
-    settings = load()
+    settings = existing()
+    if is_new(settings):
+        console.print(NOTHING_PUBLISHED)
+        return
     access = LakeResource(root=str(settings.lake), landing=str(settings.landing))
     with session(settings) as spark:
         looked = [look(spark, access, contract, f"profile-{uuid.uuid4()}") for contract in OBSERVED.values()]
     if as_json:
         say_json([_as_json(one) for one in looked])
         return
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     for name in ("dataset", "new periods", "rows", "what differs"):
         table.add_column(name, justify="right" if name in ("new periods", "rows") else "left")
     for one in looked:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 import dagster as dg
-from rich.status import Status
 
 from blogdata.outcome import Outcome
-from blogdata.output import console
+from blogdata.output import DATASET
+from blogdata.screen import Screen
+from lake.commit import PARTITION_ROWS, ROWS
+from orchestration.carried_checks import CARRIED
 from orchestration.waiting import WAITING
 from services.dagster_internals import SerializableErrorInfo
 
@@ -17,37 +18,18 @@ from services.dagster_internals import SerializableErrorInfo
 class RunProgress:
     """The progress of a run: a line per dataset when its step has ended, and on a terminal a status in between."""
 
-    def __init__(self, label: str, outcome: Outcome, *, shown: bool) -> None:
+    def __init__(self, screen: Screen, outcome: Outcome) -> None:
         self.interrupted = False
-        self._label = label
+        self._screen = screen
         self._outcome = outcome
-        self._shown = shown
-        self._status: Status | None = None
         self._rows: dict[str, int] = {}
         self._seconds: dict[str, float] = {}
-
-    def __enter__(self) -> RunProgress:
-        """Start showing the run."""
-        if self._shown:
-            console.print(self._label, markup=False)
-            if console.is_terminal:
-                self._status = console.status("starting")
-                self._status.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop showing the run."""
-        if self._status is not None:
-            self._status.stop()
 
     def see(self, event: dg.DagsterEvent) -> None:
         """Process an event of the run."""
         if event.event_type == dg.DagsterEventType.STEP_START:
             self._rows, self._seconds = {}, {}
-            if self._status is not None:
-                self._status.update(f"{_dataset(event)} is looked at")
+            self._screen.status(f"computing what is stale of {_dataset(event)}")
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialized(event)
         elif event.event_type == dg.DagsterEventType.STEP_SUCCESS:
@@ -64,30 +46,30 @@ class RunProgress:
     def _materialized(self, event: dg.DagsterEvent) -> None:
         materialization = event.step_materialization_data.materialization
         dataset = ".".join(materialization.asset_key.path)
-        count = _figure(materialization.metadata.get("dagster/row_count"))
+        figures = materialization.metadata
+        count = _figure(figures.get(PARTITION_ROWS, figures.get(ROWS)))
         self._rows[dataset] = self._rows.get(dataset, 0) + int(count)
-        self._seconds[dataset] = _figure(materialization.metadata.get("seconds"))
+        self._seconds[dataset] = _figure(figures.get("seconds"))
 
     def _published(self) -> None:
         for dataset, rows in self._rows.items():
             seconds = self._seconds[dataset]
             self._outcome.rows += rows
             self._outcome.steps.append({"dataset": dataset, "rows": rows, "seconds": round(seconds, 2)})
-            if self._shown:
-                rate = f"{rows / seconds:>10,.0f} rows/s" if rows and seconds else ""
-                console.print(f"  {dataset:<26} {rows:>12,} rows {seconds:>7.1f} s {rate}", markup=False)
+            rate = f" {rows / seconds:>10,.0f} rows/s" if rows and seconds else ""
+            self._screen.print(f"  {dataset:<{DATASET}} {rows:>12,} rows {seconds:>7.1f} s{rate}")
         self._rows = {}
 
     def _check(self, event: dg.DagsterEvent) -> None:
         evaluation = event.asset_check_evaluation_data
-        # Partitions that wait for a person also fail their step, which reports why.
-        if not evaluation.passed and evaluation.check_name != WAITING:
+        # Partitions that wait for a person also fail their step, which reports why; what is carried over is no news.
+        if not evaluation.passed and evaluation.check_name != WAITING and CARRIED not in evaluation.metadata:
             name = f"{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
             text = f"check {name} failed: {evaluation.description or _plain(evaluation.metadata)}"
             if evaluation.severity == dg.AssetCheckSeverity.ERROR:
                 self._outcome.problems.append(text)
-            elif self._shown:
-                console.print(f"  warning: {text}", style="yellow", markup=False)
+            else:
+                self._screen.print(f"  warning: {text}", style="yellow")
 
 
 def _figure(value: Any) -> float:

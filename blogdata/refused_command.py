@@ -6,22 +6,20 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from blogdata.output import console, say_json
+from blogdata.output import Grid, console, existing, say_json
 from blogdata.remedies import command
 from errors.remedies import Query
 from lake.lake import Lake
 from publish import refused as core
 from publish.refused import RefusedBatch
-from services.config import load
 
 
 def refused(
     as_json: Annotated[bool, typer.Option("--json", help="Print the batches as JSON")] = False,
 ) -> None:
     """List the batches that failed an audit; each is a table to look at for two weeks."""
-    batches = core.kept(Lake(root=str(load().lake)))
+    batches = core.kept(Lake(root=str(existing().lake)))
     if as_json:
         say_json([_as_json(batch) for batch in batches])
     else:
@@ -45,7 +43,7 @@ def _show(batches: Sequence[RefusedBatch]) -> None:
     if not batches:
         console.print("no refused batch is kept")
         return
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     for name in ("table", "partitions", "why"):
         table.add_column(name)
     table.add_column("rows", justify="right")
@@ -61,4 +59,4 @@ def _show(batches: Sequence[RefusedBatch]) -> None:
         )
     console.print(table)
     newest = Query(sql=f"SELECT * FROM {batches[-1].name}")
-    console.print(f"look at one:  {command(newest)}", markup=False)
+    console.print(f"look at one:  {command(newest)}")

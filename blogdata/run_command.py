@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,16 +12,22 @@ import typer
 
 from blogdata.alerts_command import tell_after_run
 from blogdata.landing_findings import say_warnings
-from blogdata.output import NOTHING_LANDED, console, for_the_rest, is_new, say_json
+from blogdata.output import NOTHING_LANDED, agreed, console, for_the_rest, is_new, say_json
+from blogdata.remedies import command
 from blogdata.report_command import made_after_a_run
 from errors import ConfigurationError
+from errors.remedies import Run
+from publish.partitions import Grain, key_of
 from services.config import load
 
 if TYPE_CHECKING:
     from blogdata.outcome import Outcome
+    from lake.commit import Entry
 
 EVERYTHING = "everything that has landed completely is published, and everything downstream of it"
 """Reason shown when a run of the whole lineage has nothing to do."""
+_FEW_AGAIN = 100
+"""Partitions that a span with one end computes again without a question: an hour of arrival has about thirty."""
 _IN_THE_SPAN = "no partition of these datasets lies in that span"
 _NOTHING_LANDED = "nothing has landed for these datasets"
 _UP_TO_DATE = "these datasets have everything that has landed completely"
@@ -46,17 +55,22 @@ def run(
     accept: Annotated[
         str | None,
         typer.Option(
-            help="Lift a guard for this run: size (a full load has far fewer or more rows than the last), frozen "
-            "(a week of a frozen year is replaced), dead_letters (go on without lines though too many are rejected), "
-            "audit:DATASET:NAME (publish though that audit failed: it is a false alarm)"
+            help="Lift a guard for this run: size (a full load has far fewer or more rows than the last, or published "
+            "lines have no landed file any more), frozen (a week of a frozen year is replaced), dead_letters (go on "
+            "without lines though too many are rejected), audit:DATASET:NAME (publish though that audit failed: it is "
+            "a false alarm)"
         ),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Compute all of a span without an end again, and do not ask before it")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
     """Materialize bronze to gold for what has landed.
 
     Without options only what is new or changed runs; with --for, only as much of it as the named datasets need. With
-    --from and --to the whole span runs again; with --select all that the named datasets have, or have in the span.
+    --from and --to the whole span runs again; with --select all that the named datasets have, or have in the span. With
+    one end only, it asks before it computes many partitions again.
     """
     from blogdata.pipeline import Pipeline
     from planning.window import Window
@@ -68,9 +82,16 @@ def run(
             require_span(window.start, window.end)
     chosen, needed = _names(select), _names(for_)
     settings = load()
-    outcome = Pipeline(settings, quiet=as_json, accept=accept).run(window=window, select=chosen, for_=needed)
+    pipeline = Pipeline(settings, quiet=as_json, accept=accept)
+    if window and not (from_ and to) and not yes:
+        _require_agreed(
+            pipeline.published(window, chosen),
+            Run(start=from_, end=to, datasets=chosen, accept=accept),
+            as_json=as_json,
+        )
+    outcome = pipeline.run(window=window, select=chosen, for_=needed)
     if not is_new(settings):
-        outcome.warnings += made_after_a_run(settings)
+        outcome.warnings += made_after_a_run(settings, outcome)
     if as_json:
         say_json(outcome.as_json())
     elif is_new(settings):
@@ -81,6 +102,34 @@ def run(
     told = tell_after_run(settings)
     if not (outcome.ok and told):
         raise typer.Exit(1)
+
+
+def _require_agreed(published: Sequence[Entry], run: Run, *, as_json: bool) -> None:
+    """Ask before much is computed again; without a terminal refuse it."""
+    if len(published) <= _FEW_AGAIN:
+        return
+    rows = sum(entry.rows_out for entry in published)
+    what = f"{len(published):,} published partitions ({rows:,} rows) would be computed again"
+    if as_json or not sys.stdin.isatty():
+        raise ConfigurationError(
+            what=f"{what}: the span has one end only",
+            where=f"--from {run.start}" if run.start else f"--to {run.end}",
+            next_step=f"give both ends: {command(_with_both_ends(run))}; or run all of it: {command(run)} --yes",
+        )
+    if not agreed(f"{what}; run it?", otherwise=""):
+        raise typer.Exit(1)
+
+
+def _with_both_ends(run: Run) -> Run:
+    """Return the run with the other end of its first or last hour or day."""
+    given = run.start or run.end or ""
+    grain = Grain.DAY if len(given) == len("2026-01-05") else Grain.HOUR
+    known = moment(given, "--from")
+    return replace(
+        run,
+        start=run.start or key_of(known - grain.length, grain),
+        end=run.end or key_of(known + grain.length, grain),
+    )
 
 
 def _names(text: str | None) -> tuple[str, ...]:
@@ -122,7 +171,7 @@ def require_span(start: datetime, end: datetime) -> None:
 def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
     """Print what ran, or why nothing did."""
     if outcome.ok and not outcome.runs:
-        console.print(f"nothing to do: {nothing}", markup=False)
+        console.print(f"nothing to do: {nothing}")
         say_warnings(outcome.warnings)
         return
     if outcome.runs:
@@ -132,11 +181,11 @@ def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
         )
     say_warnings(outcome.warnings)
     for problem in outcome.problems:
-        console.print(problem, style="red", markup=False)
+        console.print(problem, style="red")
     if outcome.ok:
         console.print(
             "look at it:  blogdata report   ·   blogdata ledger   ·   "
             "blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui"
         )
     else:
-        console.print(f"what was published stays; {for_the_rest()}", markup=False)
+        console.print(f"what was published stays; {for_the_rest()}")

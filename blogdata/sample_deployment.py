@@ -98,7 +98,7 @@ class Sample:
         rates.write_text("".join(f"{name} = {rate}\n" for name, rate in FAULTS.items()), encoding="utf-8")
         size = ["--days", str(DAYS), "--visits-per-day", str(VISITS_PER_DAY), "--seed", str(self.seed)]
         self.command(
-            "land", "simulate", *size, "--start", FIRST, "--faults", str(rates), "--landing", str(source), "--json"
+            "land", "simulate", *size, "--begin", FIRST, "--faults", str(rates), "--landing", str(source), "--json"
         )
 
 

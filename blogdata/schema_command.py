@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
-from blogdata.output import console, errors, say_json
+from blogdata.output import Grid, console, errors, existing, say_json
 from errors import refuse_unknown
 from evidence.column_reads import Reader
 from evidence.events import EventLog
@@ -21,7 +19,7 @@ from patterns.quality import schema_compatibility_enforcer, schema_migrator, sch
 from planning.findings import still_unannounced
 from quality.contracts import DECLARED, EVERY, LANDED
 from quality.contracts.releases import RELEASED
-from services.config import Settings, load
+from services.config import Settings
 
 app = typer.Typer(help="Change the schema of a dataset safely.", no_args_is_help=True, add_completion=False)
 
@@ -51,7 +49,8 @@ def check(file: File = RELEASED, as_json: Json = False) -> None:
             next_step="change the contract in steps (docs/how-to/change-a-schema.md); if nobody reads the dataset: "
             f"blogdata schema release --breaking {one.dataset}",
         )
-        errors.print(f"{fault}\n", markup=False)
+        errors.print(str(fault))
+        errors.line()
     if not as_json:
         console.print(f"{len(found)} contracts: {len(broken)} break their readers, {len(changed)} not released yet")
         if changed and not broken:
@@ -91,7 +90,7 @@ def release(
 @app.command()
 def fields(as_json: Json = False) -> None:
     """Show what producers send without having announced it: kept in the raw lines, and used by nothing."""
-    events = EventLog(Lake(root=str(load().lake)))
+    events = EventLog(Lake(root=str(existing().lake)))
     found = [field for contract in LANDED.values() for field in still_unannounced(events, contract)]
     if as_json:
         say_json([vars(field) for field in found])
@@ -99,19 +98,19 @@ def fields(as_json: Json = False) -> None:
     if not found:
         console.print("no landed file had a field that its contract does not announce")
         return
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     for title in ("dataset", "field", "first seen in", "lines", "at"):
         table.add_column(title)
     for field in found:
         lines = f"{field.lines:,} of {field.looked_at:,} looked at"
-        table.add_row(field.dataset, escape(field.name), field.partition, lines, f"{field.seen_at:%Y-%m-%d %H:%M}")
+        table.add_row(field.dataset, field.name, field.partition, lines, f"{field.seen_at:%Y-%m-%d %H:%M}")
     console.print(table)
 
 
 @app.command()
 def migrations(as_json: Json = False) -> None:
     """Show the columns that are being retired: how far each is, who still reads it, and what is next."""
-    settings = load()
+    settings = existing()
     lake = Lake(root=str(settings.lake))
     found = [
         schema_migrator.status(lake, contract, each, _readers(settings, contract.dataset, each.old), today())
@@ -133,7 +132,7 @@ def migrations(as_json: Json = False) -> None:
             ]
         )
         return
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     for title in ("dataset", "migration", "phase", "grace ends", "still read by", "next"):
         table.add_column(title)
     for one in found:
@@ -151,7 +150,7 @@ def remove(
 ) -> None:
     """Remove a retired column from its table; refused during its grace period, and while anybody reads it."""
     refuse_unknown([dataset], EVERY, where="schema remove")
-    settings = load()
+    settings = existing()
     lake = Lake(root=str(settings.lake))
     readers = _readers(settings, dataset, column)
     version = schema_migrator.remove(lake, EventLog(lake), EVERY[dataset], column, readers, today=today())

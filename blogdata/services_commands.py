@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
 
+from blogdata.output import console, existing, say_json
 from errors import ConfigurationError
-from services import config, doctor, event_service, postgres, spark_connect
+from services import config, dagster_home, doctor, event_service, heartbeat, postgres, spark_connect
 from services.config import Settings
 from services.event_service import ReceiverStatus
 from services.postgres import PostgresStatus
 from services.spark_connect import SparkStatus
+
+_HEALTH_SECONDS = 10.0
 
 app = typer.Typer(help="The real components: spark, postgres, events", no_args_is_help=True)
 
@@ -41,15 +45,17 @@ def up(services: Names = None, as_json: Json = False) -> None:
 @app.command()
 def down(services: Names = None, as_json: Json = False) -> None:
     """Stop services."""
-    settings = config.load()
+    settings = existing()
     _report([_SERVICES[name].down(settings) for name in reversed(_chosen(services))], as_json)
 
 
 @app.command()
 def status(services: Names = None, as_json: Json = False) -> None:
     """Show which services run; exit code 1 when one that should run does not answer."""
-    settings = config.load()
+    settings = existing()
     rows = [_SERVICES[name].status(settings) for name in _chosen(services)]
+    if not services:
+        rows.append(_ui_status(settings))
     _report(rows, as_json)
     if any(row["state"] in ("silent", "dead") for row in rows):
         raise typer.Exit(1)
@@ -58,14 +64,22 @@ def status(services: Names = None, as_json: Json = False) -> None:
 @app.command(name="doctor")
 def examine(as_json: Json = False) -> None:
     """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
-    findings = doctor.examine(config.load())
+    from orchestration import external_events, partner
+    from services import alert_channels, locations
+
+    settings = config.load()
+    kept = [
+        open_(settings)
+        for open_ in (alert_channels.record, external_events.inbox, partner.outbox, locations.journal_of)
+    ]
+    findings = doctor.examine(settings, kept)
     if as_json:
-        typer.echo(json.dumps([finding.as_json() for finding in findings], indent=2))
+        say_json([finding.as_json() for finding in findings])
     else:
         for finding in findings:
-            typer.echo(f"{'ok     ' if finding.ok else 'problem'}  {finding.name:<9} {finding.detail}")
+            console.print(f"{'ok     ' if finding.ok else 'problem'}  {finding.name:<9} {finding.detail}")
             if not finding.ok:
-                typer.echo(f"         {'':<9} -> {finding.next_step}")
+                console.print(f"         {'':<9} -> {finding.next_step}")
     if not all(finding.ok for finding in findings):
         raise typer.Exit(1)
 
@@ -83,12 +97,12 @@ def _chosen(names: list[str] | None) -> list[str]:
 
 def _report(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        say_json(rows)
         return
     for row in rows:
-        typer.echo(f"{row['service']:<8} {row['state']:<8} {row['detail']}")
+        console.print(f"{row['service']:<8} {row['state']:<8} {row['detail']}")
         for notice in row.get("notices", ()):
-            typer.echo(f"{'':<8} note     {notice}")
+            console.print(f"{'':<8} note     {notice}")
 
 
 def _spark_up(settings: Settings) -> dict[str, Any]:
@@ -151,6 +165,23 @@ def _events_down(settings: Settings) -> dict[str, Any]:
 
 def _events_status(settings: Settings) -> dict[str, Any]:
     return _status_row("events", event_service.status(settings))
+
+
+def _ui_status(settings: Settings) -> dict[str, Any]:
+    home = settings.home / "dagster"
+    url = dagster_home.ui_address(home)
+    if url is None:
+        return {"service": "ui", "state": "stopped", "detail": "is not served"}
+    if not dagster_home.is_ui_served(home):
+        return {"service": "ui", "state": "dead", "detail": f"was killed; it was at {url}"}
+    try:
+        with urllib.request.urlopen(f"{url}{heartbeat.PATH}", timeout=_HEALTH_SECONDS):
+            return {"service": "ui", "state": "running", "detail": f"daemon at work, at {url}"}
+    except urllib.error.HTTPError as error:
+        error.close()
+        return {"service": "ui", "state": "silent", "detail": f"the daemon leaves no heartbeat, at {url}"}
+    except OSError as error:
+        return {"service": "ui", "state": "silent", "detail": f"does not answer at {url}: {error}"}
 
 
 _SERVICES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from blogdata.output import NOTHING_PUBLISHED, console, errors, not_published, say_json
+from blogdata.output import NOTHING_PUBLISHED, Grid, console, errors, existing, is_new, not_published, say_json
+from blogdata.read_only import require_read_only
 from errors import ConfigurationError, PlatformError, similar
 from evidence import column_reads, executions
 from evidence.column_reads import ColumnRead
@@ -28,15 +28,15 @@ from patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
 from publish.migrations import carried
 from quality.contracts import EVERY
 from services import spark_attached
-from services.config import Settings, load
+from services.config import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 TABLE = re.compile(r"\b(bronze|silver|gold|ops|refused)\.([a-z0-9_]+)\b", re.IGNORECASE)
-LITERALS = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`|--[^\n]*)")
+LITERALS = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/)""", re.DOTALL)
 NAME = re.compile(r"\w+")
-READS = re.compile(r"^\s*(select|with|values|from|describe|explain|\()", re.IGNORECASE)
 VERSIONS = "ops.versions"
 """Table that maps executions to table versions, for datasets executed by period."""
 
@@ -57,32 +57,31 @@ def sql(
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON")] = False,
 ) -> None:
     """Query the lake's tables as layer.table."""
-    if not READS.match(query):
-        raise ConfigurationError(
-            what="only queries are run here",
-            where=f"'{query.strip()[:60]}'",
-            next_step="begin with SELECT or WITH; tables are written by materializing datasets: blogdata run",
-        )
-    settings = load()
+    settings = existing()
     moment = moment_of(as_of, "--as-of") if as_of else None
     asked = _Asked.of(Lake(root=str(settings.lake)), query, moment)
+    if is_new(settings):
+        # Nothing to query is worth starting Spark.
+        raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
     with _explained(query, asked.names), session(settings) as spark:
-        frame = asked.frame(spark)
-        rows = frame.limit(limit + 1).collect()
+        found = _Rows.of(asked.frame(spark), limit + 1)
     if moment is None:
         _record_reads(asked, query)
-    shown = [row.asDict(recursive=True) for row in rows[:limit]]
-    more = f" (only the first {limit:,}; see --limit)" if len(rows) > limit else ""
+    shown = found.rows[:limit]
+    more = f" (only the first {limit:,}; see --limit)" if len(found.rows) > limit else ""
     if as_json:
-        say_json(shown)
+        say_json([dict(zip(found.columns, row, strict=True)) for row in shown])
         if more:
-            errors.print(f"{len(shown):,} rows{more}", markup=False)
+            errors.print(f"{len(shown):,} rows{more}")
         return
-    table = Table(box=None, pad_edge=False)
-    for name in frame.columns:
+    table = Grid()
+    for name in found.columns:
         table.add_column(name)
+    # A plan is many lines of Spark's own; a line feed in any other value is shown as one.
+    plan = query.lstrip().lower().startswith("explain")
     for row in shown:
-        table.add_row(*[_cell(value) for value in row.values()])
+        cells = [_cell(value) for value in row]
+        table.add_row(*(cell.splitlines() if plan else cell for cell in cells))
     console.print(table)
     console.print(f"{len(shown):,} rows{more}")
 
@@ -127,7 +126,7 @@ class _Asked:
                     what=f"there is no table {name}", where=lake.root, next_step=_existing(lake, name)
                 )
         rewritten = "".join(
-            part if index % 2 else TABLE.sub(lambda match: _view(match.group(0)), part)
+            part if index % 2 else TABLE.sub(lambda match: view(match.group(0)), part)
             for index, part in enumerate(parts)
         )
         return cls(lake=lake, query=rewritten, names=names, versions=versions, moment=moment)
@@ -135,8 +134,67 @@ class _Asked:
     def frame(self, spark: SparkSession) -> DataFrame:
         """Return the result, not computed yet."""
         for name in sorted(self.names):
-            _table(spark, self.lake, name, self.moment, self.versions).createOrReplaceTempView(_view(name))
+            _table(spark, self.lake, name, self.moment, self.versions).createOrReplaceTempView(view(name))
+        require_read_only(spark, self.query, map(view, self.names))
         return spark.sql(self.query)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """The rows of a result as plain values; times as text in UTC, since Python has no year 0 and none after 9999.
+
+    Args:
+        columns: Their names, which may repeat.
+        rows: The values, in the order of the columns.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    @classmethod
+    def of(cls, frame: DataFrame, limit: int) -> _Rows:
+        """Compute at most so many rows."""
+        types = [field.dataType for field in frame.schema.fields]
+        numbered = frame.limit(limit).toDF(*map(str, range(len(types))))
+        cast = [numbered[str(at)].cast(_textual(kind)).alias(str(at)) for at, kind in enumerate(types)]
+        rows = numbered.select(*cast).collect()
+        return cls(
+            columns=frame.columns,
+            rows=[[_plain(value, kind) for value, kind in zip(row, types, strict=True)] for row in rows],
+        )
+
+
+def _textual(kind: DataType) -> DataType:
+    """Return a type with texts where it has times; Spark casts them, within other values, too."""
+    from pyspark.sql import types
+
+    if isinstance(kind, types.TimestampType | types.TimestampNTZType | types.DateType):
+        return types.StringType()
+    if isinstance(kind, types.StructType):
+        return types.StructType(
+            [types.StructField(each.name, _textual(each.dataType), each.nullable) for each in kind.fields]
+        )
+    if isinstance(kind, types.ArrayType):
+        return types.ArrayType(_textual(kind.elementType), kind.containsNull)
+    if isinstance(kind, types.MapType):
+        return types.MapType(_textual(kind.keyType), _textual(kind.valueType), kind.valueContainsNull)
+    return kind
+
+
+def _plain(value: Any, kind: DataType) -> Any:
+    from pyspark.sql import types
+
+    if value is None:
+        return None
+    if isinstance(kind, types.TimestampType):
+        return f"{value}Z"
+    if isinstance(kind, types.StructType):
+        return {each.name: _plain(item, each.dataType) for each, item in zip(kind.fields, value, strict=True)}
+    if isinstance(kind, types.ArrayType):
+        return [_plain(item, kind.elementType) for item in value]
+    if isinstance(kind, types.MapType):
+        return {_plain(key, kind.keyType): _plain(item, kind.valueType) for key, item in value.items()}
+    return value
 
 
 def _record_reads(asked: _Asked, query: str) -> None:
@@ -205,7 +263,8 @@ def _explained(query: str, names: Collection[str]) -> Iterator[None]:
         ) from error
 
 
-def _view(name: str) -> str:
+def view(name: str) -> str:
+    """Return the name of the temporary view that a statement reads in place of a table."""
     return name.lower().replace(".", "__")
 
 
@@ -266,7 +325,7 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
 
 
 def _checkpoints() -> Path:
-    return load().checkpoints
+    return existing().checkpoints
 
 
 def moment_of(text: str, option: str) -> datetime:

@@ -42,6 +42,7 @@ def stream(
     from assets.transforms.live_visits import DEAD_LETTERS
     from evidence.appended import appended
     from orchestration import stream as streams
+    from orchestration.landing import bounds_of
     from orchestration.stream import Place
     from patterns.error_management.checkpointer import checkpoints
     from patterns.error_management.late_data_detector import LateShare
@@ -65,6 +66,7 @@ def stream(
         landing=settings.landing,
         run=RunContext(run_id=run_id, job="stream", code_version=code().version, trigger="command:blogdata stream"),
         accepted=frozenset([accept] if accept else []),
+        bounds=bounds_of(settings),
     )
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -72,7 +74,6 @@ def stream(
     if not once and not as_json:
         console.print(
             f"taking in {' and '.join(one.table for one in chosen.sources)} from {settings.landing}; Ctrl-C ends it",
-            markup=False,
         )
     kept = settings.checkpoints
     before = checkpoints(kept, chosen.name)
@@ -96,7 +97,7 @@ def stream(
             if not error.transient or failures > _RESTARTS or stop.is_set():
                 raise
             # The interrupted batch is retried: the checkpoint lists it.
-            console.print(f"{error.what}; going on", markup=False)
+            console.print(f"{error.what}; going on")
             # An attempt that failed early has not begun the new checkpoint yet: request it again.
             renew = renew and checkpoints(kept, chosen.name) == before
             stop.wait(min(2.0**failures, 30.0))
@@ -111,9 +112,9 @@ def stream(
     if as_json:
         say_json(published)
     else:
-        console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()), markup=False)
+        console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()))
         for line in left_out_warnings(left_out_in(commits)):
-            console.print(line, markup=False)
+            console.print(line)
         for name in chosen.without_late:
             if warning := LateShare.of(appended(lake, name)).warning:
-                console.print(f"{name}: {warning}", markup=False)
+                console.print(f"{name}: {warning}")

@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from blogdata.output import NOTHING_PUBLISHED, console, say_json
+from blogdata.output import NOTHING_PUBLISHED, Grid, console, existing, is_new, say_json
 from blogdata.sql_command import session
 from errors import refuse_unknown
 from patterns.quality.validation import Validation
 from quality.contracts import EVERY
-from services.config import load
 
 
 def validate(
@@ -32,7 +30,10 @@ def validate(
     from resources.lake import LakeResource
 
     refuse_unknown(datasets or [], EVERY, where="validate")
-    settings = load()
+    settings = existing()
+    if is_new(settings):
+        console.print(NOTHING_PUBLISHED)
+        return
     access = LakeResource(root=str(settings.lake), landing=str(settings.landing))
     project, found = Project(), list[Validation]()
     with session(settings) as spark:
@@ -47,7 +48,7 @@ def validate(
     if out is not None and found:
         index = project.render(out)
         if not as_json:
-            console.print(f"pages:  {index}", markup=False)
+            console.print(f"pages:  {index}")
     if not all(one.passed for one in found):
         raise typer.Exit(1)
 
@@ -65,11 +66,11 @@ def _as_json(one: Validation) -> dict[str, Any]:
 
 def _show(found: list[Validation]) -> None:
     if not found:
-        console.print(NOTHING_PUBLISHED, markup=False)
+        console.print(NOTHING_PUBLISHED)
         return
     from quality.data_docs import summary
 
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     table.add_column("dataset")
     table.add_column("promises of its contract")
     for one in found:

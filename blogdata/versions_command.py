@@ -7,16 +7,15 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from blogdata.output import NOTHING_PUBLISHED, console, say_json
+from blogdata.output import NOTHING_PUBLISHED, Grid, console, existing, say_json, styled
 from blogdata.sql_command import moment_of
 from errors import ConfigurationError, refuse_unknown
 from lake.lake import Lake
 from lake.members import Member, NotBehindAPointer
 from patterns.idempotency import proxy
+from publish.writes import ByPeriod, Copy
 from quality.contracts import CONTRACTS
-from services.config import load
 
 
 def versions(
@@ -29,14 +28,12 @@ def versions(
 ) -> None:
     """Show which copy of a dataset was visible when."""
     refuse_unknown([dataset], CONTRACTS, where="versions")
-    lake = Lake(root=str(load().lake))
+    lake = Lake(root=str(existing().lake))
     moment = moment_of(at, "--at") if at else None
     try:
         found = proxy.history(lake, dataset) if moment is None else proxy.visible_at(lake, dataset, moment)
     except NotBehindAPointer as error:
-        kept = [
-            name for name, contract in CONTRACTS.items() if {"Proxy", "Fast Metadata Cleaner"} & {*contract.patterns}
-        ]
+        kept = [name for name, contract in CONTRACTS.items() if isinstance(contract.write, Copy | ByPeriod)]
         raise ConfigurationError(
             what=f"{dataset} is one table and keeps no copies",
             where="versions",
@@ -65,13 +62,13 @@ def _as_json(member: Member) -> dict[str, Any]:
 
 def _show(found: Sequence[Member], at: str | None) -> None:
     if not found:
-        console.print("nothing was visible by then" if at else NOTHING_PUBLISHED, markup=False)
+        console.print("nothing was visible by then" if at else NOTHING_PUBLISHED)
         return
-    table = Table(box=None, pad_edge=False)
+    table = Grid()
     for name in ("visible from", "until", "version", "rows", "copy", "run", ""):
         table.add_column(name, justify="right" if name in ("version", "rows") else "left")
     for member in found:
-        state = "[green]visible" if member.visible else "removed" if member.removed_at else "kept"
+        state = styled("visible", "green") if member.visible else "removed" if member.removed_at else "kept"
         table.add_row(
             _moment(member.visible_from),
             _moment(member.visible_until) or "",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from blogdata.output import console
+from blogdata.output import console, existing
 from errors import ConfigurationError
 from evidence.events import EVENTS
 from lake.lake import Lake
 from patterns.data_value import lake_views
 from quality.contracts import EVERY
-from services.config import load
 
 
 def views() -> None:
     """Write the views for consumers, and of what is several tables, as SQL into the lake."""
-    lake = Lake(root=str(load().lake))
+    lake = Lake(root=str(existing().lake))
     if lake.table(EVENTS) is None:
         raise ConfigurationError(what="nothing is published yet", where=lake.root, next_step="run: blogdata run")
     for file in lake_views.write(lake, list(EVERY.values())):
-        console.print(str(file), markup=False)
+        console.print(str(file))

@@ -1,14 +1,13 @@
 """ops.data_docs: the published rows against their Great Expectations suites, as pages people can read."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
-from errors import PlatformError
-from orchestration.retries import failure
+from orchestration.retries import reported
+from orchestration.run_values import values_only
 from orchestration.step import LakeAccess
 from patterns.quality.expectations import Project
 from patterns.quality.validation import RuleResult, Validation
@@ -17,18 +16,17 @@ from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["ops", "data_docs"])
 FOLDER = "data_docs"
+"""Folder of the pages, beside the landing zone."""
 
 
 class DataDocsConfig(dg.Config):
-    """Which partitions are validated, and where the pages are written.
+    """Which partitions are validated.
 
     Args:
         newest: Number of newest partitions of each dataset to validate; 0 validates all of them.
-        folder: Where the pages are written; empty: `data_docs` beside the landing zone.
     """
 
     newest: int = 24
-    folder: str = ""
 
 
 def check_name(dataset: str) -> str:
@@ -51,22 +49,21 @@ def check_name(dataset: str) -> str:
         )
         for name in CONTRACTS
     ],
+    config_schema=values_only(DataDocsConfig),
     required_resource_keys={"spark", "lake"},
 )
-def data_docs(context: dg.AssetExecutionContext, config: DataDocsConfig) -> Iterator[Any]:
+def data_docs(context: dg.AssetExecutionContext) -> Iterator[Any]:
     """Validate the datasets that exist, render the pages, and report one check per dataset."""
+    config = DataDocsConfig(**context.op_execution_context.op_config)
     access: LakeAccess = context.resources.lake
     project = Project()
     validations = {}
-    try:
-        with context.resources.spark.guard() as spark:
-            for name, contract in CONTRACTS.items():
-                frame = published(spark, access, contract, config.newest)
-                if frame is not None:
-                    validations[name] = project.validate(frame, contract)
-    except PlatformError as error:
-        raise failure(context, error) from error
-    index = project.render(Path(config.folder) if config.folder else access.landing_path.parent / FOLDER)
+    with reported(context), context.resources.spark.guard() as spark:
+        for name, contract in CONTRACTS.items():
+            frame = published(spark, access, contract, config.newest)
+            if frame is not None:
+                validations[name] = project.validate(frame, contract)
+    index = project.render(access.landing_path.parent / FOLDER)
     yield dg.MaterializeResult(
         metadata={
             "index": dg.MetadataValue.path(str(index)),

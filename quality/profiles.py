@@ -9,8 +9,7 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
-from errors import PlatformError
-from orchestration.retries import failure
+from orchestration.retries import reported
 from orchestration.step import LakeAccess
 from patterns.quality import constraints_enforcer, offline_observer
 from patterns.quality.drift import Drift, drifts
@@ -97,11 +96,8 @@ def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
     """Profile what is new, and report one check per dataset and kind."""
     access: LakeAccess = context.resources.lake
     looked: list[Looked] = []
-    try:
-        with context.resources.spark.guard() as spark:
-            looked.extend(look(spark, access, contract, context.run.run_id) for contract in OBSERVED.values())
-    except PlatformError as error:
-        raise failure(context, error) from error
+    with reported(context), context.resources.spark.guard() as spark:
+        looked.extend(look(spark, access, contract, context.run.run_id) for contract in OBSERVED.values())
     yield dg.MaterializeResult(
         metadata={
             "periods": sum(len(one.found) for one in looked),

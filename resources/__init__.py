@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dagster import ConfigurableResource
+if TYPE_CHECKING:
+    from dagster import ConfigurableResource
 
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
-from resources.postgres import PostgresResource
-from resources.spark import SparkResource
-from services.config import Settings
+    from services.config import Settings
 
 
 def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
@@ -20,6 +17,12 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
     Args:
         settings: Settings of the deployment.
     """
+    # Imported here: a command that only needs the landing zone does without Dagster and Spark's client.
+    from resources.deployment import DeploymentResource
+    from resources.lake import LakeResource
+    from resources.postgres import PostgresResource
+    from resources.spark import SparkResource
+
     return {
         "spark": SparkResource(home=str(settings.home)),
         "deployment": DeploymentResource(home=str(settings.home)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import dagster as dg
 import pyarrow as pa
@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 from dagster_deltalake import DeltaTableResource, LocalConfig
 
 from evidence.events import EventLog
+from lake import arrow
+from lake.checksums import require_whole
 from lake.lake import Lake
 from patterns.ingestion.readiness_marker import Convention, LandingZone
 from publish.target import Engine
-
-if TYPE_CHECKING:
-    from services.config import Settings
 
 
 class LakeResource(dg.ConfigurableResource["LakeResource"]):
@@ -85,9 +84,5 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
             key: Partition key.
         """
         table = DeltaTableResource(url=self.lake.path(dataset), storage_options=LocalConfig(), version=version).load()
+        require_whole(table, dataset, f'"{column}" = {arrow.text(key)}')
         yield from table.to_pyarrow_dataset().to_batches(filter=pc.field(column) == key)
-
-
-def zone_of(settings: Settings) -> LandingZone:
-    """Return the landing zone of a deployment, with its convention for complete partitions."""
-    return LandingZone(folder=settings.landing, convention=settings.ready)

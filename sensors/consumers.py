@@ -16,12 +16,14 @@ from orchestration.consumers import DagsterConsumer
 from patterns.data_flow import isolated_sequencer
 from planning import look as clock
 from publish.contract import Contract
-from publish.partitions import following, start_of
+from publish.partitions import start_of
 from quality.consumers import CALLS
 from quality.contracts import CONTRACTS
+from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from sensors.run_requests import EVERYTHING
-from services.dagster_home import ui_address
+from services import secrets
+from services.dagster_home import UI_TOKEN, ui_address
 
 
 def consumers_called(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
@@ -39,7 +41,7 @@ def consumers_called(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STO
     )(_tick)
 
 
-def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: DeploymentResource) -> dg.SensorResult:
     """Call once per period; a consumer that fails is called again and stops nothing else."""
     before = json.loads(context.cursor) if context.cursor else {"called": {}, "faults": {}}
     called: dict[str, list[str]] = before["called"]
@@ -55,7 +57,8 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
             said.append(f"{call.name} waits: no UI of this deployment is served")
         if not periods or url is None:
             continue
-        result = isolated_sequencer.call(DagsterConsumer(url=url), call, periods)
+        consumer = DagsterConsumer(url=url, token=secrets.read(deployment.settings(), UI_TOKEN))
+        result = isolated_sequencer.call(consumer, call, periods)
         called[call.name] = sorted({*known, *result.runs})
         said += [f"{call.name} {period}: run {run}" for period, run in result.runs.items()]
         for period, fault in result.faults.items():
@@ -75,5 +78,5 @@ def _awaited(events: EventLog, contract: Contract, published: Mapping[str, Entry
         return set()
     grain, found = contract.partitioning.grain, partial(events, contract, published)
     patience = contract.promise or timedelta(0)
-    overdue = {key for key in found.ended if clock.now() >= start_of(following(key, grain), grain) + patience}
+    overdue = {key for key in found.ended if clock.now() >= start_of(key, grain) + grain.length + patience}
     return {*found.running, *found.ended} - overdue

@@ -11,6 +11,7 @@ import dagster as dg
 from orchestration.external_events import trigger
 from orchestration.names import EVENT
 from orchestration.refresh import JOB, Request
+from patterns.data_flow.concurrent_runner import AGAIN
 from patterns.ingestion.event_inbox import Entry, Inbox
 from patterns.ingestion.external_trigger import MOST_TRIES, Trigger, context, pause
 from patterns.ingestion.landed_links import LinkRefused
@@ -108,7 +109,7 @@ def _request(entry: Entry) -> dg.RunRequest:
             only_again=window is not None,
         ),
         about=f"event {event.key}: {event.request}",
-        tags={RUN_KEY: entry.run_key, **{f"{EVENT}{name}": value for name, value in context(entry).items()}},
+        tags={**AGAIN, RUN_KEY: entry.run_key, **{f"{EVENT}{name}": value for name, value in context(entry).items()}},
     )
 
 

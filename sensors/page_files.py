@@ -7,13 +7,13 @@ import hashlib
 import dagster as dg
 
 from assets.serving.page_files import page_files
-from orchestration.split_files import job_of
+from orchestration.split_files import COMPARED
 from patterns.data_flow import exclusive_choice
 from resources.lake import LakeResource
 from sensors import request_throttle
 from sensors.run_requests import EVERYTHING
 
-write_page_files = job_of(page_files)
+write_page_files = page_files.job()
 
 
 def page_files_due(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
@@ -27,7 +27,8 @@ def page_files_due(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPP
         job=write_page_files,
         minimum_interval_seconds=30,
         default_status=status,
-        description="Writes the editors' files of each published day: a run per day, of the branches that lack it",
+        description="Writes the editors' files of each published day: a run per day, of the branches that lack it, and "
+        "of their comparison",
         tags={"pattern/parallel-split": "", "pattern/exclusive-choice": "", **EVERYTHING},
     )(_tick)
 
@@ -39,7 +40,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
     requests = []
     for day, branches in due.items():
         both = len(exclusive_choice.taken(page_files.choice, day).branches) > 1
-        assets = [page_files.asset_of(name) for name in (*branches, *(["compared"] if both else []))]
+        assets = [page_files.asset_of(name) for name in dict.fromkeys((*branches, *([COMPARED] if both else [])))]
         requests.append(
             dg.RunRequest(
                 run_key=f"{day} {_digest([str(published[day].version), *branches])}",

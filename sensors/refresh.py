@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
@@ -15,12 +16,14 @@ from orchestration import partner, turns
 from orchestration.computation import evaluation
 from orchestration.refresh import JOB, Request
 from orchestration.waiting import waiting_check
+from patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from patterns.ingestion.log_splitter import refused_logs, unsplit_logs
-from planning import arrivals
 from planning import look as clock
+from planning.arrivals import Arrivals, link_warnings
 from planning.look import Snapshot
 from planning.plan import Planner
-from planning.staleness import Scope
+from planning.staleness import Lane, Scope
+from planning.touched import touched
 from quality.contracts import GRAPH, LANDED
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
@@ -28,7 +31,10 @@ from sensors import request_throttle, run_requests
 from sensors.run_requests import EVERYTHING
 from services.config import Settings
 
+_FEW_AGAIN = 6
+"""Partitions of a dataset, the newest, that the run for what has landed computes again: late rows touch these."""
 _PAUSE_SECONDS = 60.0
+_UNDER_WAY = "a run for the same is under way; what is stale after it is asked for then"
 
 
 def whatever_is_stale(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
@@ -60,10 +66,14 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     fresh = {main: keys for main, keys in fresh.items() if keys}
     seen = json.loads(context.cursor) if context.cursor else {}
     events, judged_now = _judged(waiting, seen.get("waiting", {}))
-    warned = _warn(context, planner.look, stale, seen.get("told", []))
+    landed = {dataset: Arrivals.of(contract, lake.landing_zone) for dataset, contract in LANDED.items()}
+    warned = _warn(context, planner.look, landed, stale, seen.get("told", []))
     cursor = json.dumps({"waiting": judged_now, "told": warned}, sort_keys=True)
     unsent = {} if stale else _unsent(context, deployment.settings(), lake)
-    result = _asked(context, lake, fresh, stale, {main: keys for main, keys in waiting.items() if keys}, unsent)
+    unread = _unread(lake, planner.look, landed)
+    result = _asked(
+        context, planner, unread, fresh, stale, {main: keys for main, keys in waiting.items() if keys}, unsent
+    )
     return dg.SensorResult(
         run_requests=result.run_requests, skip_reason=result.skip_reason, cursor=cursor, asset_events=events
     )
@@ -71,45 +81,67 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
 
 def _asked(
     context: dg.SensorEvaluationContext,
-    lake: LakeResource,
+    planner: Planner,
+    unread: list[object],
     fresh: Mapping[str, Mapping[str, str]],
     stale: Mapping[str, Mapping[str, str]],
     waiting: Mapping[str, Mapping[str, PlatformError]],
     unsent: Mapping[str, str],
 ) -> dg.SensorResult:
-    logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in unsplit_logs(lake.landing_path)]
-    if not stale and not logs and not unsent:
+    if not stale and not unread and not unsent:
         done = "everything that has landed is published, and all that follows from it"
         return dg.SensorResult(
             skip_reason=f"{done}, but for what waits for a person: {_about(waiting)}" if waiting else done
         )
-    if run_requests.is_under_way(context.instance):
-        return dg.SensorResult(
-            skip_reason="a run over the lineage is under way; what is stale after it is asked for then"
-        )
-    if unsent and not logs:
-        request = run_requests.refresh_request(
-            _digest([unsent]), Request(scope=Scope.READY.value), about=f"to be sent: {', '.join(unsent)}"
-        )
-        return request_throttle.request_runs(context.instance, [request], quiet="")
-    if fresh or logs:
-        request = run_requests.refresh_request(
-            _digest([fresh, logs]), Request(scope=Scope.READY.value, retry_waiting=False), about=_about(fresh)
-        )
-        return request_throttle.request_runs(context.instance, [request], quiet="")
-    left = _since_last_run(context.instance)
-    if left < _PAUSE_SECONDS:
+    busy = [lane[LANE] for lane in (NEW_DATA, AGAIN) if run_requests.is_under_way(context.instance, lane)]
+    requests: list[dg.RunRequest] = []
+    if fresh or unread:
+        few = 0 if AGAIN[LANE] in busy else _FEW_AGAIN
+        landed = _in_lane(planner, fresh, Lane.LANDED, few)
+        left = {
+            main: {key: why for key, why in keys.items() if key not in landed.get(main, {})}
+            for main, keys in fresh.items()
+        }
+        again = {main: keys for main, keys in left.items() if keys}
+        if landed or unread:
+            requests.append(_request([landed, unread], _about(landed), NEW_DATA, retry_waiting=False, few_again=few))
+        if again:
+            requests.append(_request([again], f"again: {_about(again)}", AGAIN, retry_waiting=False))
+    elif unsent:
+        requests.append(_request([unsent], f"to be sent: {', '.join(unsent)}", NEW_DATA))
+    elif _since_last_run(context.instance) < _PAUSE_SECONDS:
         return dg.SensorResult(skip_reason=f"what is stale waits for a person: {_about(waiting)}")
-    request = run_requests.refresh_request(
-        _digest([stale]), Request(scope=Scope.READY.value), about=f"again: {_about(stale)}"
-    )
-    return request_throttle.request_runs(context.instance, [request], quiet="")
+    else:
+        requests.append(_request([stale], f"waited for a person: {_about(stale)}", NEW_DATA, lane=Lane.ALL.value))
+    wanted = [request for request in requests if request.tags[LANE] not in busy]
+    return request_throttle.request_runs(context.instance, wanted, quiet=_UNDER_WAY)
+
+
+def _in_lane(
+    planner: Planner, stale: Mapping[str, Mapping[str, str]], lane: Lane, few: int
+) -> dict[str, dict[str, str]]:
+    found = {main: planner.in_lane(GRAPH.task_of(main), keys, lane, few=few) for main, keys in stale.items()}
+    return {main: keys for main, keys in found.items() if keys}
+
+
+def _request(content: list[object], about: str, tags: Mapping[str, str], **asked: Any) -> dg.RunRequest:
+    request = Request(**{"scope": Scope.READY.value, "lane": tags[LANE], **asked})
+    return run_requests.refresh_request(_digest(content), request, about=about, tags=tags)
+
+
+def _unread(lake: LakeResource, look: Snapshot, landed: Mapping[str, Arrivals]) -> list[object]:
+    """List what the first step of a run reads: logs that are not split, and published files that were touched."""
+    logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in unsplit_logs(lake.landing_path)]
+    changed = [
+        (dataset, key, partition.changes)
+        for dataset, found in landed.items()
+        for key, partition in touched(found.contract, found.ready, look.published(dataset)).items()
+    ]
+    return [*logs, *changed]
 
 
 def _unsent(context: dg.SensorEvaluationContext, settings: Settings, lake: LakeResource) -> dict[str, str]:
     """Map each feed that is behind to the hour up to which it is due; the hour makes the request a new one."""
-    if not partner.is_configured(settings):
-        return {}
     try:
         behind = [
             feed.contract.dataset for feed in FEEDS if partner.is_behind(settings, lake.events, feed.source.dataset)
@@ -122,20 +154,24 @@ def _unsent(context: dg.SensorEvaluationContext, settings: Settings, lake: LakeR
 
 
 def _warn(
-    context: dg.SensorEvaluationContext, look: Snapshot, stale: Mapping[str, Mapping[str, str]], warned: Sequence[str]
+    context: dg.SensorEvaluationContext,
+    look: Snapshot,
+    landed: Mapping[str, Arrivals],
+    stale: Mapping[str, Mapping[str, str]],
+    warned: Sequence[str],
 ) -> list[str]:
-    """Warn once per anomaly in the landing zone: partitions changed after completion, empty, misnamed or refused."""
+    """Warn once per anomaly in the landing zone: partitions changed, empty, misnamed or refused, and stray files."""
     lines = []
-    for dataset, contract in LANDED.items():
-        found = arrivals.Arrivals.of(contract, look.zone)
+    for dataset, found in landed.items():
         lines += [
             f"{line} ({stale[dataset][key]})"
             for key, line in found.changed_warnings(look)
             if key in stale.get(dataset, {})
         ]
         lines += [found.impossible_key_warning([partition], clock.now()) for partition in found.with_impossible_key]
-        lines += arrivals.link_warnings(link for partition in found.refused for link in partition.links)
-    lines += arrivals.link_warnings(refused_logs(look.zone.folder))
+        lines += filter(None, [found.astray_warning])
+        lines += link_warnings(link for partition in found.refused for link in partition.links)
+    lines += link_warnings(refused_logs(look.zone.folder))
     digests = {_digest(line): line for line in lines}
     for digest, line in digests.items():
         if digest not in warned:

@@ -11,7 +11,9 @@ from orchestration import replays
 from orchestration.refresh import JOB, Request
 from orchestration.replays import TAG, Replay
 from orchestration.retries import failure
+from orchestration.run_values import values_only
 from orchestration.step import LakeAccess
+from patterns.data_flow.concurrent_runner import AGAIN
 from planning.estimate import estimate
 from planning.look import Snapshot
 from planning.plan import ASKED, Planned, Planner
@@ -36,9 +38,14 @@ class ReplayConfig(dg.Config):
     only_plan: bool = False
 
 
-@dg.op(required_resource_keys={"lake"}, description="Plan a replay, and keep it for the sensor `replay_runs`")
-def plan_replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
+@dg.op(
+    required_resource_keys={"lake"},
+    config_schema=values_only(ReplayConfig),
+    description="Plan a replay, and keep it for the sensor `replay_runs`",
+)
+def plan_replay(context: dg.OpExecutionContext) -> None:
     """Plan the requested replay and store it; this op runs nothing."""
+    config = ReplayConfig(**context.op_config)
     access: LakeAccess = context.resources.lake
     try:
         refuse_unknown([config.dataset], CONTRACTS, where="dataset")
@@ -95,9 +102,13 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
         requests.append(
             run_requests.refresh_request(
                 replay_.identity,
-                Request(again={run.datasets[0]: list(run.keys or (WHOLE_TABLE,)) for run in left}, only_again=True),
+                Request(
+                    again={run.datasets[0]: list(run.keys or (WHOLE_TABLE,)) for run in left},
+                    only_again=True,
+                    since=replay_.versions,
+                ),
                 about=f"replay of {replay_.dataset}",
-                tags={TAG: replay_.identity},
+                tags={**AGAIN, TAG: replay_.identity},
             )
         )
         if ended := _ended_badly(context.instance, replay_):

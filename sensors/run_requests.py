@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from orchestration.refresh import JOB, Request
+from patterns.data_flow.concurrent_runner import LANE
 
 EVERYTHING = {"blogdata/set": "everything"}
 """Tags of the sensors and schedules to switch on together for automatic operation."""
@@ -29,24 +30,30 @@ def run_config(request: Request) -> dict[str, Any]:
     return {"resources": {"request": {"config": request.model_dump()}}}
 
 
-def refresh_request(key: str, request: Request, *, about: str, tags: Mapping[str, str] | None = None) -> dg.RunRequest:
+def refresh_request(key: str, request: Request, *, about: str, tags: Mapping[str, str]) -> dg.RunRequest:
     """Build a request for a run over the lineage.
 
     Args:
         key: Run key; Dagster starts one run per key.
         request: What the run computes.
         about: Short description for the list of runs.
-        tags: Further tags of the run.
+        tags: Further tags of the run, those of its lane among them if it has one.
     """
     short = shorten(about, _WIDTH, placeholder=" …")
     return dg.RunRequest(
         run_key=key,
         job_name=JOB,
         run_config=run_config(request),
-        tags={ABOUT: short, **(tags or {})},
+        tags={ABOUT: short, **tags},
     )
 
 
-def is_under_way(instance: dg.DagsterInstance) -> bool:
-    """Return whether a run over the lineage is running or about to start."""
-    return bool(instance.get_runs(dg.RunsFilter(job_name=JOB, statuses=list(UNDER_WAY)), limit=1))
+def is_under_way(instance: dg.DagsterInstance, lane: Mapping[str, str]) -> bool:
+    """Return whether a run over the lineage is running or about to start.
+
+    Args:
+        instance: Dagster's storage.
+        lane: Only runs with the lane of these tags.
+    """
+    own = dg.RunsFilter(job_name=JOB, statuses=list(UNDER_WAY), tags={LANE: lane[LANE]})
+    return bool(instance.get_runs(own, limit=1))

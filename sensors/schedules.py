@@ -38,7 +38,9 @@ def _clock(clock: Clock, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinit
         if all(_is_covered(name, current, newest) for name in datasets):
             return dg.SkipReason(f"the tick of {newest} asks for all that is behind")
         request = Request(datasets=datasets, scope=Scope.ENDED.value)
-        return run_requests.refresh_request(current, request, about=f"{clock.name.lower()}, {current} and before")
+        return run_requests.refresh_request(
+            current, request, about=f"{clock.name.lower()}, {current} and before", tags={}
+        )
 
     return tick
 

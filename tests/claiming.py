@@ -40,7 +40,7 @@ class Integrating(Refresh):
     def _again(self, task: Task) -> set[str]:
         return set()
 
-    def _stale(self, task: Task, planner: Planner) -> dict[str, str]:
+    def _stale(self, task: Task, planner: Planner, *, first: bool) -> dict[str, str]:
         left = [key for key in KEYS if not (self._folder / key).exists()]
         self._looks += 1
         # Late rows come a few partitions at a time: whoever looked first would claim all.

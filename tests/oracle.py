@@ -1,10 +1,9 @@
 """What a landing zone holds, counted line by line in plain Python, sharing no code with the platform.
 
-It reads the landed files with the json module and the regular expressions below, so it is slow and easy to
-check. Decisions where the rules leave a choice: white space around a line's JSON is no fault; objects
-separated by white space or a comma are several objects; NaN and Infinity are not JSON; a string with half a
-surrogate pair has no UTF-8 form and is of the wrong type; of a key that occurs twice the last value counts; an
-identifier of nothing but spaces is missing;
+It reads the landed files with the json module and regular expressions, so it is slow and easy to check.
+Decisions where the rules leave a choice: white space around a line's JSON is no fault; objects separated by white space
+or a comma are several objects; NaN and Infinity are not JSON; a string with half a surrogate pair has no UTF-8 form and
+is of the wrong type; of a key that occurs twice the last value counts; an identifier of nothing but spaces is missing;
 a log line that parses but whose request is no `METHOD path PROTOCOL` is removed by the filter `method`.
 """
 
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from oracle_filters import filter_of
+from oracle_logs import log_time, request_of
 
 LARGEST = 1_048_576
 LATENESS = timedelta(minutes=15)
@@ -37,12 +37,6 @@ _ISO = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d+))?)?(?:(Z)|([+-])(\d\d)(?::?([0-5]\d))?)",
     re.ASCII,
 )
-_LOG = re.compile(
-    r"(?P<address>[^ ]+) [^ ]+ [^\[]*\[(?P<time>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
-    r'"(?P<request>(?:\\.|[^"\\])*)" (?P<status>\d{3}) (?:\d+|-) '
-    r'"(?P<referrer>(?:\\.|[^"\\])*)" "(?P<agent>(?:\\.|[^"\\])*)"\s*'
-)
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
 @dataclass
@@ -328,32 +322,22 @@ def impossible(time: datetime, hour: str) -> bool:
 
 
 def judge_log(raw: bytes, hour: str) -> Verdict:
-    """Judges a line that should be in Combined Log Format."""
+    """Judges a line of an access log."""
     text, problem = _text(raw)
     if problem:
         return Verdict(reasons=(problem,))
-    found = _LOG.fullmatch(text)
-    time = log_time(found["time"]) if found else None
-    if found is None or time is None:
-        return Verdict(reasons=("not_combined_log",))
+    found = request_of(text)
+    if isinstance(found, str):
+        return Verdict(reasons=(found,))
+    time = log_time(found["time"][1:-1])
+    if time is None:
+        return Verdict(reasons=(f"not_{found['format']}_log:time",))
     if impossible(time, hour):
         return Verdict(reasons=("impossible_time",))
-    words = found["request"].split(" ")
+    words = found["request"][2:-1].split(" ")
     method, target = (words[0], words[1]) if len(words) == 3 else ("", "")
     path, _, query = target.partition("?")
-    agent = found["agent"]
+    agent = found["agent"][2:-1] if "agent" in found else None
     removed = filter_of(method, int(found["status"]), path, query, agent)
-    client = (found["address"], agent)
+    client = (found["address"], agent or "")
     return Verdict(filtered_by=removed, time=time, identity=(*client, path), client=client)
-
-
-def log_time(text: str) -> datetime | None:
-    """The instant of a log's time stamp."""
-    day, month, year = int(text[:2]), text[3:6], int(text[7:11])
-    hour, minute, second, sign = int(text[12:14]), int(text[15:17]), int(text[18:20]), text[21]
-    offset = timedelta(hours=int(text[22:24]), minutes=int(text[24:26])) * (-1 if sign == "-" else 1)
-    try:
-        place = _MONTHS.index(month) + 1
-        return datetime(year, place, day, hour, minute, second, tzinfo=timezone.utc) - offset
-    except (ValueError, OverflowError):
-        return None

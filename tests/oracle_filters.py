@@ -13,8 +13,8 @@ CRAWLER_WORDS = (
 ).split("|")
 
 
-def filter_of(method: str, status: int, path: str, query: str, agent: str) -> str | None:
-    """Name of the first filter that removes a request, None for a page view."""
+def filter_of(method: str, status: int, path: str, query: str, agent: str | None) -> str | None:
+    """Name of the first filter that removes a request, None for a page view; without an agent, if none was logged."""
     if method != "GET":
         return "method"
     if not (200 <= status < 300 or status == 304):
@@ -29,7 +29,7 @@ def filter_of(method: str, status: int, path: str, query: str, agent: str) -> st
         or any(mark in query for mark in ("flav=rss", "flav=atom", "feed="))
     ):
         return "feed"
-    return "crawler" if is_crawler(agent) else None
+    return "crawler" if agent is not None and is_crawler(agent) else None
 
 
 _crawlers: dict[str, bool] = {}

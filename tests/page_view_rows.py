@@ -19,7 +19,9 @@ from resources.lake import LakeResource
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 PAGES = tuple(f"/2026/post-{number}" for number in range(40))
-HOSTS = ("direct", "news.example", "search.example", "blog.example.org")
+HOSTS = ("direct", "news.example", "search.example")
+OWN = "blog.example.org"
+"""The blog itself: where most page views after the first of a visit come from."""
 COUNTRIES = ("DE", "JP", None)
 BROWSERS = ("Firefox", "Chrome", "Safari", None)
 DEVICES = ("PC", "iPhone", "", "Pixel")
@@ -62,7 +64,7 @@ def random_views(hours: int, *, seed: int) -> list[View]:
                         visit=f"visit-{visit}",
                         visitor=visitor,
                         page=draw.choice(PAGES[: 1 + draw.randrange(len(PAGES))]),
-                        host=draw.choice(HOSTS),
+                        host=draw.choice(HOSTS) if step == 0 or draw.random() < 0.2 else OWN,
                         country=draw.choice(COUNTRIES),
                         browser=draw.choice(BROWSERS),
                         device=draw.choice(DEVICES),

@@ -45,9 +45,12 @@ def bronze(
     *,
     landed: Mapping[str, str] | None = None,
     dead: Mapping[str, int] | None = None,
+    reasons: Sequence[Any] = (),
     at: datetime | None = None,
 ) -> int:
     """Publish hours of bronze.visits: hour of arrival to its rows by event hour, and to its dead letters beside them.
+
+    Of the dead letters `reasons` has rows of hour, reason and count.
 
     Returns:
         The table's version.
@@ -62,7 +65,7 @@ def bronze(
         "bronze.visits",
         "arrival_hour",
         rows,
-        breakdowns={"event_hours": breakdown},
+        breakdowns={"event_hours": breakdown, "reasons": reasons},
         landed=landed,
         measures={arrival: {"max_event_time": None, "dead": letters.get(arrival, 0)} for arrival in arrivals},
         at=at,

@@ -7,6 +7,7 @@ that what only works inside one process is found out. For real work on one machi
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,11 +33,13 @@ class SparkCluster:
         master: Its address, `spark://127.0.0.1:port`.
         processes: The master first, then the workers.
         executor_memory: Memory of each executor, as Java writes it.
+        secret: What its processes, and its drivers, have to know.
     """
 
     master: str
     processes: tuple[ProcessIdentity, ...]
     executor_memory: str
+    secret: str
 
     def settings(self, settings: Settings) -> Settings:
         """Settings whose Spark Connect server runs its work on this cluster.
@@ -47,7 +50,7 @@ class SparkCluster:
         Returns:
             The same, with this master.
         """
-        conf = {**dict(settings.spark.conf), "spark.executor.memory": self.executor_memory}
+        conf = {**dict(settings.spark.conf), **_guarded(self.secret), "spark.executor.memory": self.executor_memory}
         spark = replace(settings.spark, mode="local", master=self.master, conf=tuple(sorted(conf.items())))
         return replace(settings, spark=spark)
 
@@ -72,6 +75,8 @@ def start(settings: Settings, *, workers: int = 2, executor_memory: str = "700m"
     environment = spark_launch.environment(settings, parts)
     environment |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_DIRS": str(folder / "scratch")}
     environment |= {"SPARK_NO_DAEMONIZE": "1", "SPARK_WORKER_DIR": str(folder / "work")}
+    secret, properties = secrets.token_hex(), folder / "cluster.conf"
+    write_atomically(properties, "".join(f"{key} {value}\n" for key, value in _guarded(secret).items()).encode())
     port, pages = processes.free_port(), processes.free_port()
     address = f"spark://127.0.0.1:{port}"
     deploy = "org.apache.spark.deploy"
@@ -83,7 +88,7 @@ def start(settings: Settings, *, workers: int = 2, executor_memory: str = "700m"
         try:
             for number, arguments in enumerate([main, *[worker] * workers]):
                 log = folder / ("master.log" if number == 0 else f"worker-{number}.log")
-                command = spark_launch.command(settings, parts, arguments)
+                command = spark_launch.command(settings, parts, [*arguments, "--properties-file", str(properties)])
                 started.append(processes.start(command, environment=environment, log=log, folder=folder))
                 _write(settings, started)
                 _wait(started[-1], log, port if number == 0 else None)
@@ -91,7 +96,7 @@ def start(settings: Settings, *, workers: int = 2, executor_memory: str = "700m"
             for process in reversed(started):
                 processes.stop(process)
             raise
-    return SparkCluster(master=address, processes=tuple(started), executor_memory=executor_memory)
+    return SparkCluster(master=address, processes=tuple(started), executor_memory=executor_memory, secret=secret)
 
 
 def stop(settings: Settings) -> int:
@@ -110,6 +115,14 @@ def stop(settings: Settings) -> int:
     stopped = sum(processes.stop(process) for process in reversed(known))
     state.unlink(missing_ok=True)
     return stopped
+
+
+def _guarded(secret: str) -> dict[str, str]:
+    return {
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secret,
+        "spark.network.crypto.enabled": "true",
+    }
 
 
 def _wait(process: ProcessIdentity, log: Path, port: int | None) -> None:

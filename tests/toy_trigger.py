@@ -28,6 +28,7 @@ def trigger_in(folder: Path) -> Trigger:
         datasets=("raw.items", "raw.ads"),
         inbox=Inbox(path=folder / "events.sqlite"),
         oldest=timedelta(days=1),
+        longest=timedelta(days=31),
         version="1.0",
     )
 

@@ -11,8 +11,12 @@ from errors import PlatformError
 from orchestration.computation import Context, access_of
 from orchestration.retries import failure
 from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.landed_entries import printable
 from patterns.ingestion.landed_links import LinkRefused
 from patterns.ingestion.log_splitter import split_by_hour, unsplit_logs
+from planning import touched
+from planning.look import Snapshot
+from quality.contracts import LANDED
 
 KEY = dg.AssetKey(["landing", "hourly_access_logs"])
 
@@ -34,9 +38,12 @@ def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResul
 
 @dg.op(required_resource_keys={"lake", "request"}, out=dg.Out(dg.Nothing))
 def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
-    """Split the pending logs, unless the run is restricted to some datasets."""
+    """Split the pending logs, unless the run is restricted to some datasets, and compare files that were touched."""
     fault: Exception | None = None
-    if not context.resources.request.datasets and unsplit_logs(access_of(context).landing_path):
+    access = access_of(context)
+    for dataset, keys in touched.compare(Snapshot(access.landing_zone, access.events), LANDED.values()).items():
+        context.log.warning(f"{dataset}: landed files have another content than was published: {', '.join(keys)}")
+    if not context.resources.request.datasets and unsplit_logs(access.landing_path):
         try:
             context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))
         except dg.Failure as error:
@@ -50,16 +57,17 @@ def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None
 def _split(context: Context) -> dict[str, Any]:
     landing = access_of(context).landing_path
     now = datetime.now(timezone.utc)
-    reports = []
-    try:
-        for log in unsplit_logs(landing):
-            try:
-                reports.append(split_by_hour(log, landing, hour_of_combined, now=now))
-            except LinkRefused as error:
-                # A link in place of an hour's folder blocks only the logs with lines of that hour.
-                context.log.error(f"{log.name} waits: {error}")
-    except PlatformError as error:
-        raise failure(context, error) from error
+    reports, faults = [], []
+    for log in unsplit_logs(landing):
+        try:
+            reports.append(split_by_hour(log, landing, hour_of_combined, now=now))
+        except PlatformError as error:
+            context.log.error(f"{printable(log.name)} waits: {error}")
+            # A link in place of an hour's folder is a finding of the landing zone.
+            faults += [] if isinstance(error, LinkRefused) else [error]
+    if faults:
+        # The other logs are split: one that cannot be is in no other's way.
+        raise failure(context, faults[0]) from faults[0]
     return {
         "logs": len(reports),
         "lines": sum(report.lines for report in reports),

@@ -9,6 +9,7 @@ from lake.commit import Account, Commit
 from orchestration import accounts
 from orchestration.computation import computes
 from orchestration.step import Source, Step
+from patterns.error_management import dead_letter
 from patterns.ingestion.landed_lines import is_replay
 
 
@@ -26,7 +27,7 @@ def ad_dead_letters(step: Step) -> Mapping[str, Commit]:
 
 
 def _rejected(step: Step, judged: str) -> DataFrame:
-    return step.read(judged).where(F.col("arrival_hour").isin(*step.partitions) & (F.size("reasons") > 0))
+    return step.read(judged).where(F.col("arrival_hour").isin(*step.partitions) & dead_letter.is_rejected())
 
 
 def _all_but(step: Step, judged: str, *usable: str) -> Source:

@@ -12,6 +12,7 @@ from orchestration.computation import computes
 from orchestration.landing import Landed, newest_day
 from orchestration.step import Source, Step
 from patterns.ingestion import full_loader
+from patterns.ingestion.published_files import is_published
 from planning.look import landed as landed_in
 from publish.partitions import Grain
 
@@ -33,19 +34,19 @@ def _require_believable(step: Step, landed: Landed) -> None:
     """
     if full_loader.ACCEPT_SIZE in step.accepted:
         return
-    published, fingerprints = step.events.publications("bronze.users"), landed.fingerprints()
+    published = step.events.publications("bronze.users")
     before = None
     for day in sorted({*published, *landed.partitions}):
-        known = published.get(day)
-        if day not in fingerprints or (known is not None and known.landed == fingerprints[day]):
+        known, there = published.get(day), landed.partitions.get(day)
+        if there is None or (known is not None and is_published(there, known.landed)):
             before = (known.rows_out if known else 0) or before
             continue
         try:
-            full_loader.guard(before, landed.sizes[day].lines, where=f"bronze.users {day}")
+            full_loader.guard(before, landed.line_count(day), where=f"bronze.users {day}")
         except PlatformError as error:
             error.partitions = frozenset({day})
             raise
-        before = landed.sizes[day].lines
+        before = landed.line_count(day)
 
 
 @computes("bronze.devices")
@@ -56,14 +57,16 @@ def devices(step: Step) -> Mapping[str, Commit]:
     landed = Landed.of(step, "devices", Grain.DAY, [day])
     last = step.events.publications("bronze.devices").get(WHOLE_TABLE)
     if full_loader.ACCEPT_SIZE not in step.accepted:
-        full_loader.guard(last.rows_out if last else None, landed.sizes[day].lines, where="bronze.devices")
+        full_loader.guard(last.rows_out if last else None, landed.line_count(day), where="bronze.devices")
+    landed.require_published_lines()
     landed.announce_new_fields()
     rows = device_rules.judge(landed.lines().withColumn("load_date", F.col("partition")))
-    fingerprint = landed.fingerprints()[day]
+    state = landed.states()[day]
     source = Source(
         accounts={WHOLE_TABLE: landed.accounts()[day]},
-        expected={WHOLE_TABLE: landed.expected_bytes()[day]},
-        landed={WHOLE_TABLE: f"{day}:{fingerprint}"},
-        copy=f"v{day}-{fingerprint[:8]}",
+        files={WHOLE_TABLE: landed.files()[day]},
+        landed={WHOLE_TABLE: f"{day}:{state}"},
+        # By the end of the state, too: a rewrite with the same size and time is another delivery.
+        copy=f"v{day}-{state[:8]}{state[-4:]}",
     )
     return step.publish(rows, source)

@@ -9,6 +9,7 @@ from lake.commit import Commit
 from orchestration.computation import computes
 from orchestration.landing import Landed
 from orchestration.step import Step
+from patterns.ingestion.landed_formats import extension, has_extension
 from publish.partitions import Grain
 
 
@@ -17,15 +18,13 @@ def visits(step: Step) -> Mapping[str, Commit]:
     """Replicate every landed line, with its reject reasons in a column; no line is dropped."""
     landed = Landed.of(step, "visits", Grain.HOUR)
     landed.announce_new_fields()
-    is_log = F.col("source_file").rlike(r"\.log(\.gz)?$")
+    is_log = has_extension(F.col("source_file"), "log")
     lines = landed.lines().withColumn("format", F.when(is_log, visit_events.COMBINED).otherwise(visit_events.JSON))
     judged = visit_events.judge(lines.withColumnRenamed("partition", "arrival_hour"), formats=_formats(landed))
     return step.publish(judged, landed.source())
 
 
 def _formats(landed: Landed) -> frozenset[str]:
-    logs = [
-        file.name.removesuffix(".gz").endswith(".log") for part in landed.partitions.values() for file in part.files
-    ]
+    logs = [extension(file.name) == "log" for part in landed.partitions.values() for file in part.files]
     found = {visit_events.COMBINED if is_log else visit_events.JSON for is_log in logs}
     return frozenset(found or {visit_events.JSON})

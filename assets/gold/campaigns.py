@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import DELIVERED_VISITS, gather
+from assets.gold.fan_in import DELIVERED_ADS, DELIVERED_VISITS, gather
 from assets.transforms import campaigns
 from lake.commit import Commit
 from orchestration import accounts
@@ -12,7 +12,7 @@ from orchestration.computation import computes
 from orchestration.step import Source, Step
 from publish.partitions import Grain, finer
 
-JOINED, DISPLAYS, DELIVERED_ADS = "silver.visits_with_ads", "silver.ads", "bronze.ads"
+JOINED, DISPLAYS = "silver.visits_with_ads", "silver.ads"
 
 
 @computes("gold.campaign_stats")

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
+from assets.gold.fan_in import not_taken_in
 from assets.transforms import daily_report as transform
+from assets.transforms.daily_report import DEAD_LETTERS
 from lake.commit import Account, Commit
 from orchestration import accounts
 from orchestration.computation import computes
@@ -28,7 +30,9 @@ def daily_report(step: Step) -> Mapping[str, Commit]:
         # Never read itself: a delivery arrives through the source.
         delivered = step.events.publications(read.reach.delivered)
         published = accounts.entries(step, read.dataset, within) if step.exists(read.dataset) else {}
-        there[read.dataset] = unaligned_fan_in.Source(published=published, delivered=delivered)
+        # Dead letters are those of the hour of arrival: they are there when it was delivered, held or not.
+        held = () if read.dataset == DEAD_LETTERS else not_taken_in(step.events, read.reach.delivered, within)
+        there[read.dataset] = unaligned_fan_in.Source(published=published, delivered=delivered, held=held)
         if published:
             column = CONTRACTS[read.dataset].partition_column
             assert column is not None

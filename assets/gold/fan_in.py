@@ -1,18 +1,20 @@
 """Gathers the event hours of a longer period (Aligned Fan-In), and counts how many of them are present.
 
-An hour is present if it was delivered, with or without rows, and is published in the dataset that is read. Rows alone
-are no proof: late rows from another hour's delivery publish an event hour whose own delivery never came. If an outage
-made a producer send the rows of an hour with a later one, the flag of the empty hour marks it as delivered.
+An hour is present if it was delivered, with or without rows, its delivery was taken in, and it is published in the
+dataset that is read. Rows alone are no proof: early or late rows from another hour's delivery publish an event hour
+whose own delivery never came, or is held. If an outage made a producer send the rows of an hour with a later one, the
+flag of the empty hour marks it as delivered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from evidence.events import EventLog
 from lake.commit import Account
 from orchestration import accounts
 from orchestration.step import Step
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 ENRICHED_VISITS = "silver.visits_enriched"
 DELIVERED_VISITS = "bronze.visits"
+DELIVERED_ADS = "bronze.ads"
+TAKEN_IN_BY = {DELIVERED_VISITS: "silver.visits", DELIVERED_ADS: "silver.ads"}
+"""Dataset by hour of arrival to the one by hour of the event that is computed from it."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +68,10 @@ def gather(step: Step, dataset: str = ENRICHED_VISITS, delivered_to: Sequence[st
     within = [hour for period in hours.values() for hour in period]
     published = accounts.entries(step, dataset, within)
     # Not inputs: none of their rows are read, and a new delivery arrives through the input.
-    delivered = [step.events.publications(name, within).keys() for name in delivered_to]
-    there = published.keys() & set.intersection(*map(set, delivered))
+    delivered = [
+        step.events.publications(name, within).keys() - not_taken_in(step.events, name, within) for name in delivered_to
+    ]
+    there = published.keys() & set.intersection(*delivered)
     whole = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, there)
     rows = step.read(dataset).where(F.col("event_hour").isin(*sorted(published)))
     return Period(
@@ -73,6 +80,28 @@ def gather(step: Step, dataset: str = ENRICHED_VISITS, delivered_to: Sequence[st
         column=partitioning.column,
         hours={period: found.present for period, found in whole.items()},
     )
+
+
+def not_taken_in(events: EventLog, delivered: str, hours: Iterable[str]) -> set[str]:
+    """Find the event hours that do not have their own delivery yet, for example because it is held.
+
+    Args:
+        events: The event log.
+        delivered: Dataset by hour of arrival.
+        hours: The hours to look at; those that are not delivered are left out.
+    """
+    keys = sorted(hours)
+    deliveries = events.publications(delivered, keys)
+    taken_in = events.publications(TAKEN_IN_BY[delivered], keys)
+    read = {hour: taken_in[hour].inputs.get(delivered, -1) if hour in taken_in else -1 for hour in deliveries}
+    behind = {hour for hour, entry in deliveries.items() if read[hour] < entry.version}
+    if not behind:
+        return set()
+    # An earlier version of the delivery will do: the hour was computed from it, and is computed again from the newest.
+    first: dict[str, int] = {}
+    for entry in events.history(delivered):
+        first.setdefault(entry.partition, entry.version)
+    return {hour for hour in behind if read[hour] < first[hour]}
 
 
 def keyed(visits: DataFrame, partitioning: Partitioning) -> DataFrame:

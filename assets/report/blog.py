@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from assets.report.daily_rankings import NOTES as DAILY_NOTES
+from assets.report.daily_rankings import SECTIONS as DAILY_SECTIONS
 from assets.report.daily_rankings import DailyRankings
-from assets.report.page_views import Counted, PageViews, key_of_hour
+from assets.report.history import history
+from assets.report.page_views import DAY, Counted, PageViews, key_of_hour
 from assets.report.rankings import Kind, ranking
 from lake.lake import Lake
 from publish.partitions import Grain, key_of, start_of
-from report.elements import Audience, Chart, Figure, Grid, Line, Period, Ranking, Unit
+from quality.contracts.columns import DIRECT, UNKNOWN
+from report.elements import Audience, Chart, Figure, Grid, Line, Period, Ranking, Section, Unit
 
-DAY = 24
 WEEK = 7 * DAY
 _DATE = len("2026-01-31")
 LONGEST_BY_HOUR = 28
@@ -29,22 +30,32 @@ KNOWN = 28 * DAY
 """Hours of history before a period that is compared, without which nobody can be told to be new."""
 _AS_FAR_AS = "as far back as this page reads"
 ALL, SO_FAR = "all", "today"
+_HOST = "referral_host"
 _COLUMNS = ("Views", "Visits", "Visitors")
 RANKINGS = (
     Kind(name="page", label="Pages", of="page", columns=_COLUMNS, monospaced=True),
-    Kind(name="referral_host", label="Referrers", of="host they came from", columns=_COLUMNS),
+    Kind(name=_HOST, label="Other sites they came from", of="site", columns=_COLUMNS),
     Kind(name="country", label="Countries", of="country", columns=_COLUMNS),
     Kind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
     Kind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
 )
+SECTIONS = (
+    Section(title="What was read, and from where", rankings=("page", _HOST)),
+    Section(title="Who read it", rankings=("country", "browser", "device_type")),
+    *DAILY_SECTIONS,
+)
+NO_SITES = {DIRECT: "no referrer", UNKNOWN: "unknown"}
+"""What stands in place of a host, and how it is shown."""
 COUNTS = {"views": "Page views", "visits": "Visits", "visitors": "Visitors", "new": "New visitors"}
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NOTES = (
     "A page view is a row of silver.visits_enriched: a request for a page, without repetitions. Of access logs, feeds, "
     "images and other assets, crawlers, and requests that were not answered with the page are left out; the part "
     "about the data counts them by reason.",
-    "A visit is the browsing session that the event names. Of an access log it is the page views of one address and "
-    "browser without a pause of 30 minutes.",
+    "A visit is what the page views name as one. Of an access log it is the page views of one address and browser "
+    "without a pause of 30 minutes.",
+    "The blog's own host is the one that most page views after the first of a visit come from, of those with a "
+    "referrer. It and no referrer are no sites that readers came from; the shares are of all page views.",
     "Days and hours are UTC. A visit or visitor on two days counts on both, and once in a period that has both days: "
     "the numbers of days do not add up to that of their period.",
     "Visitors who asked not to be shared are counted like everybody; nobody is named on this page.",
@@ -77,7 +88,9 @@ def audience(lake: Lake, *, days: int) -> Audience | None:
         until=key_of_hour(views.last),
         chosen=chosen,
         periods=[_period(views, daily, name, span) for name, span in spans.items()],
-        notes=(*NOTES, *(DAILY_NOTES if any(table.num_rows for table in daily.tables.values()) else ())),
+        sections=SECTIONS,
+        history=history(views, daily, {_HOST: _apart(views)}),
+        notes=NOTES,
     )
 
 
@@ -122,26 +135,29 @@ def _spans(views: PageViews) -> Iterator[tuple[str, _Span]]:
 def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> Period:
     before = None if span.compared is None else views.counted(*span.compared)
     known = span.compared is not None and span.compared[0] - views.first >= KNOWN
-    week = Grid(
-        label="Page views by hour of the week, on average",
-        rows=WEEKDAYS,
-        columns=[f"{hour:02}" for hour in range(DAY)],
-        values=views.by_weekday(span.first, span.last),
-    )
     return Period(
         name=name,
         label=span.label,
         first=key_of_hour(span.first),
         last=key_of_hour(span.last),
         compared=None if span.compared is None else (key_of_hour(span.compared[0]), key_of_hour(span.compared[1])),
-        figures=list(_figures(views.counted(span.first, span.last), before, knows_who_is_new=known)),
+        figures=list(
+            _figures(
+                views.counted(span.first, span.last),
+                before,
+                knows_who_is_new=known,
+                knows_who_is_private=views.knows_who_is_private,
+            )
+        ),
         charts=list(_charts(views, span)),
-        grids=[week],
+        grids=list(_grids(views, span)),
         rankings=list(_rankings(views, daily, span)),
     )
 
 
-def _figures(now: Counted, before: Counted | None, *, knows_who_is_new: bool) -> Iterator[Figure]:
+def _figures(
+    now: Counted, before: Counted | None, *, knows_who_is_new: bool, knows_who_is_private: bool
+) -> Iterator[Figure]:
     def figure(name: str, label: str, definition: str, *, unit: Unit = Unit.COUNT, better: int = 0) -> Figure:
         return Figure(
             name=name,
@@ -174,11 +190,8 @@ def _figures(now: Counted, before: Counted | None, *, knows_who_is_new: bool) ->
         unit=Unit.SECONDS,
         better=1,
     )
-    yield figure(
-        "private_views",
-        "Kept private",
-        "Page views of visitors who asked not to be shared, or of whom it is not known, as of all in an access log.",
-    )
+    if knows_who_is_private:
+        yield figure("private_views", "Kept private", "Page views of visitors who asked not to be shared.")
 
 
 def _values(counted: Counted) -> Mapping[str, float | None]:
@@ -214,11 +227,31 @@ def _lines(views: PageViews, span: _Span, length: int) -> Sequence[Line]:
     ]
 
 
+def _grids(views: PageViews, span: _Span) -> Iterator[Grid]:
+    """Average the hours of the week; a day alone has its chart by hour."""
+    week = dict(zip(WEEKDAYS, views.by_weekday(span.first, span.last), strict=True))
+    days = {day: hours for day, hours in week.items() if any(hour is not None for hour in hours)}
+    if len(days) > 1:
+        yield Grid(
+            label="Page views by hour of the week, on average",
+            rows=list(days),
+            columns=[f"{hour:02}" for hour in range(DAY)],
+            values=list(days.values()),
+        )
+
+
+def _apart(views: PageViews) -> Mapping[str, str]:
+    return {**NO_SITES, **{host: f"{host}, this blog" for host in views.own_hosts}}
+
+
 def _rankings(views: PageViews, daily: DailyRankings, span: _Span) -> Iterator[Ranking]:
+    apart = _apart(views)
     for kind in RANKINGS:
         counted = {name: numbers for name, *numbers in views.by(kind.name, span.first, span.last)}
+        if counted.keys() <= {UNKNOWN}:
+            continue
         before = None if span.compared is None else views.views_by(kind.name, *span.compared)
-        yield ranking(kind, counted, before)
+        yield ranking(kind, counted, before, apart=apart if kind.name == _HOST else {})
     # A day that has just begun cannot be held against a whole one.
     whole = span.compared is not None and span.last % DAY == DAY - 1
     yield from daily.within(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.report.page_views import Numbers
 from assets.report.rankings import Kind, ranking
 from lake.lake import Lake
-from report.elements import Ranking
+from report.elements import Ranking, Section
 
 _DAY = "event_date"
 _ROWS = ""
@@ -26,27 +28,29 @@ class DailyKind:
         dimension: Column with the names.
         sums: The columns whose sums are ranked, in the order of the ranking's columns; :data:`_ROWS` counts rows.
         kind: The ranking.
+        several: Whether sessions of one page are left out.
     """
 
     dataset: str
     dimension: str
     sums: Sequence[str]
     kind: Kind
+    several: bool = False
 
 
 SESSIONS, CAMPAIGNS = "gold.sessions_daily", "gold.campaign_stats"
 
 
-def _of_sessions(dimension: str, label: str, of: str, counts: Mapping[str, str]) -> DailyKind:
+def _of_sessions(dimension: str, label: str, of: str, counts: Mapping[str, str], *, several: bool = False) -> DailyKind:
     kind = Kind(name=dimension, label=label, of=of, columns=["Sessions", *counts], monospaced=True)
-    return DailyKind(dataset=SESSIONS, dimension=dimension, sums=(_ROWS, *counts.values()), kind=kind)
+    return DailyKind(dataset=SESSIONS, dimension=dimension, sums=(_ROWS, *counts.values()), kind=kind, several=several)
 
 
-_BOUNCED, _PAGES = {"Bounced": "bounced"}, {"Page views": "pages"}
+_BOUNCED, _PAGES = {"Of one page": "bounced"}, {"Page views": "pages"}
 KINDS = (
     _of_sessions("entry_page", "Where sessions begin", "first page", _BOUNCED | _PAGES),
     _of_sessions("exit_page", "Where sessions end", "last page", _BOUNCED | _PAGES),
-    _of_sessions("path", "Paths through the blog", "the first five pages", _PAGES),
+    _of_sessions("path", "Paths of several pages", "the first five pages", _PAGES, several=True),
     DailyKind(
         dataset=CAMPAIGNS,
         dimension="campaign",
@@ -59,10 +63,18 @@ KINDS = (
         ),
     ),
 )
-NOTES = (
-    "A session is the page views of one visitor without a pause of 30 minutes, of the day on which it is over "
-    "(gold.sessions_daily); sessions that are still open are not counted yet. A campaign's page views are those within "
-    "half an hour after one of its displays (gold.campaign_stats).",
+SECTIONS = (
+    Section(
+        title="Sessions",
+        rankings=("entry_page", "exit_page", "path"),
+        note="A session is the page views of one visitor until a pause of 30 minutes, counted on the day on which it "
+        "is over. A visit, above, is what the page views name as one: it may go on after a pause.",
+    ),
+    Section(
+        title="Campaigns",
+        rankings=("campaign",),
+        note="A campaign's page views are those within half an hour after one of its displays.",
+    ),
 )
 
 
@@ -102,8 +114,21 @@ class DailyRankings:
                 first = None if before is None else {name: numbers[0] for name, numbers in before.items()}
                 yield ranking(each.kind, found, first)
 
-    def _counted(self, each: DailyKind, days: tuple[str, str]) -> dict[str, Sequence[int]]:
+    def counts(self) -> Iterator[tuple[str, pa.ChunkedArray, pa.ChunkedArray, Numbers]]:
+        """Yield the name of each ranking that has rows and, row by row, its names, days and first number."""
+        for each in KINDS:
+            rows = self._rows(each)
+            if rows.num_rows:
+                ones = np.ones(rows.num_rows, dtype=np.int64)
+                first = ones if each.sums[0] == _ROWS else rows[each.sums[0]].to_numpy()
+                yield each.kind.name, rows[each.dimension], rows[_DAY], first
+
+    def _rows(self, each: DailyKind) -> pa.Table:
         rows = self.tables[each.dataset]
+        return rows.filter(pc.greater(rows["pages"], 1)) if each.several and rows.num_rows else rows
+
+    def _counted(self, each: DailyKind, days: tuple[str, str]) -> dict[str, Sequence[int]]:
+        rows = self._rows(each)
         if not rows.num_rows:
             return {}
         day = pc.cast(rows[_DAY], pa.string())

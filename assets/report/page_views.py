@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,13 +14,16 @@ import pyarrow.compute as pc
 
 from lake.lake import Lake
 from publish.partitions import Grain, key_of, start_of
-from quality.contracts.columns import UNKNOWN
+from quality.contracts.columns import DIRECT, UNKNOWN
 
 DATASET = "silver.visits_enriched"
-DIMENSIONS = ("page", "referral_host", "country", "browser", "device_type")
+_HOST = "referral_host"
+DIMENSIONS = ("page", _HOST, "country", "browser", "device_type")
 _ENCODED = ("visit_id", "user_id", *DIMENSIONS)
 _READ = ("event_hour", "event_time", "keep_private", *_ENCODED)
 _HOUR = 3600
+DAY = 24
+"""Hours of a day."""
 Numbers = npt.NDArray[np.int64]
 
 
@@ -93,6 +97,12 @@ class PageViews:
         found: Numbers = self.rows["hour"].to_numpy()
         return found
 
+    @cached_property
+    def knows_who_is_private(self) -> bool:
+        """Whether some visitors asked not to be shared and others did not: in an access log nobody was asked."""
+        private = int(pc.sum(self.rows["private"]).as_py() or 0)
+        return bool(0 < private < self.rows.num_rows)
+
     @property
     def first(self) -> int:
         """The first hour with a page view."""
@@ -110,6 +120,30 @@ class PageViews:
         first = np.zeros(found.num_rows, dtype=np.int64)
         first[found["user_id"].to_numpy()] = found["hour_min"].to_numpy()
         return first
+
+    @cached_property
+    def own_hosts(self) -> frozenset[str]:
+        """The blog's own hosts among those that visitors came from, found by what they do.
+
+        Visitors come to the first page of a visit from anywhere, and to the later ones from the page before. The own
+        host is the one, with or without `www.`, that most of the later page views with a referrer come from, and a
+        larger share of them than of the first ones.
+        """
+        begins = self.rows.group_by("visit_id").aggregate([("time", "min")])
+        times = np.zeros(begins.num_rows, dtype=np.int64)
+        times[begins["visit_id"].to_numpy()] = begins["time_min"].to_numpy()
+        is_first = self.rows["time"].to_numpy() == times[self.rows["visit_id"].to_numpy()]
+        hosts = self.rows[_HOST].to_numpy()
+        first, later = Counter[str](), Counter[str]()
+        for counter, chosen in ((first, is_first), (later, ~is_first)):
+            for name, views in zip(self.names[_HOST], np.bincount(hosts[chosen]).tolist(), strict=False):
+                if name not in (DIRECT, UNKNOWN):
+                    counter[name.removeprefix("www.")] += views
+        own, views = max(later.items(), key=lambda host: host[1], default=("", 0))
+        share = views / max(later.total(), 1)
+        if share <= 0.5 or share * first.total() <= first[own]:
+            return frozenset()
+        return frozenset(self.names[_HOST]) & {own, f"www.{own}"}
 
     def within(self, first: int, last: int) -> pa.Table:
         """Return the rows of a span, both hours included."""

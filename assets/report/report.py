@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -22,7 +23,6 @@ from report.read_once import ReadOnce, ScannedOnce
 
 DAYS = 400
 """Days of history that a report has: the newest ones, thirteen months of them."""
-FILE = "report.html"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +85,7 @@ def compute(lake: Lake, zone: LandingZone, checkpoints: Path, *, now: datetime, 
 
 
 def write(report: Report, file: Path) -> None:
-    """Write the page; a reader sees the earlier one or this one, never a part."""
+    """Write the page; a reader sees the earlier one or this one, never a part. Its time is that of its figures."""
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, report.html().encode("utf-8"))
+    os.utime(file, (report.made_at.timestamp(), report.made_at.timestamp()))

@@ -22,18 +22,20 @@ def places(step: Step) -> Mapping[str, Commit]:
     before = step.lake.read(step.spark, "silver.places", known.version) if known else _nothing(step)
     read = known.inputs.get("silver.visits", -1) if known else -1
     hours = [hour for hour, entry in accounts.entries(step, "silver.visits").items() if entry.version > read]
-    visits = step.read("silver.visits").where(F.col("event_hour").isin(*hours))
+    visits = step.read("silver.visits")
     settings = step.deployment.settings()
     locator = locator_of(settings)
-    asked = rules.questions(visits, before, disclosed=locator.paid)
+    new = visits.where(F.col("event_hour").isin(*hours))
+    asked = rules.questions(new, before, visits=visits, disclosed=locator.paid)
     journal = journal_of(settings)
     rows = rules.answers(asked, locator, journal, datetime.now(timezone.utc))
     given = step.spark.createDataFrame(rows, step.contract.ddl)
 
     def after(published: DataFrame) -> DataFrame:
-        return published.join(given, on=["ip", "valid_from"], how="left_anti").unionByName(given)
+        # What waited is given anew, or gone: the visitor does not allow any more that it is asked for.
+        answered = published.where(F.col("outcome") != WAITING)
+        return answered.join(given, on=["ip", "valid_from"], how="left_anti").unionByName(given)
 
-    # Those that waited are asked for again.
     kept = known.rows_out - int(known.measures[WAITING] or 0) if known else 0
     account = Account(rows_in=kept + len(rows))
     commits = step.publish(FullDelivery(rows=after, account=account))

@@ -16,6 +16,7 @@ from orchestration.step import FullDelivery, Source, Step
 from patterns.error_management import dead_letter
 from patterns.idempotency import proxy
 from patterns.ingestion import full_loader
+from planning.continued import Continued, continued
 from planning.reach import delivered_on, usable_rows
 from quality.contracts import CONTRACTS
 
@@ -55,25 +56,46 @@ def _require_usable_users(step: Step) -> None:
 
 @computes("silver.users")
 def users(step: Step) -> Mapping[str, Commit]:
-    """Derive the history of the users from all deliveries in bronze; the order of loads does not matter."""
+    """Continue the history of the users with the newest deliveries; the order of loads does not matter.
+
+    It is continued from the newest version of the table in which all deliveries before them are as they are now: a late
+    or changed one is merged with all later ones. It is derived from all deliveries if there is no such version, or if
+    nothing has changed and a person asks for it again. The account is that of all deliveries in either case.
+    """
     _require_usable_users(step)
-    return step.publish(
-        user_rules.history(step.read("bronze.users")),
-        Source(accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead")),
-    )
+    source = Source(accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead"))
+    delivered, known = step.read("bronze.users"), _known(step)
+    if known is not None:
+        before = step.lake.read(step.spark, step.contract.dataset, known.version)
+        if {column.name for column in step.contract.columns} <= {*before.columns}:
+            left = delivered.where(F.col("load_date").isin(*known.left) if known.left else F.lit(False))
+            return step.publish(user_rules.history(left, before, known.last), source)
+    return step.publish(user_rules.history(delivered), source)
+
+
+def _known(step: Step) -> Continued | None:
+    """Find the version of the users' history to continue from; None: it is derived from all deliveries."""
+    dataset, version = step.contract.dataset, step.pin("bronze.users")
+    published = step.events.publications(dataset).get(WHOLE_TABLE)
+    if published is None or published.inputs.get("bronze.users") == version:
+        return None
+    loads, own = step.events.history("bronze.users"), step.events.history(dataset)
+    there = accounts.entries(step, "bronze.users")
+    found = continued(own, loads, {day: one.version for day, one in there.items() if usable_rows(one)})
+    return next((one for one in found if step.lake.is_whole(dataset, one.version)), None)
 
 
 @computes("silver.users_current")
 def users_current(step: Step) -> Mapping[str, Commit]:
     """Merge each day's delivery into the state after the earlier ones; users no longer delivered are removed."""
     _require_usable_users(step)
-    deliveries = accounts.entries(step, "bronze.users")
-    usable = [day for day, entry in sorted(deliveries.items()) if usable_rows(entry)]
+    delivered = accounts.entries(step, "bronze.users")
+    usable = [day for day, entry in sorted(delivered.items()) if usable_rows(entry)]
 
     def delivery(day: str) -> FullDelivery:
         # As for silver.users, a day without a usable row is not a delivery: the one before it still holds.
         newest = max((one for one in usable if one <= day), default=None)
-        entry = deliveries.get(newest or day)
+        entry = delivered.get(newest or day)
         dead = int(entry.measures["dead"]) if entry else 0
         rows = step.read("bronze.users").where(F.col("load_date") == (newest or day))
         return FullDelivery(
@@ -119,11 +141,11 @@ def _taken_in(step: Step) -> Sequence[Entry]:
     return [copies[version] for version in known]
 
 
-def _taken_in_again(step: Step, deliveries: Sequence[Entry], nothing: DataFrame) -> DataFrame:
+def _taken_in_again(step: Step, loads: Sequence[Entry], nothing: DataFrame) -> DataFrame:
     """Recompute the versions of the devices from the copies of their deliveries that are still kept."""
     kept = {copy.since_version: copy for copy in proxy.history(step.lake, "bronze.devices") if copy.removed_at is None}
     rows = nothing
-    for entry in deliveries:
+    for entry in loads:
         if entry.version in kept:
             delivered = step.lake.read_members(step.spark, "bronze.devices", [kept[entry.version]])
             rows = device_rules.versions(delivered, rows, delivered_on(entry))

@@ -40,7 +40,7 @@ def sessions(step: Step) -> Mapping[str, Commit]:
         },
         landed=CARRIED.read(known, hours, Grain.HOUR),
     )
-    with kept_rows.computed(found) as kept:
+    with kept_rows.computed(found, step.engine) as kept:
         companion = Companion(
             contract=CONTRACTS[PENDING],
             frame=kept.where("NOT is_completed"),

@@ -1,13 +1,15 @@
-"""Access logs in Combined Log Format: lines to page views.
+"""Access logs in any of the named formats: lines to page views.
 
-A line is matched once: one replacement splits it into its fields, by a character that no readable line contains.
+A line is read by the first format that fits it: one replacement splits it into its fields, by a character that no
+readable line contains. A line that fits none is rejected, and the reason names the nearest format and the first field
+that does not fit, such as `not_combined_log:time`.
 Lines that are not page views are filtered by name: `method`, `status`, `asset`, `feed`, `crawler`, the first that
 matches.
 
 Visitors are anonymous: `user_id` is a keyed hash of address and agent. What visit a page view belongs to is decided by
 :mod:`assets.transforms.visits_by_inactivity`.
 
-Source of the format: Apache HTTP Server documentation, "Log Files".
+The formats are declared in :mod:`patterns.ingestion.log_formats`.
 """
 
 from __future__ import annotations
@@ -25,14 +27,11 @@ from patterns.data_value import wrapper
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import RejectRule
 from patterns.error_management.filter_interceptor import Filter, first_match
+from patterns.ingestion import log_formats
 
 FILTERS = ("method", "status", "asset", "feed", "crawler")
 
 _SEPARATOR = "\x1f"
-_QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
-_STAMP = r"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\]"
-_LINE = rf"^([^\s]+) [^\s]+ [^\[]*+{_STAMP} {_QUOTED} (\d{{3}}) (?:\d+|-) {_QUOTED} {_QUOTED}\s*+\z"
-_FIELDS = ("address", "stamp", "request", "status", "referrer", "agent")
 _ASSETS = (
     "css|js|mjs|png|jpg|jpeg|gif|ico|svg|webp|avif|woff|woff2|ttf|otf|eot|map|mp4|webm|mp3|ogg|zip|gz|tar|tgz|jar"
     "|exe|iso|deb|rpm"
@@ -55,8 +54,8 @@ def judged(lines: DataFrame) -> DataFrame:
         The input with event_time TIMESTAMP, reasons ARRAY<STRING> and filtered_by STRING.
     """
     read = _with_request(_with_fields(lines))
-    read = read.withColumn("event_time", F.try_to_timestamp(F.col("stamp"), F.lit("dd/MMM/yyyy:HH:mm:ss Z")))
-    read = read.withColumn("reasons", dead_letter.reasons(_rules()))
+    read = read.withColumn("event_time", F.try_to_timestamp(F.col("time"), F.lit("dd/MMM/yyyy:HH:mm:ss Z")))
+    read = read.withColumn("reasons", _reasons())
     valid = F.size("reasons") == 0
     undecided = read.where(valid & first_match(_filters([])).isNull())
     spiders = user_agents.spiders(user_agents.distinct(undecided, "agent"))
@@ -112,14 +111,17 @@ def referring_host(referrer: Column) -> Column:
 
 
 def _with_fields(lines: DataFrame) -> DataFrame:
-    """Add the fields of the format, all null if the line does not match it."""
+    """Add the fields of the line's format, all null if it fits none; a format may lack some of them."""
     text = F.when(F.octet_length("raw") <= MAX_BYTES, F.col("raw").cast("string"))
     readable = F.is_valid_utf8(text) & ~text.contains(_SEPARATOR)
-    marks = _SEPARATOR.join(f"${number}" for number in range(1, len(_FIELDS) + 1))
-    parts = F.split(F.regexp_replace(F.when(readable, text), _LINE, marks), _SEPARATOR, -1)
+    line, groups = log_formats.any_line()
+    marks = _SEPARATOR.join("".join(f"${number}" for number in groups[name]) for name in log_formats.FIELDS)
+    parts = F.split(F.regexp_replace(F.when(readable, text), rf"^{line}\s*+\z", marks), _SEPARATOR, -1)
     found = lines.withColumn("_parts", parts)
-    found = found.withColumn("_parts", F.when(F.size("_parts") == len(_FIELDS), F.col("_parts")))
-    fields = {name: F.get("_parts", F.lit(number)) for number, name in enumerate(_FIELDS)}
+    found = found.withColumn("_parts", F.when(F.size("_parts") == len(log_formats.FIELDS), F.col("_parts")))
+    fields = {name: F.get("_parts", F.lit(number)) for number, name in enumerate(log_formats.FIELDS)}
+    for name in log_formats.OPTIONAL:
+        fields[name] = F.when(fields[name] != "", F.substring(fields[name], F.lit(2), F.length(fields[name])))
     return found.withColumns(fields).drop("_parts")
 
 
@@ -138,20 +140,33 @@ def _with_request(read: DataFrame) -> DataFrame:
     )
 
 
-def _rules() -> list[RejectRule]:
+def _reasons() -> Column:
     raw, text = F.col("raw"), F.col("raw").cast("string")
     large = F.octet_length(raw) > MAX_BYTES
     small = ~large
     empty = raw.isNull() | (small & text.rlike(r"^\s*+\z"))
     utf8 = F.is_valid_utf8(text)
     time = F.col("event_time")
-    return [
+    rules = [
         RejectRule(name="too_large", condition=large),
         RejectRule(name="empty_line", condition=empty),
         RejectRule(name="not_utf8", condition=small & ~utf8),
-        RejectRule(name="not_combined_log", condition=small & utf8 & ~empty & time.isNull()),
         RejectRule(name="impossible_time", condition=impossible(time, F.col("arrival_hour"))),
     ]
+    # In a lambda: so many expressions would make the code that Spark generates for all lines too large for the JVM's
+    # compiler.
+    unread = F.transform(F.array(text), _misfit)
+    return F.when(small & utf8 & ~empty & time.isNull(), unread).otherwise(dead_letter.reasons(rules))
+
+
+def _misfit(text: Column) -> Column:
+    """Build the reason of a line that fits no format, or has a time that no calendar has."""
+    found = F.when(text.contains(_SEPARATOR), F.lit("not_combined_log:control_character"))
+    for log_format in log_formats.named():
+        found = found.when(text.rlike(rf"^{log_format.line}\s*+\z"), F.lit(f"not_{log_format.name}_log:time"))
+    for one in log_formats.misfits():
+        found = found.when(text.rlike(f"^{one.pattern}"), F.lit(one.reason))
+    return found
 
 
 def _filters(spiders: Sequence[str]) -> list[Filter]:
@@ -160,6 +175,7 @@ def _filters(spiders: Sequence[str]) -> list[Filter]:
     feed = path.rlike(_FEED_PATH)
     for part in _FEED_QUERIES:
         feed = feed | query.contains(part)
+    # Null, and thus no crawler, where the format lacks the agent.
     crawler = user_agents.bears_crawler_word(agent)
     return [
         Filter(name="method", removes=F.col("method") != "GET"),

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.json_lines import MAX_BYTES
+from patterns.ingestion.landed_formats import has_extension
 
 LINE_REASON = "line_reason"
 WRONG_TYPES = "wrong_types"
@@ -30,8 +31,8 @@ def read(lines: DataFrame, fields: Sequence[str], *, strings: Sequence[str] = ()
     """Read the fields of every line as text.
 
     Args:
-        lines: raw BINARY, source_file STRING (a name ending in `.csv` or `.csv.gz` is CSV with `;` and a header,
-            any other JSON), source_offset BIGINT, and anything else.
+        lines: raw BINARY, source_file STRING (with the extension `.csv`, also before that of a compression, it is CSV
+            with `;` and a header, otherwise JSON), source_offset BIGINT, and anything else.
         fields: Fields of the table; numbers and booleans are taken as their text.
         strings: The fields that must be strings in JSON.
 
@@ -60,13 +61,13 @@ def _with_text(lines: DataFrame) -> DataFrame:
 
 
 def _is_csv() -> Column:
-    return F.lower("source_file").rlike(r"\.csv(\.gz)?$")
+    return has_extension(F.col("source_file"), "csv")
 
 
 def _csv_values(lines: DataFrame, fields: Sequence[str]) -> DataFrame:
     """Add the values of CSV lines, and the index of each field in them, from the header of the line's file."""
     first = lines.where(F.col("_csv") & (F.col("source_offset") == 0))
-    headers = _with_tokens(first, F.regexp_replace("_text", "^\ufeff", "")).select(
+    headers = _with_tokens(first, F.col("_text")).select(
         F.col("source_file").alias("_file"),
         F.transform("_tokens", F.trim).alias("_names"),
         _csv_seal().alias("_end"),

@@ -7,9 +7,9 @@ from pyspark.sql import functions as F
 
 from assets.transforms.places import HERE
 from patterns.data_value import static_joiner
+from quality.contracts.columns import DIRECT
 from quality.contracts.places import WAITING
 
-DIRECT = "direct"
 KEPT_PRIVATE = "kept_private"
 
 

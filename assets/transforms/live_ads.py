@@ -1,8 +1,10 @@
 """The stream that joins visit events with displayed ads (Dynamic Joiner), both from the landing zone.
 
 Spark keeps the rows that wait for a partner in its state; a batch is what it lets go of: pairs, and rows whose time is
-over. Rows of lines that were received twice come twice, and are held against what is published. Which rows came too
-late is found by the watermark in the checkpoint: Spark drops them without a word.
+over. Rows of lines that were received twice come twice, and are held against what is published. After the beginning of
+a new checkpoint all input is read again, and a partner that came too late the first time may come in time: what was
+published alone is not published again in a pair. Which rows came too late is found by the watermark in the checkpoint:
+Spark drops them without a word.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import ad_displays, ad_visits, live_lines
+from assets.transforms.visit_times import hour_of
 from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import windowed_deduplicator
 from patterns.error_management.streamed_files import SCHEMA
@@ -23,6 +26,7 @@ from quality.contracts.live_ads import WITH_ADS_LIVE, WRITTEN
 
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
 _EVENT = ("visit_id", "event_time", "page")
+_DISPLAY = ("visit_id", "ad_id", "display_time")
 _PAYLOAD = ("user_id", "keep_private", "campaign", "display_page")
 
 
@@ -45,23 +49,26 @@ def take_in(batch: MicroBatch) -> None:
         PlatformError: As raised by `publish`.
     """
     # Computed exactly once: a batch that is not, or only in part, has no state for the next one.
-    with kept_rows.computed(batch.lines) as rows:
-        hours = [row["event_hour"] for row in rows.select("event_hour").distinct().collect()]
-        with kept_rows.computed(judged(rows, _published(batch, hours))) as verdicts:
-            by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
-            late = live_lines.late(batch, ((_events, "event_time"), (_displays, "display_time")))
-            accounts = live_lines.accounts(by_verdict, late)
-            live_lines.publish(batch, verdicts, WITH_ADS_LIVE, accounts, drop=(*_EVENT_AT, *_DISPLAY_AT))
+    with (
+        kept_rows.computed(batch.lines) as rows,
+        kept_rows.computed(judged(rows, _published(batch, _hours(rows)))) as verdicts,
+    ):
+        by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
+        late = live_lines.late(batch, ((_events, "event_time"), (_displays, "display_time")))
+        accounts = live_lines.accounts(by_verdict, late)
+        live_lines.publish(batch, verdicts, WITH_ADS_LIVE, accounts, drop=(*_EVENT_AT, *_DISPLAY_AT))
 
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
-    """Hold the rows of a batch against what is published: an event, and each pair, comes once.
+    """Hold the rows of a batch against what is published: an event, a display alone, and each pair, comes once.
 
     Of the lines of one event that name different ads the first one counts. A line that names none is not among them.
+    What was published alone is in no pair, and what was published in a pair is not alone: such a row is a conflict.
 
     Args:
         rows: Rows of :func:`joined`.
-        published: Rows of silver.visits_with_ads_live of the same hours.
+        published: Rows of silver.visits_with_ads_live of the hours in which they, or others of their events and
+            displays, may lie.
 
     Returns:
         The rows, with verdict STRING.
@@ -83,9 +90,36 @@ def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
         payload=F.xxhash64(*_PAYLOAD),
     )
     conflicts = rows.join(other_ad, [*_EVENT_AT], "left_semi").select(*rows.columns)
-    return once.select(*rows.columns, "verdict").unionByName(
+    held = _held_against(_held_against(once, published, _EVENT, "display_time"), published, _DISPLAY, "event_time")
+    return held.select(*rows.columns, "verdict").unionByName(
         conflicts.withColumn("verdict", F.lit(Verdict.CONFLICT.value))
     )
+
+
+def _held_against(rows: DataFrame, published: DataFrame, side: Sequence[str], partner: str) -> DataFrame:
+    """Make the rows conflicts whose event (or display) was published alone and now has a partner, or reversely.
+
+    Args:
+        rows: Rows with verdict STRING.
+        published: Rows of silver.visits_with_ads_live.
+        side: Columns that identify the event (or the display); one of them is null if a row has none.
+        partner: Time column of the other side; null if a row has none.
+    """
+    known = published.groupBy(*side).agg(F.min(F.col(partner).isNull()).alias("_alone"))
+    # Without the side itself, or a published row of it, this is null: not true.
+    other = F.col("_alone") != F.col(partner).isNull()
+    verdict = F.when(other & (F.col("verdict") == Verdict.FIRST.value), Verdict.CONFLICT.value)
+    return rows.join(known, [*side], "left").select(
+        *rows.drop("verdict").columns, F.coalesce(verdict, F.col("verdict")).alias("verdict")
+    )
+
+
+def _hours(rows: DataFrame) -> list[str]:
+    """List the event hours in which rows of the same events and displays may lie."""
+    last = F.col("display_time") + F.expr(f"INTERVAL {int(ad_visits.JOIN.bound.total_seconds())} SECONDS")
+    times = F.array("event_time", "display_time", last)
+    found = rows.select(F.explode(F.transform(times, hour_of)).alias("hour")).distinct().collect()
+    return [row["hour"] for row in found if row["hour"] is not None]
 
 
 def _events(lines: DataFrame) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
-from assets.transforms.visit_times import hour_of
+from assets.transforms.visit_times import hour_of, start_of
 from lake.commit import Account
 from orchestration.stream import MicroBatch
 from patterns.error_management.streamed_files import left_out_notes
@@ -23,7 +23,7 @@ from publish.contract import Contract
 from quality.contracts.live import LATE
 
 _JSON = frozenset({visit_events.JSON})
-_FOLDER = r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/[^/]*$"
+_FOLDER = r"^[^/]*/date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/"
 
 
 def events(lines: DataFrame) -> DataFrame:
@@ -44,8 +44,8 @@ def in_an_hour(lines: DataFrame) -> DataFrame:
         lines: source_file STRING, and anything else.
     """
     hour = F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
-    is_hour = F.concat("arrival_hour", F.lit(":00:00Z")).try_cast("timestamp").isNotNull()
-    return lines.withColumn("arrival_hour", hour).where(F.col("source_file").rlike(_FOLDER) & is_hour)
+    named = F.col("source_file").rlike(_FOLDER) & start_of(F.col("arrival_hour")).isNotNull()
+    return lines.withColumn("arrival_hour", hour).where(named)
 
 
 def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFrame], str]]) -> Counter[str]:
@@ -61,8 +61,9 @@ def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFram
     found = Counter[str]()
     if mark is None:
         return found
+    place = batch.place
     for source, (read, time) in zip((batch.source, *batch.others), sides, strict=True):
-        rows = read(landed_lines.read(batch.spark, batch.place.landing, _paths(batch, source.table)))
+        rows = read(landed_lines.read(batch.spark, place.landing, _paths(batch, source.table), place.bounds))
         behind: Column = F.col(time) <= F.lit(mark)
         counts = rows.where(behind).groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
         found.update({row["hour"]: int(row["count"]) for row in counts})

@@ -20,12 +20,14 @@ from pyspark.sql import functions as F
 from assets.transforms import visit_events
 from errors.remedies import Remedy, RunStream
 from evidence.appended import appended
+from lake import arrow
+from lake.checksums import require_whole
 from lake.commit import Account, Commit
 from orchestration.stream import MicroBatch, Stream
 from patterns.error_management import late_data_detector, windowed_deduplicator
 from patterns.error_management.checkpointer import next_turn
 from patterns.error_management.late_data_detector import Strategy, StreamProgress
-from patterns.error_management.streamed_files import SCHEMA, by_hour, left_out_notes, without
+from patterns.error_management.streamed_files import SCHEMA, by_hour, figures_by_hour, left_out_notes, without
 from patterns.error_management.windowed_deduplicator import Verdict
 from patterns.ingestion.landed_lines import is_replay
 from publish.changes import READ, AppendBatch
@@ -113,11 +115,11 @@ def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
         {"arrival_hour": hour, "format": F.lit(visit_events.JSON)}
     )
     judged = visit_events.judge(lines, formats=frozenset({visit_events.JSON}))
-    accounts, expected = {}, {}
+    accounts = {}
     for key, size in sizes.items():
         before = {"taken_in_before": old[key].lines} if key in old else {}
         accounts[key] = Account(rows_in=size.lines, reasons=before)
-        expected[key] = {"bytes": size.bytes - (old[key].bytes if key in old else 0)}
+    files = figures_by_hour([file for file in batch.files if file.name not in known])
     corrections = sum(file.is_replay for file in batch.files)
     notes = {
         READ: f"landing.{batch.source.table}",
@@ -127,7 +129,7 @@ def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
         **left_out_notes(batch.files),
     }
     rows = judged.withColumn("batch", F.lit(this.label))
-    return batch.append(rows, BRONZE, this.once(turn=turn, **notes), accounts=accounts, expected=expected)
+    return batch.append(rows, BRONZE, this.once(turn=turn, **notes), accounts=accounts, files=files)
 
 
 def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
@@ -217,6 +219,7 @@ def _taken_in_before(batch: MicroBatch, this: _Batch, hours: Iterable[str]) -> f
     table = batch.place.lake.caught_up(BRONZE.dataset)
     if table is None:
         return frozenset()
+    require_whole(table, BRONZE.dataset, f"arrival_hour IN ({', '.join(map(arrow.text, sorted(hours)))})")
     of_others = ds.field("arrival_hour").isin(pa.array(sorted(hours), pa.string())) & (ds.field("batch") != this.label)
     rows = table.to_pyarrow_dataset().to_table(columns=["source_file"], filter=of_others)
     return frozenset(rows["source_file"].unique().to_pylist()) & {file.name for file in batch.files}

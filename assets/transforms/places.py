@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from patterns.data_flow import local_sequencer
 from patterns.data_flow.local_sequencer import Answer, Journal
 from quality.contracts.places import WAITING
-from services.locations import AT_MOST, Location, Locator, question_of
+from services.locations import AT_MOST, UNUSABLE, Location, Locator, question_of
 
 ALWAYS = datetime(1970, 1, 1, tzinfo=timezone.utc)
 RESERVED = "reserved"
@@ -42,22 +42,25 @@ class Question:
 
     @property
     def text(self) -> str:
-        """Names the question in the journal."""
-        return question_of(self.address, self.valid_from)
+        """Names the question in the journal: of one address that is written in two ways, it is asked once."""
+        return question_of(_public(self.address) or self.address, self.valid_from)
 
 
-def questions(visits: DataFrame, places: DataFrame, *, disclosed: bool) -> list[Question]:
+def questions(new: DataFrame, places: DataFrame, *, visits: DataFrame, disclosed: bool) -> list[Question]:
     """Find the addresses whose newest event no answer covers, and those that wait for an answer.
 
     Args:
-        visits: Rows of silver.visits that were published since the last questions.
+        new: Rows of silver.visits that were published since the last questions.
         places: Rows of silver.places.
-        disclosed: Whether somebody else learns the addresses; then visitors who did not allow their visits to be shared
-            are not asked about.
+        visits: All rows of silver.visits.
+        disclosed: Whether somebody else learns the addresses; then visitors who do not allow their visits to be shared
+            are not asked about, also if they allowed it before.
     """
     may_be_asked = ~F.col("keep_private") if disclosed else F.lit(True)
-    seen = visits.where(F.col("ip").isNotNull() & may_be_asked).groupBy("ip").agg(F.max("event_time").alias("seen"))
+    seen = new.where(F.col("ip").isNotNull() & may_be_asked).groupBy("ip").agg(F.max("event_time").alias("seen"))
     waiting = places.where(F.col("outcome") == WAITING).select("ip", F.col("valid_from").alias("seen"))
+    if disclosed and not waiting.isEmpty():
+        waiting = waiting.join(visits.where(may_be_asked).select("ip"), on="ip", how="left_semi")
     newest = places.groupBy("ip").agg(
         F.max_by(F.struct("valid_from", "valid_until", "outcome"), "valid_from").alias("last")
     )
@@ -104,7 +107,7 @@ def answers(asked: Sequence[Question], locator: Locator, journal: Journal, now: 
         LocationsRefused: The service refuses the requests.
         LockTimeout: Another run has been asking for too long.
     """
-    public = {question.text: question.address for question in asked if _is_public(question.address)}
+    public = {question.text: address for question in asked if (address := _public(question.address)) is not None}
 
     def ask(batch: Sequence[str]) -> Mapping[str, Answer]:
         found = locator.locate([public[text] for text in batch])
@@ -125,7 +128,8 @@ def answers(asked: Sequence[Question], locator: Locator, journal: Journal, now: 
 
 def _location(question: Question, public: Collection[str], given: Mapping[str, Answer]) -> Location:
     if question.text in given:
-        return Location(**given[question.text])
+        found = Location(**given[question.text])
+        return Location(outcome=WAITING) if found.outcome == UNUSABLE else found
     return Location(outcome=WAITING if question.text in public else RESERVED)
 
 
@@ -141,11 +145,19 @@ def _row(question: Question, found: Location, now: datetime, *, by_service: bool
     return question.address, question.valid_from, until, found.outcome, *place, told_by
 
 
-def _is_public(address: str) -> bool:
+def _public(address: str) -> str | None:
+    """Return the usual form of an address in a public network; None if it is in none, or is no address.
+
+    An IPv4 address may be written as IPv6 (`::ffff:8.8.8.8`), and what is behind `%` names an interface of the machine
+    that saw it.
+    """
     try:
-        return ipaddress.ip_address(address).is_global
+        found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return False
+        return None
+    if isinstance(found, ipaddress.IPv6Address):
+        found = found.ipv4_mapped or found
+    return str(found) if found.is_global else None
 
 
 def _instant(micros: int) -> datetime:

@@ -1,4 +1,4 @@
-"""The users: judging the lines of each day's full delivery, and their history derived from all deliveries.
+"""The users: judging the lines of each day's full delivery, and their history, continued with each delivery.
 
 Decisions: only `id` is required; in JSON it must be a string, as in the visits that refer to it. `login` and `email`
 may be missing. A version is a run of consecutive deliveries with the same login, email and registration time; the other
@@ -69,11 +69,13 @@ def judge(lines: DataFrame) -> DataFrame:
     )
 
 
-def history(delivered: DataFrame) -> DataFrame:
-    """Derive the versions of every user (SCD2) from all deliveries, in one shuffle.
+def history(delivered: DataFrame, known: DataFrame | None = None, last: str | None = None) -> DataFrame:
+    """Derive the versions of every user (SCD2) from deliveries, in one shuffle.
 
     Args:
-        delivered: Rows of bronze.users of all days, including rejected ones.
+        delivered: Rows of bronze.users of all days, or of those after `last`, including rejected ones.
+        known: Rows of silver.users after the earlier deliveries; None: there are none.
+        last: Day of the last of the earlier deliveries.
 
     Returns:
         Rows of silver.users; the sum of `snapshots` is the number of usable rows. If a user has several on one day,
@@ -83,20 +85,23 @@ def history(delivered: DataFrame) -> DataFrame:
     days = Window.partitionBy("id").orderBy("load_date")
     usable, tracked, before = F.col("_usable"), F.col("_tracked"), F.col("_before")
     of_the_first = usable & (F.col("_number") == 0)
+    named = delivered.where(_names_its_user()).select(
+        "load_date", "source_file", "source_offset", *FIELDS, _is_usable().alias("_usable"), *_no_version()
+    )
     one_a_day = (
-        delivered.where(_names_its_user())
-        .select("load_date", "source_file", "source_offset", *FIELDS, _is_usable().alias("_usable"))
+        # An open version goes on as if all its rows had been one on the last day.
+        (named if known is None else named.unionByName(_open(known, last)))
         # One shuffle serves all windows and the grouping; otherwise the windows by day would need their own.
         .repartition("id")
         .withColumns(
             {
                 "_place": F.row_number().over(day.orderBy(usable.desc(), "source_file", "source_offset")),
-                "_rows": F.count_if(usable).over(day),
+                "_rows": F.coalesce("_snapshots", F.count_if(usable).over(day)),
             }
         )
         .where(F.col("_place") == 1)
     )
-    numbered = one_a_day.join(F.broadcast(_deliveries(delivered)), "load_date")
+    numbered = one_a_day.join(F.broadcast(_deliveries(delivered, last)), "load_date")
     last_tracked = F.last(F.when(usable, tracked), ignorenulls=True).over(
         days.rowsBetween(Window.unboundedPreceding, -1)
     )
@@ -110,21 +115,19 @@ def history(delivered: DataFrame) -> DataFrame:
         .groupBy("id", "_run", "_version")
         .agg(
             *(F.max_by(name, F.when(usable, F.col("load_date"))).alias(name) for name in FIELDS[1:]),
-            F.least(_midnight(F.min("load_date")), F.min(F.when(of_the_first, F.col(REGISTERED)))).alias("valid_from"),
+            F.coalesce(
+                F.max("_since"),
+                F.least(_midnight(F.min("load_date")), F.min(F.when(of_the_first, F.col(REGISTERED)))),
+            ).alias("valid_from"),
             _midnight(F.max_by("_next", "load_date")).alias("valid_to"),
             F.sum("_rows").alias("snapshots"),
         )
         # Rejected rows before the first usable one of their run form no version.
         .where(F.col("snapshots") > 0)
     )
-    return versions.select(
-        F.col("id").alias("user_id"),
-        *FIELDS[1:],
-        "valid_from",
-        "valid_to",
-        F.col("valid_to").isNull().alias("is_current"),
-        "snapshots",
-    )
+    current = F.col("valid_to").isNull().alias("is_current")
+    found = versions.select(F.col("id").alias("user_id"), *FIELDS[1:], "valid_from", "valid_to", current, "snapshots")
+    return found if known is None else found.unionByName(known.where("NOT is_current").select(*found.columns))
 
 
 def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
@@ -166,9 +169,29 @@ def _names_its_user() -> Column:
     return F.col("id").isNotNull() & ~F.array_contains("reasons", "wrong_type:id")
 
 
-def _deliveries(delivered: DataFrame) -> DataFrame:
-    """Number the days with a usable row in order, each with the next such day."""
-    days = delivered.where(_is_usable()).agg(F.array_sort(F.collect_set("load_date")).alias("_days"))
+def _no_version() -> list[Column]:
+    return [F.lit(None).cast("TIMESTAMP").alias("_since"), F.lit(None).cast("BIGINT").alias("_snapshots")]
+
+
+def _open(known: DataFrame, last: str | None) -> DataFrame:
+    """Return the open versions as rows of their last delivery, with their begin and the rows they stand for."""
+    return known.where("is_current").select(
+        F.lit(last).alias("load_date"),
+        F.lit("").alias("source_file"),
+        F.lit(0).cast("BIGINT").alias("source_offset"),
+        F.col("user_id").alias("id"),
+        *FIELDS[1:],
+        F.lit(True).alias("_usable"),
+        F.col("valid_from").alias("_since"),
+        F.col("snapshots").alias("_snapshots"),
+    )
+
+
+def _deliveries(delivered: DataFrame, last: str | None) -> DataFrame:
+    """Number the days with a usable row in order, each with the next such day; before them comes `last`."""
+    found = F.collect_set("load_date")
+    all_days = found if last is None else F.array_append(found, F.lit(last))
+    days = delivered.where(_is_usable()).agg(F.array_sort(all_days).alias("_days"))
     numbered = days.select("_days", F.posexplode("_days").alias("_number", "load_date"))
     return numbered.select("load_date", "_number", F.get("_days", F.col("_number") + 1).alias("_next"))
 

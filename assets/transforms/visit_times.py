@@ -41,9 +41,13 @@ def impossible(time: Column, arrival_hour: Column) -> Column:
         time: TIMESTAMP.
         arrival_hour: STRING `2026-01-31T05`; for anything else the condition is null, unless the time is too early.
     """
-    arrival = F.unix_seconds(F.concat(arrival_hour, F.lit(":00:00Z")).try_cast("timestamp"))
-    latest = (arrival + F.lit(int(_LATEST.total_seconds()))) * F.lit(1_000_000)
+    latest = (F.unix_seconds(start_of(arrival_hour)) + F.lit(int(_LATEST.total_seconds()))) * F.lit(1_000_000)
     return (time < F.lit(EARLIEST)) | (F.unix_micros(time) > latest)
+
+
+def start_of(hour: Column) -> Column:
+    """Build the TIMESTAMP at which an hour (`2026-01-31T05`) starts; null for text that is no hour."""
+    return F.concat(hour, F.lit(":00:00Z")).try_cast("timestamp")
 
 
 def hour_of(time: Column) -> Column:

@@ -8,29 +8,17 @@ a terminal sequence.
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from errors import shown
 from errors.severity import Severity
 
 SHOWN = 30
 """Alerts of each state that a message's text lists; its JSON has all of them."""
 _DIGEST = 12
 _LONGEST = {"identity": 300, "owner": 100, "title": 150, "text": 1000, "next_step": 1000}
-
-
-def plain(text: str, longest: int) -> str:
-    """Return a text as one line without control, formatting or unencodable characters.
-
-    Args:
-        text: Any text.
-        longest: Number of characters to keep.
-    """
-    kept = "".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text[: 4 * longest])
-    line = " ".join(kept.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +42,13 @@ class Alert:
     next_step: str
 
     def __post_init__(self) -> None:
-        named = plain(self.identity, _LONGEST["identity"])
+        named = shown.message(self.identity, _LONGEST["identity"])
         if named != self.identity:
             # Two identities stay two, even where the same is left of both.
-            named = f"{plain(named, _LONGEST['identity'] - _DIGEST - 1)} {digest([self.identity])[:_DIGEST]}"
+            named = f"{shown.message(named, _LONGEST['identity'] - _DIGEST - 1)} {digest([self.identity])[:_DIGEST]}"
         object.__setattr__(self, "identity", named)
         for name, longest in _LONGEST.items():
-            object.__setattr__(self, name, plain(getattr(self, name), longest))
+            object.__setattr__(self, name, shown.message(getattr(self, name), longest))
 
     def as_json(self) -> dict[str, Any]:
         """Return the alert as JSON-compatible values."""
@@ -115,7 +103,7 @@ class Message:
             about = ", ".join(f"{len(alerts)} {state}" for state, alerts in self.states.items() if alerts)
             owners = sorted({alert.owner for _, alert in found})
             about += f" ({', '.join(owners)})"
-        return plain(" ".join(filter(None, [self.deployment, level, about])), 200)
+        return shown.message(" ".join(filter(None, [self.deployment, level, about])), 200)
 
     @property
     def text(self) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Protocol
 from urllib.parse import quote
 
-from alerts.alert import Message, plain
-from errors import PlatformError
+from alerts.alert import Message
+from errors import PlatformError, shown
 
 
 class ChannelFailed(PlatformError):
@@ -24,7 +24,7 @@ class ChannelFailed(PlatformError):
     transient = True
 
     def __init__(self, *, what: str, where: str, next_step: str, taken: bool = False, refused: bool = False) -> None:
-        super().__init__(what=plain(what, 500), where=where, next_step=next_step)
+        super().__init__(what=shown.message(what, 500), where=where, next_step=next_step)
         self.taken = taken
         self.refused = refused
 

@@ -171,6 +171,14 @@ class Record:
             connection.execute(f"DELETE FROM told WHERE {others}", names)
             connection.execute(f"DELETE FROM failures WHERE {others}", names)
 
+    def check(self) -> None:
+        """Read the whole file, if there is one.
+
+        Raises:
+            RecordUnusable: It is damaged.
+        """
+        self._file.check()
+
     @property
     def _file(self) -> SqliteFile:
         return SqliteFile(path=self.path, schema=_SCHEMA, busy_seconds=_BUSY_SECONDS, unusable=self._unusable)

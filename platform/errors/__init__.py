@@ -6,17 +6,19 @@ help is part of the class (``transient``), so retry policies never guess from a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
+from errors import shown
 from errors.remedies import Diagnose, Remedy
 
 
 class PlatformError(Exception):
-    """A fault with its place and its remedy.
+    """A fault with its place and its remedy; its texts can be shown anywhere as they are.
 
     Args:
-        what: What happened, one sentence without a full stop.
+        what: What happened, one sentence without a full stop; never a value of a row.
         where: The dataset, partition, file, address or setting concerned.
         next_step: What the reader can do about it; an action of the platform is data in a :class:`Remedy`.
     """
@@ -27,17 +29,19 @@ class PlatformError(Exception):
     """Exit code of the command line when this error ends a command."""
     partitions: frozenset[str] = frozenset()
     """The partitions at fault: without them the same work may succeed. Empty: unknown."""
+    by_partition: Mapping[str, PlatformError] = MappingProxyType({})
+    """The errors of single partitions at fault, where each has its own."""
 
     def __init__(self, *, what: str, where: str, next_step: str | Remedy) -> None:
-        self.what = what
-        self.where = where
+        self.what = shown.block(what)
+        self.where = shown.line(where)
         self.remedy = next_step if isinstance(next_step, Remedy) else Remedy(next_step)
-        super().__init__(what)
+        super().__init__(self.what)
 
     @property
     def next_step(self) -> str:
         """The remedy, its actions as this process renders them."""
-        return str(self.remedy)
+        return shown.block(str(self.remedy))
 
     def __str__(self) -> str:
         """Return what happened, where, and what to do next, a line each."""

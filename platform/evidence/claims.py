@@ -18,6 +18,8 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from errors import PlatformError
+from lake import arrow
+from lake.checksums import require_whole, seal_newest
 from lake.data_files import ZSTD
 from lake.lake import Lake
 from lake.store_faults import store_faults
@@ -167,6 +169,7 @@ class Claims:
     def _read(self, table: DeltaTable | None) -> list[Claim]:
         if table is None:
             return []
+        require_whole(table, PARTITION_STATE, f"dataset = {arrow.text(self._dataset)}")
         rows = table.to_pyarrow_table(filters=[("dataset", "=", self._dataset)]).to_pylist()
         return [Claim(partition=row["partition"], owner=row["claimed_by"], taken_at=row["claimed_at"]) for row in rows]
 
@@ -193,8 +196,11 @@ class Claims:
                 commit_properties=once,
                 writer_properties=ZSTD,
             )
+            table = self._table()
+            assert table is not None
         else:
             predicate = f"dataset = '{self._dataset}'"
             write_deltalake(
                 table, written, mode="overwrite", predicate=predicate, commit_properties=once, writer_properties=ZSTD
             )
+        seal_newest(table)

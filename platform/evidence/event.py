@@ -18,6 +18,9 @@ TAKEN_BACK = "taken back"
 """Event kind: publications of a partition up to a version no longer count, because its files are lost."""
 LOST = "lost"
 """Event kind: the commit of a version is lost, and the version now equals the one before it."""
+COMPARED = "compared"
+"""Event kind: the landed files of a publication were changed in place and read again; the payload has the state that
+was compared, or none if their content is another one."""
 DETECTION = "detection"
 """Event kind: the verdict of a detector on a dataset has changed; it holds until the next one of that detector."""
 RESTORATION = "restoration"
@@ -56,6 +59,33 @@ class Event:
     seconds: float | None = None
     payload: dict[str, Any] | None = None
     identity: str | None = None
+
+
+def table_of(events: Iterable[Event], recorded_at: datetime) -> pa.Table:
+    """Build the log's rows of some events.
+
+    Args:
+        events: The events; one without an identity gets one.
+        recorded_at: When they are recorded, UTC.
+    """
+    rows = [
+        {
+            "event_id": event.identity or str(uuid.uuid4()),
+            "kind": event.kind,
+            "recorded_at": recorded_at,
+            "dataset": event.dataset,
+            "partition": event.partition,
+            "run_id": event.run_id,
+            "code_version": event.code_version,
+            "table_version": event.table_version,
+            "rows_in": event.rows_in,
+            "rows_out": event.rows_out,
+            "seconds": event.seconds,
+            "payload": None if event.payload is None else json.dumps(event.payload, default=str),
+        }
+        for event in events
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:

@@ -9,8 +9,8 @@ dataset as its Delta transaction identifier. Events are appended without a JVM, 
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -19,8 +19,19 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from errors import PlatformError
-from evidence.event import LOST, PUBLICATION, RESTORATION, SCHEMA, TAKEN_BACK, Event, entry_of, publication_events
+from evidence.event import (
+    COMPARED,
+    LOST,
+    PUBLICATION,
+    RESTORATION,
+    TAKEN_BACK,
+    Event,
+    entry_of,
+    publication_events,
+    table_of,
+)
 from lake import arrow
+from lake.checksums import require_whole, seal_newest
 from lake.commit import Commit, Entry, parse
 from lake.data_files import ZSTD
 from lake.lake import Lake
@@ -63,34 +74,18 @@ class EventLog:
         """
         if not events:
             return
+        # The same rows at each try: one that was refused leaves a file, and a rebuilt log has the rows of all files.
+        rows = table_of(events, datetime.now(timezone.utc))
         for _ in range(_TRIES):
             try:
-                self._write(events, self._lake.table(EVENTS))
+                self._write(rows, self._lake.table(EVENTS))
                 return
             except DeltaError as error:
                 # Another process has compacted or created the log meanwhile.
                 _require_overtaken(error)
         raise _contended("changed the log", EVENTS)
 
-    def _write(self, events: Sequence[Event], log: DeltaTable | None, *transactions: Transaction) -> None:
-        now = datetime.now(timezone.utc)
-        rows = [
-            {
-                "event_id": event.identity or str(uuid.uuid4()),
-                "kind": event.kind,
-                "recorded_at": now,
-                "dataset": event.dataset,
-                "partition": event.partition,
-                "run_id": event.run_id,
-                "code_version": event.code_version,
-                "table_version": event.table_version,
-                "rows_in": event.rows_in,
-                "rows_out": event.rows_out,
-                "seconds": event.seconds,
-                "payload": None if event.payload is None else json.dumps(event.payload, default=str),
-            }
-            for event in events
-        ]
+    def _write(self, rows: pa.Table, log: DeltaTable | None, *transactions: Transaction) -> None:
         begins = log is None
         once = CommitProperties(
             # With retries, delta-rs commits both of two writers that create the table at once, one after the other.
@@ -100,7 +95,7 @@ class EventLog:
         with store_faults(EVENTS):
             write_deltalake(
                 self._lake.path(EVENTS) if log is None else log,
-                pa.Table.from_pylist(rows, schema=SCHEMA),
+                rows,
                 mode="error" if begins else "append",
                 partition_by=["dataset"],
                 storage_options=dict(self._lake.storage_options),
@@ -108,9 +103,12 @@ class EventLog:
                 writer_properties=ZSTD,
             )
         table = self._lake.table(EVENTS)
-        if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+        if table is None:
+            return
+        seal_newest(table)
+        if table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
             compact(table)
-        if table is not None and table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
+        if table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
             table.create_checkpoint()
 
     def record(self, commit: Commit) -> None:
@@ -138,25 +136,35 @@ class EventLog:
         """
         if partitions is None and since is None and until is None:
             return self._all_lines(dataset)
-        return self._lines(dataset, partitions, since, until)
+        return self._lines(self._catch_up(dataset), dataset, partitions, since, until)
 
     def _all_lines(self, dataset: str) -> dict[str, Entry]:
-        return self._lines(dataset, None, None, None)
+        return self._lines(self._catch_up(dataset), dataset, None, None, None)
 
     def _lines(
-        self, dataset: str, partitions: Iterable[str] | None, since: str | None, until: str | None
+        self,
+        log: DeltaTable | None,
+        dataset: str,
+        partitions: Iterable[str] | None,
+        since: str | None,
+        until: str | None,
     ) -> dict[str, Entry]:
-        log = self._catch_up(dataset)
         keys = None if partitions is None else sorted(set(partitions))
         if log is None or (keys is not None and not keys):
             return {}
-        rows = _rows(log, dataset, (PUBLICATION, TAKEN_BACK), since=keys[0] if keys else since, until=until)
+        kinds = (PUBLICATION, TAKEN_BACK, COMPARED)
+        rows = _rows(log, dataset, kinds, since=keys[0] if keys else since, until=until)
         asked = None if keys is None else set(keys)
         newest: dict[str, dict[str, Any]] = {}
         appended: dict[str, list[Entry]] = {}
+        compared: dict[tuple[str, int], dict[str, Any]] = {}
         # Within one version, "taken back" sorts after "publication", and so overrides it.
         for row in sorted(rows, key=lambda row: row["kind"]):
             if asked is not None and row["partition"] not in asked:
+                continue
+            if row["kind"] == COMPARED:
+                version = (row["partition"], row["table_version"])
+                compared[version] = max(compared.get(version, row), row, key=lambda each: each["recorded_at"])
                 continue
             if row["payload"] and _APPENDED in row["payload"]:
                 appended.setdefault(row["partition"], []).append(entry_of(row))
@@ -165,6 +173,9 @@ class EventLog:
             if held is None or held["table_version"] <= row["table_version"]:
                 newest[row["partition"]] = row
         lines = {partition: entry_of(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
+        for (partition, number), row in compared.items():
+            if partition in lines and lines[partition].version == number:
+                lines[partition] = replace(lines[partition], landed=json.loads(row["payload"])["landed"])
         for partition, entries in appended.items():
             begins = newest[partition]["table_version"] if partition in newest else -1
             for entry in sorted(entries, key=lambda entry: entry.version):
@@ -172,24 +183,46 @@ class EventLog:
                     lines[partition] = entry.after(lines[partition]) if partition in lines else entry
         return lines
 
-    def take_back(self, dataset: str, *, partitions: Iterable[str] | None = None, lost: int | None = None) -> list[str]:
+    def ever_published(self, dataset: str) -> set[str]:
+        """Return every partition that was published at any time, those that were taken back or lost since included."""
+        log = self._catch_up(dataset)
+        return (
+            set()
+            if log is None
+            else {row["partition"] for row in _rows(log, dataset, (PUBLICATION, TAKEN_BACK), columns=("partition",))}
+        )
+
+    def take_back(
+        self,
+        dataset: str,
+        *,
+        partitions: Iterable[str] | None = None,
+        lost: int | None = None,
+        unreadable: bool = False,
+    ) -> list[str]:
         """Invalidate the publications of some partitions, so that they are computed again.
 
         Args:
             dataset: Name as `layer.table`.
             partitions: Their keys; None for all.
             lost: Only publications of this version. Its commit is lost, so nothing in it counts any more.
+            unreadable: Whether the dataset's own log cannot be read: only what is recorded is invalidated.
 
         Returns:
             Keys of the invalidated partitions, in order.
         """
-        newest = self.publications(dataset, partitions)
+        log = self._lake.table(EVENTS) if unreadable else self._catch_up(dataset)
+        newest = self._lines(log, dataset, partitions, None, None)
         keys = sorted(key for key, entry in newest.items() if lost is None or entry.version == lost)
         back = [
             Event(kind=TAKEN_BACK, dataset=dataset, partition=key, table_version=newest[key].version) for key in keys
         ]
         self.append(back if lost is None else [Event(kind=LOST, dataset=dataset, table_version=lost), *back])
         return keys
+
+    def recorded(self, dataset: str) -> int:
+        """Return the newest version of a dataset that the log has an event of; -1 if it has none."""
+        return _recorded_version(self._lake.table(EVENTS), dataset)
 
     def history(self, dataset: str) -> list[Entry]:
         """List all ledger lines of a dataset, in the order of the versions."""
@@ -227,21 +260,20 @@ class EventLog:
             for row in sorted(rows, key=lambda row: row["recorded_at"])
         ]
 
-    def earliest(self) -> list[str]:
-        """List the oldest published partition of each dataset."""
+    def outermost(self) -> set[str]:
+        """Return keys of published partitions, among them the oldest and the newest of each dataset."""
         log = self._lake.table(EVENTS)
         if log is None:
-            return []
+            return set()
         files = pa.table(log.get_add_actions(flatten=True))
-        if "min.partition" not in files.column_names:
-            return []
-        oldest: dict[str, str] = {}
-        for dataset, key in zip(
-            files["partition.dataset"].to_pylist(), files["min.partition"].to_pylist(), strict=True
-        ):
-            if key:
-                oldest[dataset] = min(key, oldest.get(dataset, key))
-        return list(oldest.values())
+        ends = [name for name in ("min.partition", "max.partition") if name in files.column_names]
+        return {key for name in ends for key in files[name].to_pylist() if key}
+
+    def changed_at(self) -> datetime | None:
+        """Return when the log was last changed, UTC, to the millisecond; None if there is none."""
+        log = self._lake.table(EVENTS)
+        newest = next(self._lake.commits(log, log.version() - 1), None) if log is not None else None
+        return None if newest is None else datetime.fromtimestamp(newest[1]["timestamp"] / 1000, timezone.utc)
 
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         """Add the missing events of a dataset's commits, and return the log."""
@@ -260,15 +292,31 @@ class EventLog:
         raise _contended("recorded publications", f"{EVENTS}, {dataset}")
 
     def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
-        events: list[Event] = []
-        for version, commit in self._lake.commits(table, after):
-            info = parse(commit.get("userMetadata"))
-            if info is not None:
-                events.extend(publication_events(dataset, version, int(commit["timestamp"]), info))
+        events = [event for _, found in published(self._lake, dataset, table, after) for event in found]
         if events:
             # If two processes add events of one dataset to the same log version, Delta refuses the second.
-            self._write(events, log, Transaction(dataset, table.version()))
+            rows = table_of(events, datetime.now(timezone.utc))
+            self._write(rows, log, Transaction(dataset, table.version()))
         return len(events)
+
+
+def published(
+    lake: Lake, dataset: str, table: DeltaTable, after: int = -1
+) -> Iterator[tuple[datetime, Sequence[Event]]]:
+    """Derive the events of a dataset's commits, each commit's with its time.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`.
+        table: Its table, opened at the newest commit to read.
+        after: Version before the oldest commit to read.
+    """
+    for version, commit in lake.commits(table, after):
+        info = parse(commit.get("userMetadata"))
+        if info is not None:
+            at = int(commit["timestamp"])
+            found = tuple(publication_events(dataset, version, at, info))
+            yield datetime.fromtimestamp(at / 1000, timezone.utc), found
 
 
 def _require_overtaken(error: DeltaError) -> None:
@@ -294,12 +342,14 @@ def compact(log: DeltaTable) -> bool:
     Args:
         log: The log, at the version at which it was opened.
     """
+    require_whole(log, EVENTS)
     rows = log.to_pyarrow_dataset().to_table()
     try:
         once = CommitProperties(max_commit_retries=0)
         write_deltalake(log, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)
     except CommitFailedError:
         return False
+    seal_newest(log)
     return True
 
 
@@ -335,4 +385,6 @@ def _rows(
     if until is not None:
         wanted.append(f"partition < {arrow.text(until)}")
     with store_faults(EVENTS):
-        return arrow.select(log, f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}")
+        condition = None if dataset is None else f"dataset = {arrow.text(dataset)}"
+        query = f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}"
+        return arrow.select(log, query, where=EVENTS, rows=condition)

@@ -7,11 +7,14 @@ between two layers breaks the first equation; a row that vanishes from a table b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from errors.remedies import Remedy, Repair
 from evidence.events import EventLog
 from evidence.executions import applied
+from lake import arrow
+from lake.checksums import file_of, local_folder, missing
 from lake.commit import WHOLE_TABLE, Entry
 from lake.lake import Lake
 from publish.contract import Contract
@@ -53,10 +56,12 @@ def audit(
         execution it contains, because its rows are those that this execution left.
     """
     there, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
+    damaged = _damaged(lake, contract, published)
     lines = []
     for key, entry in sorted(published.items()):
         rows_there = there.get(key, 0)
-        lines.append(LedgerLine(entry=entry, rows_there=rows_there, problem=_problem(entry, rows_there)))
+        problem = _problem(entry, rows_there) or damaged.get(key)
+        lines.append(LedgerLine(entry=entry, rows_there=rows_there, problem=problem))
     if partitions is None:
         known = {line.entry.partition for line in lines}
         for key in sorted(set(there) - known):
@@ -87,6 +92,27 @@ def _at_one_version(
             break
         # Another run published between the two reads: its rows would be missing from the first.
     return there, published
+
+
+def _damaged(lake: Lake, contract: Contract, partitions: Collection[str]) -> Mapping[str, str]:
+    """Look for the files of some partitions, and at their sizes, without reading them; not in an object store."""
+    found: dict[str, str] = {}
+    column = contract.partition_column
+    for part in lake.parts(contract.dataset, partitions=None if column is None else partitions):
+        folder = local_folder(part.table)
+        if folder is None:
+            continue
+        names = ["path", "size_bytes", *([] if column is None else [f"partition.{column}"])]
+        for path, size, *key in map(dict.values, arrow.rows_of(part.table.get_add_actions(flatten=True), names)):
+            # What is written whole has one line, whatever its name.
+            keys = [str(key[0])] if key else list(partitions)
+            if set(keys).isdisjoint(partitions):
+                continue
+            if fault := missing(file_of(folder, path), size):
+                remedy = Remedy("to compute it again: ", Repair())
+                text = f"a data file is damaged: {fault.file}: {fault.problem}; {remedy}"
+                found.update(dict.fromkeys(keys, text))
+    return found
 
 
 def _problem(entry: Entry, rows_there: int) -> str | None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable, QueryBuilder
 
+from lake.checksums import require_whole
+
 if TYPE_CHECKING:
     from arro3.core import Table
 
@@ -28,13 +30,19 @@ def rows_of(table: Table, names: Sequence[str] = ()) -> list[dict[str, Any]]:
     return [dict(zip(chosen, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
-def select(table: DeltaTable, query: str) -> list[dict[str, Any]]:
+def select(table: DeltaTable, query: str, *, where: str = "", rows: str | None = None) -> list[dict[str, Any]]:
     """Run a query on a Delta table.
 
     Args:
         table: Opened at the version to read.
         query: SQL; the table is called `t`.
+        where: The dataset, to be named in errors; empty: the table's address.
+        rows: SQL condition that is part of the query: only files that may have such rows are verified.
+
+    Raises:
+        DataFileDamaged: A data file differs from its checksums.
     """
+    require_whole(table, where or table.table_uri, rows)
     return rows_of(QueryBuilder().register("t", table).execute(query).read_all())
 
 

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 WHOLE_TABLE = ""
 """Partition key of a table without a partition column."""
+ROWS, PARTITION_ROWS = "dagster/row_count", "dagster/partition_row_count"
+"""What Dagster calls the rows of a whole dataset, which its pages show as such, and those of a partition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +113,12 @@ class Commit:
         """Rows written, over all partitions."""
         return sum(entry.rows_out for entry in self.entries.values())
 
+    @property
+    def recomputes(self) -> bool:
+        """Whether its rows were computed from the inputs: those of a restoration or a statement were there before."""
+        restored = any(entry.restored is not None for entry in self.entries.values())
+        return not restored and "statement" not in self.info.get("change", {})
+
     def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
         """Return the metadata of a materialization, for one partition or for all."""
         entries = list(self.entries.values()) if partition is None else [self.entries[partition]]
@@ -119,7 +127,7 @@ class Commit:
             for reason, rows in entry.reasons.items():
                 reasons[reason] = reasons.get(reason, 0) + rows
         figures: dict[str, int | float | str | dict[str, Any]] = {
-            "dagster/row_count": sum(entry.rows_out for entry in entries),
+            ROWS if partition is None else PARTITION_ROWS: sum(entry.rows_out for entry in entries),
             "rows_in": sum(entry.rows_in for entry in entries),
             "table_version": max((entry.version for entry in entries), default=self.version),
         }

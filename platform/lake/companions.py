@@ -18,6 +18,7 @@ from deltalake.transaction import AddAction
 
 from errors import DiskFull, PlatformError
 from errors.remedies import Remedy, Run
+from lake.checksums import seal_newest
 from lake.commit import parse
 from lake.store import Store
 from lake.store_faults import StoreNotWritable, store_faults
@@ -91,6 +92,7 @@ def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
                 for version, held in pending:
                     _commit(table, main, version, held)
                     table.update_incremental()
+                    seal_newest(table)
             return table
         except (StoreNotWritable, DiskFull):
             return table

@@ -14,6 +14,7 @@ from deltalake.exceptions import TableNotFoundError
 from errors import PlatformError
 from errors.remedies import Remedy, Run, ShowVersions
 from lake import arrow, companions, members
+from lake.checksums import require_whole
 from lake.members import Member, MemberRemoved
 from lake.store import Store, plain
 from lake.store_faults import store_faults
@@ -91,6 +92,10 @@ class Lake(Store):
                     counts[key] = counts.get(key, 0) + rows
         return counts
 
+    def rows(self, dataset: str, column: str | None, version: int) -> int:
+        """Count the rows of a whole dataset, as :meth:`row_counts` counts those of its partitions."""
+        return sum(self.row_counts(dataset, column, version).values())
+
     def parts(
         self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
     ) -> list[TableSlice]:
@@ -161,7 +166,9 @@ class Lake(Store):
                 wanted += [_among(column, part.partitions)] if part.partitions else []
                 wanted += [] if since is None else [f'"{column}" >= {arrow.text(since)}']
                 wanted += [] if until is None else [f'"{column}" < {arrow.text(until)}']
-            where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
+            condition = " AND ".join(wanted)
+            where = f" WHERE {condition}" if wanted else ""
+            require_whole(part.table, dataset, condition or None)
             there = {field.name for field in part.table.schema().fields}
             listed = ", ".join(f'"{name}"' if name in there else f'NULL AS "{name}"' for name in names)
             # This reader leaves out rows that are marked as removed (deletion vectors).

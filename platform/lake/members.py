@@ -24,6 +24,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from errors import PlatformError
 from lake import arrow
+from lake.checksums import seal_newest
 from lake.data_files import ZSTD
 from lake.store import Store
 from lake.store_faults import store_faults
@@ -337,6 +338,7 @@ def commit(
         if isinstance(error, CommitFailedError) or "already exists" in str(error):
             return None
         raise
+    seal_newest(DeltaTable(path, version=base.version + 1, storage_options=options))
     return base.version + 1
 
 

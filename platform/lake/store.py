@@ -13,6 +13,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
 
+from lake.checksums import local_folder, mismatch
 from lake.store_faults import log_damaged, store_faults
 
 
@@ -70,7 +71,7 @@ class Store:
         Raises:
             LogDamaged: A file of the log is cut off or garbled.
         """
-        store = self.files(table.table_uri)
+        store, folder = self.files(table.table_uri), local_folder(table)
         for version in range(table.version(), after, -1):
             file = f"_delta_log/{version:020d}.json"
             try:
@@ -78,6 +79,8 @@ class Store:
                     lines = stream.read().splitlines()
             except FileNotFoundError:
                 return
+            if folder is not None and mismatch(folder / file):
+                raise log_damaged(table.table_uri, file)
             try:
                 found = [json.loads(line) for line in lines if b'"commitInfo"' in line]
             except ValueError as error:

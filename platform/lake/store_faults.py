@@ -26,6 +26,7 @@ _LOG = (
     "Kernel error: Arrow error: Parquet error",
     "Kernel error: Invalid Checkpoint",
     "LogSegment end version",
+    "No table metadata or protocol",
     "DELTA_TRUNCATED",
 )
 _DATA = (
@@ -35,6 +36,7 @@ _DATA = (
     "Object at location",
     "Requested range was invalid",
     "Parquet magic bytes not found",
+    "ChecksumException",
 )
 """Messages of Spark, Delta and Arrow about a data file or a deletion vector that they cannot read."""
 
@@ -106,16 +108,10 @@ def classify(text: str, where: str) -> PlatformError | None:
             "published, and what was published can be read meanwhile",
         )
     if any(sign in text for sign in _DATA) and "_delta_log" not in text.split("JVM stacktrace")[0]:
-        return DataFileDamaged(
-            what="a data file is gone or cut off" + _file_suffix(file_in(text)),
-            where=where,
-            next_step=Remedy(
-                "see what is concerned, and have the next run compute it again: ",
-                Repair(),
-                "; other partitions, and earlier versions that do not need the file, can be read",
-            ),
-        )
-    unreadable = "is not a Parquet file" in text or "MalformedInput" in text or "Kernel error" in text
+        return data_file_damaged(where, file_in(text), "it is gone, cut off or garbled")
+    unreadable = any(
+        sign in text for sign in ("is not a Parquet file", "MalformedInput", "Kernel error", "ChecksumException")
+    )
     if unreadable and any(sign in text for sign in _LOG):
         return log_damaged(where, file_in(text))
     return None
@@ -136,6 +132,25 @@ def log_damaged(where: str, file: str) -> LogDamaged:
             Repair(),
             "; earlier versions can be read meanwhile, as in: ",
             Query(sql="SELECT ...", as_of="TIME"),
+        ),
+    )
+
+
+def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
+    """Build the error for a data file that differs from what was written.
+
+    Args:
+        where: The dataset concerned.
+        file: Path of the file; empty if it is not known.
+        problem: What is wrong with it.
+    """
+    return DataFileDamaged(
+        what=f"a data file is damaged: {file or where}: {problem}",
+        where=where,
+        next_step=Remedy(
+            "see what is concerned, and have the next run compute it again: ",
+            Repair(),
+            "; other partitions, and earlier versions that do not need the file, can be read",
         ),
     )
 

@@ -14,7 +14,7 @@ import dagster as dg
 
 from errors import PlatformError
 from lake import members
-from lake.commit import Commit
+from lake.commit import ROWS, Commit
 from lake.store_faults import store_faults
 from orchestration.checks import failed_checks, passed_checks
 from orchestration.lineage import as_table, column_lineage
@@ -95,10 +95,18 @@ class Publication:
     def _lineage(self) -> dg.TableColumnLineage:
         return column_lineage(self.step.lake, str(self.step.landing), self.commit)
 
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        column = self.contract.partition_column
+        if column is None:
+            return {}
+        return {ROWS: self.step.lake.rows(self.contract.dataset, column, self.commit.version)}
+
     def common(self) -> dict[str, Any]:
         """Return the metadata that is the same for all partitions."""
-        shown = {"columns": as_table(self._lineage)} if self._lineage.deps_by_column else {}
+        shown = {"columns": as_table(self._lineage, self.contract)} if self._lineage.deps_by_column else {}
         return {
+            **self._rows,
             "dagster/column_lineage": self._lineage,
             "run_publishes": f"{self.commit.dataset} version {self.commit.version}"
             + (" (already published by this run)" if self.commit.repeated else ""),
@@ -170,11 +178,14 @@ def compute(context: Context, code: Code, task: Task, keys: Sequence[str], *, at
             if error.transient:
                 raise
             at_fault = error.partitions & set(left)
-            done.faults.update(dict.fromkeys(sorted(at_fault) or left or [""], error))
+            faults = {key: error.by_partition.get(key, error) for key in sorted(at_fault) or left or [""]}
+            done.faults.update(faults)
             left = _to_try_again(task, left, at_fault)
             if not left:
                 break
-            context.log.error(f"left out: {', '.join(sorted(at_fault))}: {error}")
+            for fault in dict.fromkeys(faults.values()):
+                keys = [key for key, of in faults.items() if of is fault]
+                context.log.error(f"left out: {', '.join(keys)}: {fault}")
             continue
         seconds = time.monotonic() - began
         done.publications += [

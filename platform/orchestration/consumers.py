@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from patterns.data_flow.isolated_sequencer import Call, ConsumerFault, ConsumerUnreachable
@@ -28,9 +28,11 @@ class DagsterConsumer:
 
     Args:
         url: Address of the web server.
+        token: What it asks of programs.
     """
 
     url: str
+    token: str = field(repr=False)
 
     def run_for(self, call: Call, period: str) -> str | None:
         """Find the run that was started for a period, by its tag."""
@@ -56,7 +58,8 @@ class DagsterConsumer:
 
     def _ask(self, call: Call, query: str, **variables: Any) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
-        request = urllib.request.Request(f"{self.url}/graphql", data=body, headers={"content-type": "application/json"})
+        headers = {"content-type": "application/json", "authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"{self.url}/graphql", data=body, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
                 found = json.load(answer)

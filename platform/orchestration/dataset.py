@@ -8,9 +8,9 @@ from typing import Any
 
 import dagster as dg
 
-from errors import PlatformError
 from orchestration import turns
 from orchestration.calendar import Calendar
+from orchestration.carried_checks import carried
 from orchestration.checks import check_specs
 from orchestration.computation import (
     RESOURCES,
@@ -26,7 +26,7 @@ from orchestration.computation import (
 from orchestration.freshness import freshness_of
 from orchestration.lineage import column_schema
 from orchestration.names import asset_key, slug, step_of
-from orchestration.retries import failure
+from orchestration.retries import failure, reported
 from orchestration.waiting import note_faults, waiting_result, waiting_spec
 from patterns.data_flow.concurrent_runner import pool_of
 from planning.graph import Task
@@ -41,10 +41,12 @@ class AssetBuilder:
     Args:
         code: The computations and the lineage.
         calendar: The deployment's partition definitions.
+        ended: Whether its data have ended, as a simulation's do: nothing is expected to be fresh.
     """
 
     code: Code
     calendar: Calendar
+    ended: bool = False
 
     def assets(self) -> list[dg.AssetsDefinition]:
         """Build one asset definition per task that has a computation."""
@@ -83,7 +85,7 @@ class AssetBuilder:
             **described(contract, self.code.version),
             deps=deps(contract),
             skippable=skippable,
-            freshness_policy=freshness_of(contract),
+            freshness_policy=None if self.ended else freshness_of(contract),
         )
 
 
@@ -121,11 +123,8 @@ def _mapping(read: Read) -> dg.PartitionMapping | None:
 def _materialize(context: dg.AssetExecutionContext, code: Code, task: Task) -> Iterator[Any]:
     partitioned = context.has_partition_key_range or context.has_partition_key
     keys = list(context.partition_keys) if partitioned else []
-    try:
-        with _turn(context, task, keys):
-            done = compute(context, code, task, keys, attempt=context.retry_number + 1)
-    except PlatformError as error:
-        raise failure(context, error) from error
+    with reported(context), _turn(context, task, keys):
+        done = compute(context, code, task, keys, attempt=context.retry_number + 1)
     if done.faults:
         yield from _partly(context, code, task, done)
     else:
@@ -156,6 +155,8 @@ def _wholly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Don
             # Later executions that ran again after the requested ones.
             if event.partition is not None and event.partition not in publication.step.partitions:
                 log_event(context, event)
+        for one in carried(context.instance, publication.contract):
+            log_event(context, one)
         yield dg.MaterializeResult(asset_key=publication.key, metadata=metadata, check_results=results)
 
 
@@ -174,7 +175,8 @@ def _partly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Don
 
 
 def _log(context: dg.AssetExecutionContext, publication: Publication, results: list[dg.AssetCheckResult]) -> None:
+    # In this order, as in a run of the job `refresh`.
+    for one in [*map(evaluation, results), *carried(context.instance, publication.contract)]:
+        log_event(context, one)
     for event in publication.materializations():
         log_event(context, event)
-    for result in results:
-        log_event(context, evaluation(result))

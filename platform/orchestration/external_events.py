@@ -55,6 +55,7 @@ def trigger(settings: Settings, datasets: Collection[str]) -> Trigger:
         datasets=datasets,
         inbox=inbox(settings),
         oldest=timedelta(seconds=settings.events.max_age),
+        longest=timedelta(seconds=settings.events.max_span),
         version=version("blogdata"),
     )
 
@@ -63,15 +64,16 @@ def answer(entrance: Trigger) -> Callable[[Post], Reply]:
     """Build what answers the receiver's requests: the event is on the disk before its sender is answered."""
 
     def reply(post: Post) -> Reply:
-        notification = Notification(
-            body=post.body,
-            size=post.size,
-            channel=HTTP,
-            origin=post.origin,
-            at=datetime.now(timezone.utc),
-            token=post.token,
-        )
         try:
+            notification = Notification(
+                # The body of somebody without a token is not read.
+                body=post.read() if entrance.is_known(post.token) else b"",
+                size=post.size,
+                channel=HTTP,
+                origin=post.origin,
+                at=datetime.now(timezone.utc),
+                token=post.token,
+            )
             entry, known = entrance.take(notification)
         except EventRefused as error:
             status = _STATUS.get(type(error), 400)

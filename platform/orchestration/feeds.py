@@ -9,6 +9,7 @@ import dagster as dg
 
 from errors import PlatformError
 from evidence.served import Served, record_deliveries
+from lake.commit import PARTITION_ROWS
 from orchestration import partner
 from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
@@ -152,7 +153,7 @@ class PartnerFeed:
 def _figures(line: Line) -> dict[str, Any]:
     states = {f"rows/{state}": count for state, count in sorted(line.states.items()) if state != "delivered"}
     return {
-        "dagster/row_count": line.states.get("delivered", 0),
+        PARTITION_ROWS: line.states.get("delivered", 0),
         "rows_in": line.rows_in,
         "rows/private": line.private,
         **states,

@@ -37,15 +37,16 @@ def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLi
     )
 
 
-def as_table(lineage: dg.TableColumnLineage) -> dg.TableMetadataValue:
+def as_table(lineage: dg.TableColumnLineage, contract: Contract) -> dg.TableMetadataValue:
     """Format column lineage as a table: open-source Dagster stores column lineage, but only the hosted UI draws it."""
+    why_none = {column.name: column.sourceless for column in contract.columns}
     return dg.MetadataValue.table(
         records=[
             dg.TableRecord(
                 {
                     "column": column,
                     "computed_from": ", ".join(f"{'.'.join(dep.asset_key.path)}.{dep.column_name}" for dep in deps)
-                    or "no column: a count of rows, or a constant",
+                    or f"no column: {why_none.get(column) or 'a count of rows, or a constant'}",
                 }
             )
             for column, deps in lineage.deps_by_column.items()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from errors import ConfigurationError
 from errors.remedies import Remedy, ShowLedger
 from evidence.events import EventLog
+from lake.commit import Entry
 from patterns.data_value import ordered_delivery
 from patterns.data_value.bin_pack_orderer import pack
 from patterns.data_value.fifo_orderer import Mode, line_up
@@ -98,13 +99,15 @@ def send(settings: Settings, box: Outbox) -> int:
 
 
 def is_behind(settings: Settings, events: EventLog, dataset: str) -> bool:
-    """Return whether the outbox lacks what is published, or something of it is to be sent.
+    """Return whether there is a partner, and the outbox lacks what is published, or something of it is to be sent.
 
     Args:
         settings: Settings of the deployment.
         events: The event log.
         dataset: The dataset that is sent.
     """
+    if not is_configured(settings):
+        return False
     box = outbox(settings)
     before = released(settings, datetime.now(timezone.utc))
     return bool(untaken(box, events, dataset) or box.repeatable() or box.due(before=before))
@@ -113,7 +116,7 @@ def is_behind(settings: Settings, events: EventLog, dataset: str) -> bool:
 def untaken(box: Outbox, events: EventLog, dataset: str) -> list[str]:
     """List the partitions whose newest publication the outbox lacks, in order."""
     taken = box.sources()
-    return sorted(key for key, source in _published(events, dataset).items() if taken.get(key) != source)
+    return sorted(key for key, (source, _) in _published(events, dataset).items() if taken.get(key) != source)
 
 
 def take(
@@ -140,8 +143,7 @@ def take(
     Raises:
         RowsUnaccounted: The rows are not those of the ledger; nothing was taken.
     """
-    source = _published(events, dataset)[partition]
-    entry = events.publications(dataset, [partition])[partition]
+    source, entry = _published(events, dataset, [partition])[partition]
     rows, private, found = [], 0, 0
     for batch in batches():
         for row in batch.to_pylist():
@@ -150,7 +152,7 @@ def take(
                 rows.append(_row(row, write))
             else:
                 private += 1
-    if _published(events, dataset)[partition] != source:
+    if _published(events, dataset, [partition])[partition][0] != source:
         # The rows may be those of either publication.
         return None
     if found != entry.rows_out:
@@ -162,11 +164,14 @@ def take(
     return box.take(partition, source, rows, rows_in=found, private=private)
 
 
-def _published(events: EventLog, dataset: str) -> Mapping[str, str]:
-    """Map each published partition to what identifies its rows: the table's id, and the version."""
+def _published(
+    events: EventLog, dataset: str, partitions: Iterable[str] | None = None
+) -> Mapping[str, tuple[str, Entry]]:
+    """Map published partitions to what identifies their rows, the table's id and the version, and to their lines."""
     table = events.lake.caught_up(dataset)
     identity = "" if table is None else str(table.metadata().id)
-    return {key: f"{identity}:{entry.version}" for key, entry in events.publications(dataset).items()}
+    entries = events.publications(dataset, partitions)
+    return {key: (f"{identity}:{entry.version}", entry) for key, entry in entries.items()}
 
 
 def _row(row: Mapping[str, object], write: Feed) -> Row:

@@ -16,6 +16,7 @@ from errors import PlatformError
 from errors.remedies import Remedy, Repair, ShowLedger
 from lake.commit import WHOLE_TABLE
 from orchestration import dead_runs, turns
+from orchestration.carried_checks import ShownChecks
 from orchestration.checks import LEDGER
 from orchestration.computation import (
     RESOURCES,
@@ -30,13 +31,14 @@ from orchestration.computation import (
 )
 from orchestration.names import op_of, step_of
 from orchestration.partition_faults import joined
+from orchestration.replays import Since
 from orchestration.retries import MAX_RETRIES, failed, failure
-from orchestration.waiting import note_faults, waiting_check
+from orchestration.waiting import note_faults, show_failed
 from patterns.data_flow.concurrent_runner import ARRIVING
 from planning.graph import Task
 from planning.look import Snapshot
 from planning.plan import Planner
-from planning.staleness import Scope
+from planning.staleness import Lane, Scope
 from planning.window import Window
 from publish.contract import Contract
 from publish.writes import InOrder
@@ -44,6 +46,8 @@ from publish.writes import InOrder
 JOB = "refresh"
 MOST_ROWS = 20_000_000
 """Most input rows of one commit; larger work is split into several commits by rows, not at gaps."""
+MOST_AGAIN = 96
+"""Most partitions that a run for what is asked for again claims and commits at a time."""
 _ASKED = ""
 """State of a partition that a person requested: it runs whether or not it lacks any."""
 _PRIORITY = "dagster/priority"
@@ -62,7 +66,11 @@ class Request(dg.ConfigurableResource["Request"]):
         span: Time window in which all known partitions run again, such as `2026-01-05T00..2026-01-07T00`; either end
             may be empty.
         only_again: Run only `again` and `span`; skip stale partitions that were not requested.
+        since: Dataset to its table version when `again` was requested: what was computed since, from all that is
+            requested above it, is not computed once more. Empty: the versions at the beginning of the run.
         retry_waiting: Retry permanently failed partitions even if their inputs are unchanged.
+        lane: Which stale partitions count, by what made them stale: `all`, `landed` or `again`.
+        few_again: How many partitions of a dataset that were published before the lane `landed` computes, too.
     """
 
     datasets: list[str] = Field(default_factory=list)
@@ -70,9 +78,13 @@ class Request(dg.ConfigurableResource["Request"]):
     again: dict[str, list[str]] = Field(default_factory=dict)
     span: str = ""
     only_again: bool = False
+    since: dict[str, int] = Field(default_factory=dict)
     retry_waiting: bool = True
+    lane: str = Lane.ALL.value
+    few_again: int = 0
     _blocked: set[str] = PrivateAttr(default_factory=set)
     _held_before: Held | None = PrivateAttr(default=None)
+    _begun: Mapping[str, int] | None = PrivateAttr(default=None)
 
     def block_downstream(self, datasets: Sequence[str]) -> None:
         """Block everything downstream of the datasets for the rest of this run."""
@@ -88,6 +100,17 @@ class Request(dg.ConfigurableResource["Request"]):
         if self._held_before is None:
             self._held_before = look()
         return self._held_before
+
+    @property
+    def is_again(self) -> bool:
+        """Whether all that it computes was published before, or is asked for by name."""
+        return self.only_again or self.lane == Lane.AGAIN.value
+
+    def asked_at(self, look: Callable[[], Mapping[str, int]]) -> Mapping[str, int]:
+        """Return the versions of the tables when this was requested, or when its first step looked."""
+        if self._begun is None:
+            self._begun = self.since or look()
+        return self._begun
 
 
 class NotReady(PlatformError):
@@ -149,7 +172,7 @@ def op_failing_after_output(name: str, description: str, resources: Collection[s
         except dg.RetryRequested:
             raise
         except Exception as error:  # noqa: BLE001 - raised again below
-            fault = error
+            fault = failed(error)
         yield dg.Output(None)
         if fault is not None:
             raise fault
@@ -176,6 +199,8 @@ class Refresh:
         self._request: Request = context.resources.request
         self._accepted = accepted(context)
         self._held_before = self._request.held_before(self._planner().held)
+        self._waiting: Mapping[str, PlatformError] = {}
+        self._checks = ShownChecks(context)
 
     def task(self, task: Task) -> None:
         """Compute the stale and the requested partitions of a task.
@@ -186,7 +211,7 @@ class Refresh:
                 dataset does not balance, and nothing was computed.
         """
         request = self._request
-        if request.datasets and not set(task.datasets) & set(request.datasets):
+        if not self._is_selected(task):
             return
         if set(task.datasets) & self._code.graph.downstream(request.blocked):
             raise failed(_not_ready(task, request.blocked))
@@ -196,11 +221,15 @@ class Refresh:
         planner = self._planner()
         # Partitions may make others of their own dataset stale: repeat until none is left.
         while todo := self._left(task, planner, asked, ran):
-            with self._claimed(task, todo) as mine:
+            with self._claimed(task, self._piece(task, todo)) as mine:
                 if not mine:
-                    self._context.log.info(f"{task.main} is left to the run that executes it; what it leaves is stale")
+                    self._context.log.warning(
+                        f"{task.main} is left to the run that executes it; what it leaves is stale"
+                    )
                     break
                 # Another run may have computed some of these before its claim ended.
+                asked = self._again(task)
+                self._waiting = planner.waiting(task)
                 left = self._left(task, self._planner(), asked, ran, among=mine)
                 for batch in self._batches(task, sorted(left)):
                     faults = {key: fault for key, fault in faults.items() if key not in batch}
@@ -213,6 +242,7 @@ class Refresh:
         # Only the run that first finds a held partition fails; the check `waiting` stays red.
         faults.update(held)
         if faults:
+            show_failed(self._context, task, faults)
             raise failed(joined(faults, where=task.main, outcome="were not published"))
 
     def _newly_held(self, task: Task, planner: Planner) -> dict[str, PlatformError]:
@@ -225,13 +255,37 @@ class Refresh:
         }
 
     def _again(self, task: Task) -> set[str]:
+        since = Since(self._access.events, self._request.asked_at(self._versions)) if self._request.only_again else None
+        keys = self._requested(task)
+        published = self._access.events.publications(task.main)
+        # A resumed run continues: partitions it has already published itself are done.
+        left = {key for key in keys if key not in published or published[key].run_id != self._context.run_id}
+        if since is None or not left:
+            return left
+        graph = self._code.graph
+        tasks = {graph.task_of(edge.above).main for edge, _ in graph.edges(task) if edge.above in graph.contracts}
+        # What this run does not compute need not be newer than its request.
+        above = [one for main in tasks - {task.main} if self._is_selected(one := graph.task_of(main))]
+        asked = {name: self._requested(one) for one in above for name in one.datasets}
+        return left - since.done(task.datasets, left, asked)
+
+    def _is_selected(self, task: Task) -> bool:
+        return not self._request.datasets or not set(task.datasets).isdisjoint(self._request.datasets)
+
+    def _requested(self, task: Task) -> set[str]:
         keys = {key for dataset in task.datasets for key in self._request.again.get(dataset, ())}
         if self._request.span:
             window = Window.parsed(self._request.span)
             keys |= {key for key in self._planner().known(task) if window.holds(key, task.grain)}
-        published = self._access.events.publications(task.main)
-        # A resumed run continues: partitions it has already published itself are done.
-        return {key for key in keys if key not in published or published[key].run_id != self._context.run_id}
+        return keys
+
+    def _versions(self) -> Mapping[str, int]:
+        return self._access.lake.versions(self._code.graph.contracts)
+
+    def _piece(self, task: Task, todo: Collection[str]) -> list[str]:
+        """Return what is claimed next: of what is asked for again only a part, so that it blocks nobody for long."""
+        bounded = self._request.is_again and not task.in_order
+        return sorted(todo)[: MOST_AGAIN if bounded else None]
 
     def _left(
         self,
@@ -246,7 +300,7 @@ class Refresh:
         Each partition runs once, since one whose inputs change all the time would run for ever. Only one that continues
         from an earlier partition runs again, if that has changed meanwhile: this ends with the newest partition.
         """
-        todo = {**dict.fromkeys(set(asked) - ran.keys(), _ASKED), **self._stale(task, planner)}
+        todo = {**dict.fromkeys(set(asked) - ran.keys(), _ASKED), **self._stale(task, planner, first=not ran)}
         again = planner.continuing(task, after=ran)
         return {
             key: state
@@ -254,10 +308,11 @@ class Refresh:
             if (among is None or key in among) and (key not in ran or (key in again and ran[key] != state))
         }
 
-    def _stale(self, task: Task, planner: Planner) -> dict[str, str]:
+    def _stale(self, task: Task, planner: Planner, *, first: bool) -> dict[str, str]:
         if self._request.only_again:
             return {}
-        stale = planner.stale(task)
+        few = self._request.few_again if first else 0
+        stale = planner.in_lane(task, planner.stale(task), Lane(self._request.lane), few=few)
         waiting = {} if self._request.retry_waiting else planner.waiting(task)
         return {key: state for key, state in stale.items() if key not in waiting}
 
@@ -273,10 +328,10 @@ class Refresh:
     def _claimed(self, task: Task, todo: Collection[str]) -> Iterator[set[str]]:
         """Claim partitions; wait while other runs hold all of them. Each partition is computed by one run only.
 
-        A table whose periods are executed in order is claimed whole. An automatic run does not wait for it: a backfill
-        may hold it for hours, and all steps behind this one would wait, too. None is claimed then.
+        A table whose periods are executed in order is claimed whole. An automatic run does not wait: a backfill may
+        hold the table or its partitions for hours, and all steps behind this one would wait, too. None is claimed then.
         """
-        waits = not task.in_order or self._request.scope == Scope.ALL.value
+        waits = self._request.scope == Scope.ALL.value
         with turns.claimed(self._access.lake, task, todo, self._context.log, waits=waits) as mine:
             yield mine
 
@@ -297,13 +352,18 @@ class Refresh:
 
     def _batch(self, task: Task, keys: Sequence[str]) -> Mapping[str, PlatformError]:
         done = self._computed(task, [] if task.grain is None else keys)
+        if done.publications:
+            published = {*keys} - {*done.faults}
+            self._checks.show_waiting(task, {key: why for key, why in self._waiting.items() if key not in published})
         for publication in done.publications:
-            for event in publication.materializations():
-                log_event(self._context, event)
+            # First: Dagster shows no evaluation that is older than the newest rows, unless it is of their run.
+            self._checks.carry(publication.contract)
             for result in publication.checks():
                 log_event(self._context, evaluation(result))
                 if result.check_name == LEDGER and not result.passed:
                     self._request.block_downstream([publication.contract.dataset])
+            for event in publication.materializations():
+                log_event(self._context, event)
         for error in dict.fromkeys(done.faults.values()):
             for result in refused_checks(task, error):
                 log_event(self._context, evaluation(result))
@@ -323,9 +383,7 @@ class Refresh:
         if lasting:
             note_faults(self._access, self._code.graph, task, lasting)
             planner = self._planner()
-        waiting = planner.waiting(task)
-        for contract in task.contracts:
-            log_event(self._context, evaluation(waiting_check(contract, waiting)))
+        self._checks.show_waiting(task, planner.waiting(task), at_end=True)
 
 
 def _not_ready(task: Task, refused: Collection[str]) -> NotReady:

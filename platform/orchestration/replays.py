@@ -8,13 +8,12 @@ partition that another run computed too early, from inputs older than the replay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from evidence.event import Event
 from evidence.events import EventLog
-from lake.commit import WHOLE_TABLE, Entry
+from lake.commit import WHOLE_TABLE
 from lake.lake import Lake
 from planning.plan import Planned
 
@@ -51,39 +50,66 @@ class Replay:
 
     def left(self, events: EventLog) -> list[ReplayRun]:
         """List the computations that are not done, in order, each with all its partitions."""
-        first = cache(lambda dataset: self._first(dataset, events))
+        since = Since(events, self.versions)
         earlier: dict[str, list[str]] = {}
         left = []
         for run in self.runs:
             keys = run.keys or (WHOLE_TABLE,)
-            done = True
-            for dataset in run.datasets:
-                entries = events.publications(dataset, keys)
-                done = done and self._is_new(dataset, keys, entries) and _has_read(entries.values(), earlier, first)
-                earlier.setdefault(dataset, []).extend(keys)
-            if not done:
+            if since.done(run.datasets, keys, earlier) != {*keys}:
                 left.append(run)
+            for dataset in run.datasets:
+                earlier.setdefault(dataset, []).extend(keys)
         return left
 
-    def _is_new(self, dataset: str, keys: Sequence[str], entries: Mapping[str, Entry]) -> bool:
-        before = self.versions.get(dataset, -1)
-        return all(key in entries and entries[key].version > before for key in keys)
 
-    def _first(self, dataset: str, events: EventLog) -> dict[str, int]:
+class Since:
+    """What was computed since something was asked for again.
+
+    Args:
+        events: The event log.
+        versions: Dataset to its table version at the time of the request.
+    """
+
+    def __init__(self, events: EventLog, versions: Mapping[str, int]) -> None:
+        self._events = events
+        self._versions = versions
+        self._first: dict[str, dict[str, int]] = {}
+
+    def done(self, datasets: Sequence[str], keys: Collection[str], earlier: Mapping[str, Collection[str]]) -> set[str]:
+        """Return the partitions that were published since, from the publications of all computations before theirs.
+
+        Args:
+            datasets: The datasets that are published together, the main one first.
+            keys: Keys of the partitions that are asked for.
+            earlier: Dataset to the partitions that are asked for of it, of the computations before.
+        """
+        done = set(keys)
+        for dataset in datasets:
+            before = self._versions.get(dataset, -1)
+            entries = self._events.publications(dataset, done)
+            new = {key: entry for key, entry in entries.items() if entry.version > before}
+            read = {name for entry in new.values() for name in entry.inputs} & earlier.keys()
+            least = {name: self._least(name, earlier[name]) for name in read}
+            done = {
+                key
+                for key, entry in new.items()
+                if all(version >= least.get(name, -1) for name, version in entry.inputs.items())
+            }
+        return done
+
+    def _least(self, dataset: str, keys: Collection[str]) -> int:
+        """Return the version of a dataset that has been read by what was computed from all of the partitions."""
+        return max((self._first_of(dataset).get(key, _NEVER) for key in keys), default=-1)
+
+    def _first_of(self, dataset: str) -> Mapping[str, int]:
         # The first version after the request, not the newest: a computation that has read it stays done.
-        versions: dict[str, int] = {}
-        for entry in events.history(dataset):
-            if entry.version > self.versions.get(dataset, -1):
-                versions.setdefault(entry.partition, entry.version)
-        return versions
-
-
-def _has_read(
-    entries: Iterable[Entry], earlier: Mapping[str, Sequence[str]], first: Callable[[str], Mapping[str, int]]
-) -> bool:
-    """Return whether the publications have read those of all earlier computations of the replay."""
-    read = {(above, version) for entry in entries for above, version in entry.inputs.items()}
-    return all(version >= first(above).get(key, _NEVER) for above, version in read for key in earlier.get(above, ()))
+        if dataset not in self._first:
+            versions: dict[str, int] = {}
+            for entry in self._events.history(dataset):
+                if entry.version > self._versions.get(dataset, -1):
+                    versions.setdefault(entry.partition, entry.version)
+            self._first[dataset] = versions
+        return self._first[dataset]
 
 
 def request_replay(lake: Lake, events: EventLog, dataset: str, runs: Sequence[Planned], run_id: str) -> None:

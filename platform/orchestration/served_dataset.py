@@ -11,6 +11,7 @@ from orchestration.checks import LEDGER
 from orchestration.dataset import deps, described
 from orchestration.names import asset_key, op_of
 from orchestration.refresh import Request, op_failing_after_output
+from orchestration.retries import reported
 from patterns.data_flow.concurrent_runner import pool_of
 from planning.window import Window
 from publish.contract import Contract
@@ -54,7 +55,8 @@ def served_asset(
             check_specs=[dg.AssetCheckSpec(LEDGER, asset=key, blocking=True, description=balanced), *checks],
         )
         def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
-            yield from deliver(context)
+            with reported(context):
+                yield from deliver(context)
 
     return asset
 

@@ -57,7 +57,7 @@ def share_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Comm
 
 
 def _is_filtered(contract: Contract) -> bool:
-    return "Filter Interceptor" in contract.patterns
+    return any(reason.startswith(filter_interceptor.REASON) for reason in contract.left_out)
 
 
 def _share(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckResult:

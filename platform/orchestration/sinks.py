@@ -11,6 +11,7 @@ from errors import ConfigurationError, PlatformError
 from errors.remedies import Remedy, Run
 from evidence.events import EventLog
 from evidence.served import record_deliveries
+from lake.commit import PARTITION_ROWS
 from lake.lake import DatasetMissing, Lake
 from orchestration.calendar import Calendar
 from orchestration.checks import LEDGER
@@ -181,7 +182,7 @@ class Sink:
 def _figures(receipt: Receipt) -> dict[str, Any]:
     figures = {f"rows/{dataset}": count for dataset, count in receipt.rows.items()}
     total = sum(receipt.rows.values())
-    return {"dagster/row_count": total, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
+    return {PARTITION_ROWS: total, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
 
 
 def published_by_all(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:

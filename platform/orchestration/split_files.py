@@ -17,11 +17,12 @@ import pyarrow as pa
 from errors import PlatformError
 from errors.remedies import Remedy, Run
 from evidence.events import EventLog
+from lake.commit import PARTITION_ROWS
 from lake.lake import DatasetMissing, Lake
 from orchestration.calendar import Calendar
 from orchestration.computation import access_of
 from orchestration.names import asset_key, step_of
-from orchestration.retries import failure
+from orchestration.retries import failure, reported
 from orchestration.step import LakeAccess
 from patterns.data_flow import exclusive_choice, parallel_split
 from patterns.data_flow.concurrent_runner import BACKGROUND
@@ -35,7 +36,11 @@ FOLDER = "exports"
 PHASE = "blogdata/phase"
 """Tag of a run: the phase that the choice has found."""
 AGREES = "agrees"
-_COMPARED = "comparison.json"
+COMPARED = "compared"
+"""What a partition lacks whose files were written and not compared; also the end of that asset's name."""
+_COMPARISON = "comparison.json"
+_READ = "read"
+"""Key of the version that the compared files were written from; earlier releases did not record it."""
 
 
 @dg.resource(description="The rows that the branches of a run share; one per run")
@@ -75,13 +80,13 @@ class SplitFiles:
     owner: str
 
     def asset_of(self, branch: str) -> dg.AssetKey:
-        """Return the asset key of a branch, or of `compared`."""
+        """Return the asset key of a branch, or of :data:`COMPARED`."""
         return asset_key(f"serving.{self.name}_{branch}")
 
     @property
     def selection(self) -> dg.AssetSelection:
         """All assets: those of the branches, and the comparison."""
-        return dg.AssetSelection.assets(*map(self.asset_of, (*self.choice.branches, "compared")))
+        return dg.AssetSelection.assets(*map(self.asset_of, (*self.choice.branches, COMPARED)))
 
     def folder(self, access: LakeAccess) -> Path:
         """Return the folder of the files."""
@@ -97,8 +102,19 @@ class SplitFiles:
         assert grain is not None
         return [self._branches(calendar[grain]), self._compared(calendar[grain])]
 
+    def job(self) -> Any:
+        """Build the job that writes one partition: the choice, its branches and the comparison."""
+        return dg.define_asset_job(
+            step_of(f"serving.{self.name}_files"),
+            selection=self.selection,
+            description=f"The files of {self.contract.dataset}: the branches a partition takes, and their comparison",
+            tags=BACKGROUND,
+        )
+
     def due(self, lake: Lake, events: EventLog, folder: Path) -> Mapping[str, list[str]]:
         """Find the branches that lack what is published, by partition, the newest first; without opening a row.
+
+        A partition that has all files, but not their comparison, lacks :data:`COMPARED`.
 
         Args:
             lake: The tables' root.
@@ -112,6 +128,8 @@ class SplitFiles:
             taken = [branch for branch in self.branches if branch.name in named]
             if missing := parallel_split.due(taken, folder, key, published[key]):
                 found[key] = missing
+            elif len(taken) > 1 and not _is_compared(folder, key, published[key]):
+                found[key] = [COMPARED]
         return found
 
     def _published(self, lake: Lake, events: EventLog) -> Mapping[str, Version]:
@@ -195,15 +213,17 @@ class SplitFiles:
         def write(context: dg.OpExecutionContext) -> dg.Output[None]:
             access, key = access_of(context), context.partition_key
             shared: SharedRead[tuple[Version, pa.Table]] = context.resources.shared_rows
-            try:
-                read, rows = shared.take(key, branch.name, lambda: self._read(access, key))
-                written = parallel_split.write(branch, self.folder(access), key, rows, read, run_id=context.run.run_id)
-            except OSError as error:
-                raise failure(context, _not_written(branch, key, error)) from error
+            with reported(context):
+                try:
+                    read, rows = shared.take(key, branch.name, lambda: self._read(access, key))
+                    folder = self.folder(access)
+                    written = parallel_split.write(branch, folder, key, rows, read, run_id=context.run.run_id)
+                except OSError as error:
+                    raise _not_written(branch, key, error) from error
             return dg.Output(
                 None,
                 metadata={
-                    "dagster/row_count": written.rows,
+                    PARTITION_ROWS: written.rows,
                     "bytes": written.bytes,
                     "read_version": read.version,
                     "read_in_this_run": shared.reads,
@@ -227,7 +247,7 @@ class SplitFiles:
         return version, rows.combine_chunks()
 
     def _compared(self, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
-        key = self.asset_of("compared")
+        key = self.asset_of(COMPARED)
 
         @dg.asset(
             key=key,
@@ -270,7 +290,8 @@ class SplitFiles:
             )
         tables = [branch.decode(branch.path(folder, key).read_bytes()) for branch in self.branches]
         found = parallel_split.compare(*tables, key=self.key, tolerances=self.tolerances)
-        write_whole(_comparison(folder, key), json.dumps(asdict(found), sort_keys=True).encode())
+        kept = {**asdict(found), _READ: asdict(first.read)}
+        write_whole(_comparison(folder, key), json.dumps(kept, sort_keys=True).encode())
         return found
 
     def _agrees(self, folder: Path) -> dg.AssetCheckResult:
@@ -278,7 +299,7 @@ class SplitFiles:
         differing = {key: each for key, each in found.items() if not each.agrees}
         return dg.AssetCheckResult(
             check_name=AGREES,
-            asset_key=self.asset_of("compared"),
+            asset_key=self.asset_of(COMPARED),
             passed=not differing,
             severity=dg.AssetCheckSeverity.WARN,
             description=f"{len(differing)} of {len(found)} partitions differ" if differing else None,
@@ -299,27 +320,21 @@ def compared(folder: Path) -> Mapping[str, Comparison]:
     """
     return {
         file.parent.name.removeprefix("date="): Comparison(**{**found, "examples": tuple(found["examples"])})
-        for file in sorted((folder / "compared").glob(f"date=*/{_COMPARED}"))
-        for found in [json.loads(file.read_bytes())]
+        for file in sorted((folder / COMPARED).glob(f"date=*/{_COMPARISON}"))
+        for found in [{name: value for name, value in json.loads(file.read_bytes()).items() if name != _READ}]
     }
 
 
-def job_of(files: SplitFiles) -> Any:
-    """Build the job that writes one partition: the choice, its branches and the comparison.
-
-    Args:
-        files: The dataset that is written to files.
-    """
-    return dg.define_asset_job(
-        step_of(f"serving.{files.name}_files"),
-        selection=files.selection,
-        description=f"The files of {files.contract.dataset}: the branches a partition takes, and their comparison",
-        tags=BACKGROUND,
-    )
-
-
 def _comparison(folder: Path, key: str) -> Path:
-    return folder / "compared" / f"date={key}" / _COMPARED
+    return folder / COMPARED / f"date={key}" / _COMPARISON
+
+
+def _is_compared(folder: Path, key: str, version: Version) -> bool:
+    try:
+        read = json.loads(_comparison(folder, key).read_bytes()).get(_READ)
+    except FileNotFoundError:
+        return False
+    return read is None or Version(**read) == version
 
 
 def _metadata(found: Comparison) -> dict[str, Any]:

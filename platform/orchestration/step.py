@@ -19,7 +19,7 @@ from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_
 from patterns.idempotency.transactional_writer import overwrite_together
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.quality import constraints_enforcer
-from publish.audit import lifted_audits
+from publish.audit import FileFigures, lifted_audits
 from publish.contract import Contract
 from publish.run import RunContext
 from publish.target import Companion, Engine, Provenance, Target
@@ -97,12 +97,14 @@ class Source:
     Args:
         accounts: Partition to its rows in the layer above, and how many are left out on purpose.
         expected: Partition to further required figures, by measure.
+        files: Partition to landed file to its lines and bytes, counted independently.
         landed: Partition to the fingerprint of the landed files.
         copy: Name of the immutable copy, for a dataset that keeps copies; built from attributes that never change.
     """
 
     accounts: Mapping[str, Account] = field(default_factory=dict)
     expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
     landed: Mapping[str, str] = field(default_factory=dict)
     copy: str | None = None
 
@@ -201,7 +203,11 @@ class Step:
             return self._of_one(self._merge_delivery(rows))
         given = source or Source()
         provenance = Provenance(
-            inputs=self.inputs, accounts=given.accounts, expected=given.expected, landed=given.landed
+            inputs=self.inputs,
+            accounts=given.accounts,
+            expected=given.expected,
+            files=given.files,
+            landed=given.landed,
         )
         if callable(rows):
             return self._of_one(self._merge_in_order(rows))

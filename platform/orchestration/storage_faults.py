@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dagster_postgres.utils import DagsterPostgresException
-from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
+from sqlalchemy.exc import DatabaseError, DBAPIError, InternalError, OperationalError
 
 from errors import PlatformError
 from services import dagster_home, postgres_connection
@@ -34,13 +34,19 @@ def translated(settings: Settings) -> Iterator[None]:
         StorageFailed: Dagster's storage failed inside the block.
         StorageUnreachable: It is in PostgreSQL, which does not answer.
     """
+    for file, problem in dagster_home.damaged(settings, whole=False):
+        # Before Dagster is at work: it logs what it cannot store.
+        raise _failed(problem, str(file), dagster_home.MENDED)
     try:
         yield
-    except (OperationalError, InternalError, DagsterPostgresException) as error:
+    except (DatabaseError, DagsterPostgresException) as error:
+        # Its other subclasses are about a statement, not about the storage.
+        if isinstance(error, DatabaseError) and type(error) not in (DatabaseError, OperationalError, InternalError):
+            raise
         found = error if isinstance(error, DBAPIError) else error.__cause__
         said = str(found.orig if isinstance(found, DBAPIError) else error).strip().partition("\n")[0]
         where = dagster_home.storage(settings)
-        mend = "free space on the disk" if settings.dagster_storage is None else "mend it (the server's log says more)"
+        mend = dagster_home.MENDED if settings.dagster_storage is None else "mend it (the server's log says more)"
         code = getattr(getattr(found, "orig", None), "pgcode", None) or ""
         if settings.dagster_storage is not None and postgres_connection.is_lost(code):
             raise StorageUnreachable(
@@ -48,8 +54,12 @@ def translated(settings: Settings) -> Iterator[None]:
                 where=where,
                 next_step="see whether the server runs, then run it again; what was published stays",
             ) from error
-        raise StorageFailed(
-            what=f"Dagster's storage cannot be read or written: {said}",
-            where=where,
-            next_step=f"{mend}; then run it again: what was published stays, the rest runs then",
-        ) from error
+        raise _failed(said, where, mend) from error
+
+
+def _failed(said: str, where: str, mend: str) -> StorageFailed:
+    return StorageFailed(
+        what=f"Dagster's storage cannot be read or written: {said}",
+        where=where,
+        next_step=f"{mend}; then run it again: what was published stays, the rest runs then",
+    )

@@ -23,9 +23,10 @@ from lake.lake import Lake
 from orchestration import owners, stream_faults
 from patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
 from patterns.error_management.streamed_files import BatchFile, StreamedFiles
+from patterns.ingestion.landed_lines import Bounds
 from patterns.quality.audit_write_audit_publish import publish
 from publish import kept_rows
-from publish.audit import lifted_audits
+from publish.audit import FileFigures, lifted_audits
 from publish.changes import AppendBatch
 from publish.contract import Contract
 from publish.run import RunContext
@@ -57,6 +58,7 @@ class Place:
         probe: Folder with a folder `dataset/number` for each publication that a test steps through; None in
             production.
         accepted: The guards that a person has lifted.
+        bounds: What a landed file may need.
     """
 
     lake: Lake
@@ -65,6 +67,7 @@ class Place:
     engine: Engine = Engine.TRANSACTION
     probe: str | None = None
     accepted: frozenset[str] = frozenset()
+    bounds: Bounds = field(default_factory=Bounds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +104,12 @@ class MicroBatch:
     def files(self) -> Sequence[BatchFile]:
         """The files of the batch, as the checkpoint records them."""
         sources = enumerate((self.source, *self.others))
-        landing = self.place.landing
-        return [file for at, one in sources for file in one.batch_files(self.checkpoint, self.number, landing, at=at)]
+        landing, bounds = self.place.landing, self.place.bounds
+        return [
+            file
+            for at, one in sources
+            for file in one.batch_files(self.checkpoint, self.number, landing, bounds, at=at)
+        ]
 
     def append(
         self,
@@ -111,7 +118,7 @@ class MicroBatch:
         once: AppendBatch,
         *,
         accounts: Mapping[str, Account],
-        expected: Mapping[str, Mapping[str, int]] | None = None,
+        files: Mapping[str, Mapping[str, FileFigures]] | None = None,
         inputs: Mapping[str, int] | None = None,
     ) -> Commit:
         """Audit and publish rows of the batch, and record the commit in the event log.
@@ -121,7 +128,7 @@ class MicroBatch:
             contract: Contract of the dataset they are appended to.
             once: Identity of the batch; a batch that was already published is not appended again.
             accounts: Partition to the batch's rows in the layer above; these partitions are written.
-            expected: Partition to further required figures, by measure.
+            files: Partition to landed file to its lines and bytes, which its rows must have.
             inputs: Dataset to the table version that was read.
 
         Raises:
@@ -137,7 +144,7 @@ class MicroBatch:
             probe=str(probe) if probe and probe.is_dir() else None,
             lifted=lifted_audits(place.accepted, contract.dataset),
         )
-        provenance = Provenance(inputs=inputs or {}, accounts=accounts, expected=expected or {})
+        provenance = Provenance(inputs=inputs or {}, accounts=accounts, files=files or {})
         commit = publish(frame, target, change=once, partitions=sorted(accounts), provenance=provenance)
         EventLog(place.lake).record(commit)
         return commit
@@ -219,7 +226,7 @@ class _Work:
         except PlatformError as error:
             raise RuntimeError(stream_faults.packed(error)) from error
         except Exception as error:
-            unforeseen = stream_faults.unforeseen(self.stream.name, f"batch {number}: {error}")
+            unforeseen = stream_faults.unforeseen(self.stream.name, error, f"batch {number}: ")
             raise RuntimeError(stream_faults.packed(unforeseen)) from error
         finally:
             kept_rows.let_go(lines)
@@ -263,7 +270,7 @@ def run(
         )
     with _alone(place.lake, stream.name) as claim, stream_faults.unpacked(stream.name):
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
-        lines = [source.lines(spark, place.landing) for source in stream.sources]
+        lines = [source.lines(spark, place.landing, place.bounds) for source in stream.sources]
         rows = stream.query(lines) if stream.query else lines[0]
         writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
         writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))

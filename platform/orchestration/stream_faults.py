@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
-from errors import PlatformError
+from errors import PlatformError, foreign
 from errors.remedies import Remedy
 from publish.audit import Violation
 from publish.write_faults import AuditFailed
@@ -66,19 +66,19 @@ def unpacked(name: str) -> Iterator[None]:
             raise _late(name) from error
         if "STREAM_FAILED" not in text:
             raise
-        raise unforeseen(name, text) from error
+        raise unforeseen(name, error) from error
 
 
-def unforeseen(name: str, text: str) -> StreamFailed:
+def unforeseen(name: str, error: Exception, batch: str = "") -> StreamFailed:
     """Build the error for a stream that ended unexpectedly.
 
     Args:
         name: Name of the stream.
-        text: Text of the error; the JVM stack trace is removed, and the message cut to 500 characters.
+        error: Its error.
+        batch: The batch that failed, for the message.
     """
-    message = " ".join(line.strip() for line in text.split("JVM stacktrace:")[0].splitlines() if line.strip())
     return StreamFailed(
-        what=f"the stream '{name}' ended: {message[:500]}",
+        what=f"the stream '{name}' ended: {batch}{foreign.unquoted(error)}",
         where=name,
         next_step="run it again: a batch that was cut off is done again and published once; when it repeats, the "
         "server's log, in services/spark of the deployment's folder, has more",

@@ -10,15 +10,16 @@ import dagster as dg
 from errors import PlatformError
 from evidence import ledger
 from evidence.appended import appended
-from lake.commit import Commit, Entry
+from lake.commit import ROWS, Commit, Entry
 from lake.lake import Lake
 from orchestration import stream as streams
 from orchestration.checks import LEDGER, check_specs, failed_checks, ledger_result, passed_checks
 from orchestration.computation import RESOURCES, accepted, run_context
 from orchestration.dataset import deps, described
+from orchestration.landing import bounds_of
 from orchestration.late_share import late_share_result, late_share_spec
 from orchestration.names import asset_key
-from orchestration.retries import failure
+from orchestration.retries import reported
 from orchestration.step import LakeAccess, Step
 from orchestration.stream import Place, Stream
 from patterns.data_flow.concurrent_runner import pool_of
@@ -66,29 +67,27 @@ def streamed(
             engine=access.engine,
             probe=access.probe,
             accepted=accepted(context),
+            bounds=bounds_of(context.resources.deployment.settings()),
         )
-        try:
-            with context.resources.spark.guard() as spark:
-                steps = {
-                    name: Step(
-                        contract=contracts[name],
-                        partitions=(),
-                        spark=spark,
-                        access=access,
-                        deployment=context.resources.deployment,
-                        run=run,
-                    )
-                    for name in stream.datasets
-                }
-                try:
-                    streams.run(spark, stream, place, checkpoints=access.checkpoints_path)
-                except Exception as fault:
-                    # The batches before the failed one are committed and stay.
-                    yield from _report(context, stream, steps, before, fault)
-                    raise
-                yield from _report(context, stream, steps, before, None)
-        except PlatformError as error:
-            raise failure(context, error) from error
+        with reported(context), context.resources.spark.guard() as spark:
+            steps = {
+                name: Step(
+                    contract=contracts[name],
+                    partitions=(),
+                    spark=spark,
+                    access=access,
+                    deployment=context.resources.deployment,
+                    run=run,
+                )
+                for name in stream.datasets
+            }
+            try:
+                streams.run(spark, stream, place, checkpoints=access.checkpoints_path)
+            except Exception as fault:
+                # The batches before the failed one are committed and stay.
+                yield from _report(context, stream, steps, before, fault)
+                raise
+            yield from _report(context, stream, steps, before, None)
 
     return tick
 
@@ -109,7 +108,13 @@ def _report(
         if commits:
             commit = reduce(_together, commits)
             left_out = left_out_in(commits)
-            metadata: dict[str, Any] = {**commit.metadata(), "stream": stream.name, **left_out}
+            metadata: dict[str, Any] = {
+                **commit.metadata(),
+                ROWS: step.lake.rows(name, contract.partition_column, commit.version),
+                "rows_appended": commit.rows_out,
+                "stream": stream.name,
+                **left_out,
+            }
             for line in left_out_warnings(left_out):
                 context.log.warning(line)
             _, passed = passed_checks(key, contract, step, commit)

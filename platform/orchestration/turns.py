@@ -49,7 +49,7 @@ def claimed(
     wanted = {WHOLE_TABLE} if task.in_order else set(keys)
     while not (taken := set(held.take(wanted, owner))) and waits:
         if not waiting:
-            log.info(f"waiting for another run, which computes {len(wanted)} partitions of {task.main}")
+            log.warning(f"waiting for another run, which computes {len(wanted)} partitions of {task.main}")
         waiting = True
         wait(_LOOK_AGAIN_SECONDS)
     try:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import dagster as dg
 
-from errors import PlatformError
+from errors import PlatformError, shown
 from orchestration.names import asset_key
 from orchestration.step import LakeAccess
 from planning import faults
+from planning.faults import by_reason
 from planning.graph import Graph, Task
 from planning.look import Snapshot
 from planning.plan import Planner
 from publish.contract import Contract
+from services.dagster_internals import AssetMaterializationPlannedData
 
 WAITING = "waiting"
 _NAMED = 5
+_REASONS = 3
+_SHOWN_FAILED = 500
+"""Failed partitions of a dataset that a run shows, the newest; there are more when a server was gone, and not they."""
 
 
 def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
@@ -41,20 +46,49 @@ def waiting_check(contract: Contract, waiting: Mapping[str, PlatformError]) -> d
         contract: Contract of the dataset.
         waiting: Waiting partition to its error.
     """
-    named = ", ".join(key or "the table" for key in list(waiting)[:_NAMED])
-    more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
-    reasons = dict.fromkeys(str(error) for error in waiting.values())
+    reasons = by_reason(waiting)
     return dg.AssetCheckResult(
         check_name=WAITING,
         asset_key=asset_key(contract.dataset),
         passed=not waiting,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=f"waiting for a person: {named}{more}" if waiting else None,
+        description=f"waiting for a person: {_told(reasons)}" if waiting else None,
         metadata={
             "partitions": len(waiting),
-            **({"reasons": dg.MetadataValue.md("\n\n".join(reasons))} if waiting else {}),
+            **({"reasons": dg.MetadataValue.md("\n\n".join(map(shown.markdown, reasons)))} if waiting else {}),
         },
     )
+
+
+def _told(reasons: Mapping[str, Mapping[str, PlatformError]]) -> str:
+    told = [f"{_named([*found])}: {_in_one_line(next(iter(found.values())))}" for found in reasons.values()]
+    more = [f"{len(told) - _REASONS} more reasons"] if len(told) > _REASONS else []
+    return ". ".join([*told[:_REASONS], *more])
+
+
+def _named(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+    return ", ".join(key or "the table" for key in keys[:_NAMED]) + more
+
+
+def _in_one_line(error: PlatformError) -> str:
+    return " ".join(f"{error.what} ({error.where}); {error.next_step}".split())
+
+
+def show_failed(context: dg.OpExecutionContext, task: Task, partitions: Collection[str]) -> None:
+    """Have Dagster count partitions as failed: those that a failed run has planned, and not published.
+
+    Args:
+        context: Context of a step whose run fails.
+        task: The task.
+        partitions: Partitions that were not published; a whole table has the key "".
+    """
+    step = context.get_step_execution_context().step.key
+    for contract in task.contracts:
+        for key in sorted(partitions)[-_SHOWN_FAILED:]:
+            planned = AssetMaterializationPlannedData(asset_key(contract.dataset), partition=key or None)
+            event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, step, planned)
+            context.instance.report_dagster_event(event, context.run_id)
 
 
 def note_faults(access: LakeAccess, graph: Graph, task: Task, failed: Mapping[str, PlatformError]) -> None:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from errors import PlatformError
 from evidence.events import EventLog
-from patterns.ingestion.landed_links import LinkRefused, StrayLink
+from patterns.ingestion.landed_entries import Obstacle, printable
+from patterns.ingestion.landed_links import StrayLink
 from patterns.ingestion.log_splitter import refused_logs
 from patterns.ingestion.readiness_marker import (
     FLAG,
@@ -26,6 +28,7 @@ from patterns.ingestion.readiness_marker import (
 )
 from planning.look import EARLIEST, is_possible, usable
 from planning.reach import Landed, landed_input
+from planning.touched import touched
 from publish.contract import Contract, Look
 from publish.partitions import Grain, contiguous
 
@@ -35,10 +38,14 @@ _WHY = {
     Lack.FLAG.value: f"data without {FLAG}",
     Lack.SUCCESSOR.value: f"data without {FLAG}, and none that is later",
     Lack.LINK.value: "a link is not followed",
+    Lack.ENTRY.value: "an entry cannot be read",
     ABSENT: "not there, though a later one is",
 }
 _ASK = f"ask the producer, or write {FLAG} into the folder once its files are whole"
-_REMEDY = {Lack.LINK.value: "put the data in the place of the link"}
+_REMEDY = {
+    Lack.LINK.value: "put the data in the place of the link",
+    Lack.ENTRY.value: "make the entry readable, give it another name, or remove it",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +82,8 @@ class Overdue:
         )
 
     def _spans(self, why: str) -> list[str]:
-        if why == Lack.LINK.value:
-            # A link may replace a whole day of hours, or the whole table (empty key): such keys form no span.
+        if why in _REMEDY:
+            # A refused entry may replace a whole day of hours, or the whole table (empty key): such keys form no span.
             return [key or "everything" for key in self.without[why]]
         spans = contiguous(self.without[why], self.grain)
         return [span.first if span.first == span.last else f"{span.first}..{span.last}" for span in spans]
@@ -132,8 +139,18 @@ class Arrivals:
         ]
 
     @property
+    def astray_warning(self) -> str | None:
+        """The warning, with the remedy, that entries of the table lie in no partition; None if none does."""
+        found = self.zone.astray(self.table, self.grain)
+        place = "date=YYYY-MM-DD/hour=HH" if self.grain is Grain.HOUR else "date=YYYY-MM-DD"
+        if not found:
+            return None
+        entries = "1 entry lies" if len(found) == 1 else f"{len(found)} entries lie"
+        return f"{self.table}: {entries} outside of {place}, and are not read: {_first(found)}; move the data there"
+
+    @property
     def refused(self) -> list[LandedPartition]:
-        """Partitions that are not read because of links that lead out of the landing zone."""
+        """Partitions that are not read because of a link that is not followed or an entry that cannot be read."""
         return [partition for partition in self.partitions if partition.links]
 
     def changed_warnings(self, look: Look) -> Iterator[tuple[str, str]]:
@@ -148,7 +165,7 @@ class Arrivals:
         """
         published = look.published(self.contract.dataset)
         for partition in self.ready:
-            late = ", ".join(file.name for file in late_files(partition))
+            late = ", ".join(printable(file.name) for file in late_files(partition))
             if late or partition.key in published:
                 yield partition.key, f"{partition.key} changed after it was complete: {late or 'its files changed'}"
             if partition.empty:
@@ -175,8 +192,10 @@ class Arrivals:
         for partition in overdue(self.partitions, self.grain, now=now, deadline=deadline):
             assert partition.lacks is not None
             without.setdefault(partition.lacks.value, []).append(partition.key)
-        if wide := [partition.key for partition in self.refused if start_of_key(partition.key, self.grain) is None]:
-            without.setdefault(Lack.LINK.value, []).extend(wide)
+        for partition in self.refused:
+            if start_of_key(partition.key, self.grain) is None:
+                assert partition.lacks is not None
+                without.setdefault(partition.lacks.value, []).append(partition.key)
         # A table that is written whole is delivered only when something is new: a missing day is not overdue.
         if self.contract.partitioning is not None:
             absent = gaps(self.partitions, self.grain, now=now, deadline=deadline)
@@ -194,7 +213,7 @@ class Arrivals:
 
 
 def warnings(contracts: Iterable[Contract], landing: Path | LandingZone, events: EventLog, now: datetime) -> list[str]:
-    """Warn about misnamed and overdue partitions, one line of each kind per landed table.
+    """Warn about changed, misnamed and overdue partitions and stray files, one line of each kind per landed table.
 
     Args:
         contracts: Contracts of the datasets that are computed from the landing zone.
@@ -205,6 +224,13 @@ def warnings(contracts: Iterable[Contract], landing: Path | LandingZone, events:
     found = []
     for contract in contracts:
         arrivals = Arrivals.of(contract, landing)
+        if changed := touched(contract, arrivals.ready, events.publications(contract.dataset)):
+            found.append(
+                f"{contract.dataset}: published files of {_first(list(changed))} were changed or only copied, with the "
+                "same names, sizes and times; the next run compares their content"
+            )
+        if astray := arrivals.astray_warning:
+            found.append(astray)
         if misnamed := arrivals.with_impossible_key:
             found.append(arrivals.impossible_key_warning(misnamed, now))
         if overdue_now := arrivals.overdue(events, now).warning:
@@ -212,8 +238,8 @@ def warnings(contracts: Iterable[Contract], landing: Path | LandingZone, events:
     return found
 
 
-def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list[LinkRefused]:
-    """List the refused links that block publication, those of access logs included.
+def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list[PlatformError]:
+    """List the errors of refused links and entries that block publication, those of access logs included.
 
     Args:
         contracts: Contracts of the datasets that are computed from the landing zone.
@@ -227,8 +253,8 @@ def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list
     return [link.refusal() for link in links]
 
 
-def link_warnings(links: Iterable[StrayLink]) -> list[str]:
-    """Return a warning with the remedy for each link that is not followed."""
+def link_warnings(links: Iterable[StrayLink | Obstacle]) -> list[str]:
+    """Return a warning with the remedy for each link that is not followed, or entry that cannot be read."""
     return [f"{error.where}: {error.what}; {error.next_step}" for error in (link.refusal() for link in links)]
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from patterns.data_value.outbox import Outbox
 from patterns.error_management.streamed_files import StreamedFiles
 from patterns.ingestion.event_inbox import Inbox
+from patterns.ingestion.readiness_marker import LandingZone
 from planning.graph import Graph
-from planning.look import Snapshot
+from planning.look import Snapshot, is_possible
+from planning.reach import landed_input
 from publish.contract import Contract
+from publish.partitions import key_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +56,34 @@ class Deployment:
     inbox: Inbox | None = None
     feeds: Sequence[tuple[Contract, Outbox]] = ()
 
+    @cached_property
+    def ended_at(self) -> datetime | None:
+        """When the data of the landing zone ended, as a simulation's do; None if more data come."""
+        return ended_at(self.look.zone, self.contracts.values())
+
     @property
     def contracts(self) -> Mapping[str, Contract]:
         """Contracts of all datasets, by name."""
         return {**self.graph.contracts, **{name: one for each in self.streams for name, one in each.contracts.items()}}
+
+
+def ended_at(zone: LandingZone, contracts: Iterable[Contract]) -> datetime | None:
+    """Find when the data of a landing zone ended; nothing that would come later is missed.
+
+    Args:
+        zone: The landing zone.
+        contracts: Contracts of the datasets, those that are computed from it among them.
+
+    Returns:
+        The end that the zone notes; None if it notes none, or if data of a later time have landed.
+    """
+    end = zone.ended_at
+    if end is None:
+        return None
+    tables = {(landed.table, landed.grain) for contract in contracts if (landed := landed_input(contract))}
+    later = any(
+        one.files and is_possible(one.key, grain)
+        for table, grain in tables
+        for one in zone.scan(table, grain, since=key_of(end, grain))
+    )
+    return None if later else end

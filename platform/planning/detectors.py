@@ -22,7 +22,7 @@ from patterns.observability import (
     skew_detector,
     sla_misses_detector,
 )
-from patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading
+from patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
 from patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE
 from planning import deliveries, offsets
 from planning.deployment import Deployment
@@ -34,6 +34,8 @@ _COMMITS = 500
 """How many of the newest commits of a Delta log are examined for new rows."""
 _INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED, flow_interruption_detector.ENDED}, SLA: {INPUT_LATE}}
 """Verdicts of a detector that follow from the same detector's verdict on a dataset above."""
+_TOGETHER = timedelta(days=1)
+"""Flows that stop within this time of each other have one cause; some are delivered by the day."""
 _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
 
 
@@ -53,21 +55,22 @@ def readings(deployment: Deployment, only: Collection[str] = DETECTORS) -> list[
 
 
 def findings(deployment: Deployment) -> Iterator[Finding]:
-    """Find what detectors report; of datasets that only inherit it, the topmost one is reported."""
+    """Find what detectors report, once for each cause; the other datasets that it concerns are named."""
     standing = [reading for reading in readings(deployment) if reading.stands]
-    for reading in standing:
-        same = {one.dataset for one in standing if one.detector == reading.detector}
-        below = sorted(deployment.graph.downstream([reading.dataset]) & same - {reading.dataset})
-        if reading.verdict in _INHERITED.get(reading.detector, ()) and _is_below(deployment, reading.dataset, same):
-            continue
+    causes = [one for one in standing if not any(_follows(deployment, one, other) for other in standing)]
+    for first, *alike in _by_cause(deployment, causes):
+        with_it = [one.dataset for one in alike]
+        below = {one.dataset for one in standing if any(_follows(deployment, one, each) for each in (first, *alike))}
+        named = {"of": with_it, "below it:": sorted(below - {first.dataset, *with_it})}
+        same = [f"the same {where} {', '.join(datasets)}" for where, datasets in named.items() if datasets]
         yield Finding(
-            source=reading.detector,
-            dataset=reading.dataset,
-            owner=deployment.contracts[reading.dataset].owner,
-            severity=Severity.CRITICAL if reading.verdict in _CRITICAL else Severity.WARNING,
-            what=reading.what + (f"; the same below it: {', '.join(below)}" if below else ""),
-            remedy=reading.remedy,
-            figures={"value": reading.value, "bound": reading.bound, **reading.figures},
+            source=first.detector,
+            dataset=first.dataset,
+            owner=deployment.contracts[first.dataset].owner,
+            severity=Severity.CRITICAL if first.verdict in _CRITICAL else Severity.WARNING,
+            what="; ".join([first.what, *same]),
+            remedy=first.remedy,
+            figures={"value": first.value, "bound": first.bound, **first.figures},
         )
 
 
@@ -107,6 +110,8 @@ def flow(deployment: Deployment, contract: Contract) -> Reading:
     """Read the Flow Interruption Detector of a dataset."""
     spec, now = contract.watch.flow, deployment.now
     assert spec is not None
+    if deployment.ended_at is not None:
+        return unknown(FLOW, contract.dataset, f"the simulation ended at {deployment.ended_at:%Y-%m-%d %H:%M} UTC")
     lake, landed = deployment.look.events.lake, landed_input(contract)
     if spec.layer is Layer.METADATA:
         came = flow_interruption_detector.published(deployment.look.history(contract.dataset))
@@ -170,7 +175,7 @@ def sla(deployment: Deployment, contract: Contract) -> Reading:
     history = deployment.look.history(contract.dataset)
     return sla_misses_detector.detect(
         contract.dataset,
-        deliveries.due_lately(deployment, contract),
+        [] if deployment.ended_at else deliveries.due_lately(deployment, contract),
         promise=promise,
         now=deployment.now,
         jobs=deliveries.jobs(history),
@@ -193,8 +198,36 @@ def _state(reading: Reading) -> str:
     return reading.verdict if reading.stands else QUIET
 
 
-def _is_below(deployment: Deployment, dataset: str, others: Collection[str]) -> bool:
-    return any(dataset in deployment.graph.downstream([other]) for other in others if other != dataset)
+def _follows(deployment: Deployment, one: Reading, cause: Reading) -> bool:
+    """Return whether a verdict follows from another one: of the same detector above it, or a flow that has stopped."""
+    below = one.dataset in deployment.graph.downstream([cause.dataset])
+    if one.detector == cause.detector:
+        return below and one.dataset != cause.dataset and one.verdict in _INHERITED.get(one.detector, ())
+    stopped = cause.detector == FLOW and one.verdict == INPUT_LATE
+    return stopped and (below or one.dataset == cause.dataset)
+
+
+def _by_cause(deployment: Deployment, readings: Iterable[Reading]) -> list[list[Reading]]:
+    """Group the flows of an owner that stopped within a day of each other; anything else stands alone."""
+    groups: list[list[Reading]] = []
+    for one in readings:
+        group = next((found for found in groups if _stopped_together(deployment, found[0], one)), None)
+        if group is None:
+            groups.append([one])
+        else:
+            group.append(one)
+    return groups
+
+
+def _stopped_together(deployment: Deployment, *two: Reading) -> bool:
+    first, second = two
+    owners = {deployment.contracts[one.dataset].owner for one in two}
+    return (
+        first.detector == second.detector == FLOW
+        and first.verdict == second.verdict
+        and len(owners) == 1
+        and abs(first.value - second.value) <= _TOGETHER.total_seconds()
+    )
 
 
 def _is_complete(contract: Contract, entry: Entry) -> bool:

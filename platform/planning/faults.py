@@ -27,6 +27,14 @@ class Fault:
     error: PlatformError
 
 
+def by_reason(failed: Mapping[str, PlatformError]) -> dict[str, dict[str, PlatformError]]:
+    """Group partitions by the text of their error, in the order in which the errors come."""
+    reasons: dict[str, dict[str, PlatformError]] = {}
+    for key, error in failed.items():
+        reasons.setdefault(str(error), {})[key] = error
+    return reasons
+
+
 def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], states: Mapping[str, str]) -> None:
     """Record the failed partitions in the event log, each with the state of its inputs.
 

@@ -20,6 +20,7 @@ from patterns.quality.offline_observer import observations
 from planning import detectors
 from planning.arrivals import Arrivals
 from planning.deployment import Deployment
+from planning.faults import by_reason
 from planning.plan import Planner
 from planning.reach import landed_input
 from publish.audit import warnings
@@ -83,18 +84,21 @@ def _warning(
 
 
 def waiting(deployment: Deployment) -> Iterator[Finding]:
-    """Find the partitions that wait for a person, because they failed or are held."""
+    """Find the partitions that wait for a person, because they failed or are held; those of one reason together."""
     planner = Planner(graph=deployment.graph, look=deployment.look)
     for task in deployment.graph.tasks:
-        for partition, error in planner.waiting(task).items():
+        for found in by_reason(planner.waiting(task)).values():
+            (partition, error), *others = found.items()
+            waits = f"it and {len(others)} more, up to {others[-1][0]}, wait" if others else "waits"
             yield Finding(
                 source="waiting",
                 dataset=task.main,
                 owner=task.contracts[0].owner,
                 severity=Severity.CRITICAL,
-                what=f"waits for a person: {error.what}, in {error.where}",
+                what=f"{waits} for a person: {error.what}, in {error.where}",
                 remedy=error.remedy,
                 partition=partition or None,
+                figures={"partitions": len(found)},
             )
 
 

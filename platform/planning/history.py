@@ -1,7 +1,8 @@
-"""Finds the first day of a deployment's history; partitions before it do not count as missing."""
+"""Finds the first and the last day of a deployment's history; partitions outside of them do not count as missing."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from evidence.events import EventLog
@@ -9,17 +10,29 @@ from planning.look import is_possible, now
 from publish.partitions import Grain, key_of
 
 _FOLDER = "date="
+_HOUR = "T"
 
 
-def first_day(landing: Path, events: EventLog, *, configured: str | None = None) -> str:
-    """Find the first day of a deployment: its oldest delivery or oldest published partition, or today without either.
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Days of a history, both included; no last one: it goes on until now."""
+
+    first: str
+    last: str | None
+
+
+def span(landing: Path, events: EventLog, *, configured: str | None = None, to_now: bool = False) -> Span:
+    """Find the days from the oldest delivery or published hour to the newest one; today if there are none.
 
     Args:
         landing: The landing zone.
         events: The event log.
-        configured: A day that a person configured; used only if it is earlier.
+        configured: A first day that a person configured; used only if it is earlier.
+        to_now: Whether data are expected for each hour until now, whatever has landed.
     """
     landed = (folder.name.removeprefix(_FOLDER) for folder in landing.glob(f"*/{_FOLDER}*"))
-    published = (key[: len("2026-01-05")] for key in events.earliest())
-    days = [day for day in (*landed, *published) if is_possible(day, Grain.DAY)]
-    return min([*days, *([configured] if configured else [])], default=key_of(now(), Grain.DAY))
+    # A week begins before the data of its first hour does, and every day is computed from hours.
+    published = (key.partition(_HOUR)[0] for key in events.outermost() if _HOUR in key)
+    today = key_of(now(), Grain.DAY)
+    days = [day for day in (*landed, *published) if is_possible(day, Grain.DAY)] or [today]
+    return Span(first=min([*days, *([configured] if configured else [])]), last=None if to_now else max(days))

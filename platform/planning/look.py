@@ -11,7 +11,8 @@ from lake.commit import Entry
 from patterns.ingestion.readiness_marker import LandedPartition, LandingZone
 from planning import faults
 from planning.faults import Fault
-from publish.partitions import Grain, key_of
+from publish.contract import Contract
+from publish.partitions import Grain, key_of, start_of
 
 if TYPE_CHECKING:
     from evidence.events import EventLog
@@ -30,6 +31,7 @@ class Snapshot:
         self._published: dict[str, Mapping[str, Entry]] = {}
         self._history: dict[str, Sequence[Entry]] = {}
         self._executions: dict[str, Sequence[Entry]] = {}
+        self._ever: dict[str, set[str]] = {}
         self._faults: dict[str, Mapping[str, Fault]] = {}
 
     def landed(self, table: str, grain: Grain) -> list[LandedPartition]:
@@ -43,6 +45,12 @@ class Snapshot:
         if dataset not in self._published:
             self._published[dataset] = self.events.publications(dataset)
         return self._published[dataset]
+
+    def ever_published(self, dataset: str) -> set[str]:
+        """Return every partition that was published at any time, those that a repair took back included."""
+        if dataset not in self._ever:
+            self._ever[dataset] = self.events.ever_published(dataset)
+        return self._ever[dataset]
 
     def history(self, dataset: str) -> Sequence[Entry]:
         """List all publications of a dataset, by version."""
@@ -86,6 +94,20 @@ def is_possible(key: str, grain: Grain) -> bool:
     except ValueError:
         return False
     return moment.strftime(grain.key_format) == key and EARLIEST <= key <= key_of(now(), grain)
+
+
+def newest_end(contract: Contract, partitions: Iterable[str]) -> datetime | None:
+    """Return the end of the newest partition of a dataset; None without one, or for a table without partitions.
+
+    Args:
+        contract: Contract of the dataset.
+        partitions: Its partitions. One in the future comes from a wrong clock, and would hide that no newer ones come.
+    """
+    grain = contract.grain
+    if grain is None:
+        return None
+    newest = max((key for key in partitions if is_possible(key, grain)), default=None)
+    return None if newest is None else start_of(newest, grain) + grain.length
 
 
 def now() -> datetime:

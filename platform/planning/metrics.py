@@ -19,9 +19,8 @@ from evidence import ledger
 from evidence.ledger import LedgerLine
 from lake.lake import Lake
 from planning.findings import Deployment, standing
-from planning.look import is_possible
+from planning.look import newest_end
 from publish.contract import Contract
-from publish.partitions import start_of
 
 PREFIX = "blogdata_"
 
@@ -103,7 +102,8 @@ def _of_datasets(deployment: Deployment, lake: Lake, contracts: Sequence[Contrac
 def _ages(
     now: datetime, published: Sequence[Contract], lines: dict[str, Sequence[LedgerLine]]
 ) -> Iterator[GaugeMetricFamily]:
-    ends = {one.dataset: end for one in published if (end := _newest_end(one, lines[one.dataset])) is not None}
+    keys = {name: [line.entry.partition for line in found] for name, found in lines.items()}
+    ends = {one.dataset: end for one in published if (end := newest_end(one, keys[one.dataset])) is not None}
     promised = {one.dataset: most for one in published if (most := _promised(one)) is not None}
     for name, help_text, figures in (
         (
@@ -174,15 +174,6 @@ def _left_out(lines: Sequence[LedgerLine]) -> Counter[str]:
     for line in lines:
         reasons.update(line.entry.reasons)
     return reasons
-
-
-def _newest_end(contract: Contract, lines: Sequence[LedgerLine]) -> datetime | None:
-    grain = contract.grain
-    if grain is None:
-        return None
-    # A key in the future comes from a wrong clock, and would hide that nothing is published any more.
-    keys = [line.entry.partition for line in lines if is_possible(line.entry.partition, grain)]
-    return start_of(max(keys), grain) + grain.length if keys else None
 
 
 def _promised(contract: Contract) -> timedelta | None:

@@ -173,5 +173,5 @@ def _of_lineage(deployment: Deployment, task: Task, contract: Contract) -> Itera
 def complete_since(partition: LandedPartition) -> datetime | None:
     """Return when a landed partition was complete: its flag was written or, without one, its newest file."""
     newest = max((file.mtime_ns for file in partition.files), default=None)
-    at = newest if partition.marked_at_ns is None else partition.marked_at_ns
+    at = newest if partition.flag is None else partition.flag.mtime_ns
     return None if at is None else datetime.fromtimestamp(at / 1e9, timezone.utc)

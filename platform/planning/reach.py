@@ -18,6 +18,7 @@ from evidence.executions import due, undone
 from lake.commit import WHOLE_TABLE, Entry
 from patterns.error_management import dynamic_late_data_integrator, late_data_detector
 from patterns.error_management.late_data_detector import PartitionReading
+from patterns.ingestion import published_files
 from planning.finality import open_periods
 from publish.contract import Arrival, Contract, Edge, Look, Wanted
 from publish.partitions import Grain, coarser, finer
@@ -308,12 +309,15 @@ class Landed:
         ready = look.landed(self.table, self.grain)
         if edge.below.partitioning is None:
             newest = max(ready, key=lambda delivery: delivery.key, default=None)
-            state = None if newest is None else f"{newest.key}:{newest.fingerprint}"
             entry = published.get(WHOLE_TABLE)
-            return {} if state is None or (entry and entry.landed == state) else {WHOLE_TABLE: state}
-        # A reverted delivery has its old fingerprint again; the replaced version keeps the state unique.
+            # A delivery that is gone from the landing zone stays published: an older one does not take its place.
+            gone = newest is not None and entry is not None and delivered_on(entry) > newest.key
+            if newest is None or gone or (entry is not None and published_files.is_published(newest, entry.landed)):
+                return {}
+            return {WHOLE_TABLE: f"{newest.key}:{published_files.state_of(newest)}"}
+        # A reverted delivery has its old state again; the replaced version makes the text unique.
         return {
-            partition.key: f"{partition.fingerprint} over {_replaced(partition, published)}"
+            partition.key: f"{published_files.state_of(partition)} over {_replaced(partition, published)}"
             for partition in not_published(ready, published)
         }
 
@@ -328,11 +332,12 @@ WITHIN = Within()
 
 
 def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
-    """Keep the landed partitions whose fingerprint differs from the published one."""
+    """Keep the landed partitions whose files differ from those published."""
     return [
         partition
         for partition in ready
-        if partition.key not in published or published[partition.key].landed != partition.fingerprint
+        if partition.key not in published
+        or not published_files.is_published(partition, published[partition.key].landed)
     ]
 
 

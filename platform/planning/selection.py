@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lake.commit import Entry
+from planning.faults import by_reason
 from planning.graph import Task
 from planning.plan import Planner, spanned
 from planning.window import Window
@@ -56,20 +58,26 @@ class Selection:
 
         A table that is written whole lies in every span, so it counts there only if it is named.
         """
-        tasks = [
+        return any(self.holds(task, key) for task in self._tasks(planner) for key in planner.known(task))
+
+    def published(self, planner: Planner) -> Iterator[Entry]:
+        """Yield the newest publication of each selected partition of each dataset: a run of them computes it again."""
+        for task in self._tasks(planner):
+            for dataset in task.datasets:
+                entries = planner.look.published(dataset).items()
+                yield from (entry for key, entry in entries if self.holds(task, key))
+
+    def _tasks(self, planner: Planner) -> list[Task]:
+        return [
             task
             for task in planner.graph.tasks
             if self.chosen(task) and (task.grain is not None or self.window is None or self.select)
         ]
-        return any(self.holds(task, key) for task in tasks for key in planner.known(task))
 
     def waiting(self, planner: Planner) -> Iterator[Waiting]:
         """Find the held partitions that are selected, grouped by their reason."""
         for dataset, found in planner.held().items():
             task = planner.graph.task_of(dataset)
-            reasons: dict[str, list[str]] = {}
-            for key, fault in sorted(found.items()):
-                if self.holds(task, key):
-                    reasons.setdefault(str(fault), []).append(key)
-            for why, keys in reasons.items():
-                yield Waiting(dataset=dataset, main=task.main, span=spanned(keys, task.grain), why=why)
+            held = {key: fault for key, fault in sorted(found.items()) if self.holds(task, key)}
+            for why, faults in by_reason(held).items():
+                yield Waiting(dataset=dataset, main=task.main, span=spanned([*faults], task.grain), why=why)

@@ -37,6 +37,17 @@ class Scope(str, Enum):
     """Ended periods of datasets with a clock, complete or not."""
 
 
+class Lane(str, Enum):
+    """Which of the stale partitions a run computes, by what made them stale; the queue tells runs apart by it."""
+
+    ALL = "all"
+    """Any."""
+    LANDED = "landed"
+    """What has just landed, and what was never published."""
+    AGAIN = "again"
+    """What was published before."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Staleness:
     """Finds what is stale in one snapshot of a deployment.
@@ -72,6 +83,27 @@ class Staleness:
             if self._counts(task.contracts[0], key, lacking)
         }
 
+    def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, few: int = 0) -> dict[str, str]:
+        """Keep those of the stale partitions that a run of a lane computes.
+
+        Args:
+            task: The task they belong to.
+            stale: Partition to the input state it lacks.
+            lane: The lane. A table that is written whole or in order has one next state, so each lane computes it.
+            few: How many of those published before a run of the lane `landed` computes, too: the newest, which the
+                late rows of an hour touch.
+        """
+        if lane is Lane.ALL or task.grain is None or task.in_order:
+            return dict(stale)
+        before = stale.keys() & self.look.ever_published(task.main)
+        if lane is Lane.AGAIN:
+            return {key: stale[key] for key in stale if key in before}
+        if any(isinstance(read.reach, Landed) for _, read in self.graph.edges(task)):
+            # Its files changed, unless a repair took it back.
+            before -= self.look.published(task.main).keys()
+        left = sorted(before)[: max(len(before) - few, 0)]
+        return {key: stale[key] for key in stale if key not in left}
+
     def all_stale(self) -> dict[str, dict[str, str]]:
         """Find the stale partitions of all tasks, by main dataset."""
         return {task.main: found for task in self.graph.tasks if (found := self.stale(task))}
@@ -103,16 +135,24 @@ class Staleness:
         (Single Runner).
         """
         stale = self.stale(task)
-        failed: dict[str, PlatformError] = {
-            key: fault.error for key, fault in self.look.faults(task.main).items() if stale.get(key) == fault.state
-        }
         held_ones = {
             key: why for contract in task.contracts for key, why in self.held().get(contract.dataset, {}).items()
         }
-        waiting = {**failed, **held_ones}
+        waiting = {**self.failed(task, stale), **held_ones}
         if task.in_order:
             waiting.update(single_runner.stopped(stale, waiting, dataset=task.main))
         return dict(sorted(waiting.items()))
+
+    def failed(self, task: Task, stale: Mapping[str, str] | None = None) -> dict[str, PlatformError]:
+        """Find the stale partitions of a task that failed permanently, and whose inputs have not changed since.
+
+        Args:
+            task: The task.
+            stale: Its stale partitions, if they are known.
+        """
+        faults = self.look.faults(task.main)
+        found = (self.stale(task) if stale is None else stale) if faults else {}
+        return {key: faults[key].error for key, state in found.items() if key in faults and faults[key].state == state}
 
     def continuing(self, task: Task, *, after: Collection[str]) -> set[str]:
         """Find the partitions that are stale because the partition before them, one of `after`, has run.

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 HELD = "held."
 """Prefix of the measure that says whether an audit held which does not refuse the publication."""
 _GUARD = "audit:"
+FileFigures = tuple[int, int]
+"""Lines of a landed file, and their bytes, each with a line feed."""
+_FILE = "source_file"
+_FILE_FIGURES = ("count(1)", "sum(length(raw) + 1)")
+_NAMED = 5
+"""Files of a partition that are named if they differ."""
 
 
 def guard_of(dataset: str, audit: str) -> str:
@@ -52,12 +58,13 @@ class AuditSpec:
     unique: Mapping[str, str]
     audits: Mapping[str, str]
     expected: Mapping[str, Mapping[str, int]]
+    files: Mapping[str, Mapping[str, FileFigures]]
     breakdowns: Mapping[str, tuple[str, ...]]
     info: Mapping[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         """Return the specification as plain values."""
-        return asdict(self)
+        return {**asdict(self), "file_column": _FILE, "file_figures": _FILE_FIGURES, "most_named": _NAMED}
 
 
 def specify(
@@ -67,6 +74,7 @@ def specify(
     info: Mapping[str, Any],
     *,
     expected: Mapping[str, Mapping[str, int]] | None = None,
+    files: Mapping[str, Mapping[str, FileFigures]] | None = None,
     lifted: Collection[str] = (),
 ) -> AuditSpec:
     """Derive the audits of a write from the dataset's contract.
@@ -77,6 +85,7 @@ def specify(
         accounts: Partition to its account of the layer above.
         info: Further metadata of the commit.
         expected: Further figures that must hold: partition to measure to value.
+        files: Partition to landed file to its figures, which the rows of each file must have, and no rows of others.
         lifted: Names of audits that only warn in this write, because a person called them false alarms.
 
     Returns:
@@ -112,6 +121,7 @@ def specify(
         unique=unique,
         audits=audits,
         expected=figures,
+        files=files or {},
         breakdowns=dict(contract.breakdowns),
         info={
             **info,
@@ -200,6 +210,7 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
             if actual != figure:
                 detail = f"expected {figure}"
                 wrong.append(Violation(rule=f"account.{name}", partition=partition, detail=detail, found=actual))
+    wrong += _file_violations(rows, spec)
     breakdowns = {}
     for name, columns in spec.breakdowns.items():
         # Selected first, because Spark does not allow a grouping key to explode an array.
@@ -207,6 +218,31 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
         selected = rows.select(*keys)
         breakdowns[name] = [list(row) for row in selected.groupBy(*selected.columns).count().collect()]
     return Judgement(measures=measures, breakdowns=breakdowns, violations=wrong)
+
+
+def _file_violations(rows: DataFrame, spec: AuditSpec) -> list[Violation]:
+    from pyspark.sql import functions as F
+
+    if not spec.files:
+        return []
+    keys = [*([spec.partition_column] if spec.partition_column else []), _FILE]
+    counted = rows.groupBy(*keys).agg(*[F.expr(sql) for sql in _FILE_FIGURES]).collect()
+    found: dict[str, dict[str, FileFigures]] = {}
+    for *partition, file, lines, size in counted:
+        found.setdefault(str(partition[0]) if partition else WHOLE_TABLE, {})[file] = (lines, size)
+    wrong = []
+    for key, expected in spec.files.items():
+        there = found.get(key, {})
+        nothing = (0, 0)
+        files = sorted(
+            file for file in {*expected, *there} if there.get(file, nothing) != tuple(expected.get(file, nothing))
+        )
+        for file in files[:_NAMED]:
+            lines, size = expected.get(file, nothing)
+            detail = f"lines and bytes of {file}, of {len(files)} files that differ: expected {lines} and {size}"
+            got = "{} and {}".format(*there.get(file, nothing))
+            wrong.append(Violation(rule="account.file", partition=key, detail=detail, found=got))
+    return wrong
 
 
 def _as_plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from publish import kept_rows
 from publish.audit import AuditSpec, Judgement, judge
+from publish.target import Engine
 from publish.write_faults import AuditFailed
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def write_unlogged(companion: CompanionRows, measured: Mapping[str, Mapping[str,
     here = {partition: int(figures[companion.kept_measure]) for partition, figures in measured.items()}
     spec = replace(companion.spec, expected={partition: {"accounted": rows} for partition, rows in here.items()})
     if any(here.values()):
-        with kept_rows.computed(companion.rows) as rows:
+        with kept_rows.computed(companion.rows, Engine.CHECKPOINT) as rows:
             judgement = _judged(rows, spec, companion.dataset)
             added = _written(rows, companion.path, spec.partition_column)
     else:

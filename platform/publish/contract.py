@@ -41,7 +41,11 @@ class Arrival(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Digest of its files."""
+        """Digest of its files: names, sizes and times."""
+
+    @property
+    def changes(self) -> str:
+        """Digest of the times of the last change of its files."""
 
 
 class Look(Protocol):
@@ -105,11 +109,14 @@ class Read:
         dataset: Name as `layer.table`; `landing.table` for what comes in from outside.
         reach: The mapping of the partitions.
         fields: What the producer of a landed table has announced to send; empty for a dataset.
+        columns: Columns of a dataset that its reader takes outside Spark's plan, which then names none of them; None:
+            column lineage knows which are read.
     """
 
     dataset: str
     reach: Reach
     fields: tuple[Field, ...] = ()
+    columns: tuple[str, ...] | None = None
 
 
 class On(str, Enum):
@@ -269,6 +276,12 @@ class Contract:
         return self.partitioning.column if self.partitioning else None
 
     @property
+    def identity(self) -> tuple[str, ...]:
+        """Columns that identify a row of the whole table: its key, and the partition in which the key is unique."""
+        column = self.partition_column
+        return (column, *self.key) if self.key and column and column not in self.key else self.key
+
+    @property
     def executed(self) -> Grain | None:
         """Length of an execution's period; None if the rows do not depend on the order of runs."""
         return self.write.period if isinstance(self.write, InOrder) else None
@@ -312,6 +325,7 @@ class Contract:
         for policy in ("compatibility", "consumers", "migrations", "profiled", "references", "watch"):
             del promised[policy]
         for column in promised["columns"]:
+            del column["sourceless"]
             # A column without a default has the digest it had before columns could have one.
             if column["default"] is None:
                 del column["default"]

@@ -1,4 +1,7 @@
-"""Checkpointed rows on the Spark server, released explicitly instead of by garbage collection.
+"""Rows that are computed once and kept on the Spark server; what they were computed from stays known (column lineage).
+
+Where Spark may not load the engine's jar, they are a local checkpoint, which forgets that, and are released explicitly
+instead of by garbage collection.
 
 Spark Connect's client releases them when their plan is garbage-collected: by a request, in whichever thread that
 happens. If it happens in the thread that gRPC starts for another request, it deadlocks: that request holds the
@@ -8,9 +11,12 @@ then hangs (SPARK-55020, SPARK-58846).
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from publish.target import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,15 +24,24 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def computed(rows: DataFrame) -> Iterator[DataFrame]:
+def computed(rows: DataFrame, engine: Engine = Engine.TRANSACTION) -> Iterator[DataFrame]:
     """Compute rows once, and keep them on the executors until the block ends.
 
     Args:
         rows: Any frame.
+        engine: Whether Spark may load the engine's jar; without it, the lineage of the rows' columns is lost.
 
     Yields:
         The same rows. Use them, and frames derived from them, only within the block.
     """
+    if engine is Engine.TRANSACTION:
+        view, session = f"kept_{uuid.uuid4().hex}", rows.sparkSession
+        rows.write.format("kept-rows").mode("append").option("view", view).save()
+        try:
+            yield session.table(view)
+        finally:
+            session.catalog.dropTempView(view)
+        return
     kept = rows.localCheckpoint()
     plan = _kept_by_a_server(kept)
     if plan is not None:

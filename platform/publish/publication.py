@@ -57,7 +57,15 @@ def write(
         else commit_id_of(target, partitions, provenance.execution)
     )
     info = _info(target, commit_id, change, provenance, time.time())
-    spec = specify(contract, partitions, provenance.accounts, info, expected=provenance.expected, lifted=target.lifted)
+    spec = specify(
+        contract,
+        partitions,
+        provenance.accounts,
+        info,
+        expected=provenance.expected,
+        files=provenance.files,
+        lifted=target.lifted,
+    )
     before = lake.version(contract.dataset)
     try:
         with translated(contract.dataset, partitions):
@@ -153,7 +161,7 @@ def _write(
         mode, writer_id, number = "append", change.writer_id(target.contract.dataset), change.batch
     options = {**change.options(), "txnAppId": writer_id, "txnVersion": str(number)}
     if target.engine is Engine.CHECKPOINT:
-        with kept_rows.computed(rows) as kept:
+        with kept_rows.computed(rows, Engine.CHECKPOINT) as kept:
             _audited(kept, target, spec, change, companions).mode(mode).options(**options).save(path)
         return
     writer = rows.write.format("audited-delta").mode(mode).option("audit", json.dumps(spec.as_json()))

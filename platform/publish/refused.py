@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from errors import ConfigurationError
+from errors import ConfigurationError, foreign
 from lake import members
 from lake.lake import Lake
 from publish.write_faults import AuditFailed
@@ -90,7 +90,7 @@ def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
             "userMetadata", json.dumps({_KEY: notes}, default=str)
         ).save(target.lake.path(name))
     except PySparkException as error:
-        failed.not_kept(str(error).splitlines()[0][:200])
+        failed.not_kept(foreign.unquoted(error))
     else:
         failed.kept_as(name)
 

@@ -31,6 +31,8 @@ class Column:
             that was created without it stays without it. None: the value is whatever is written.
         default: SQL expression over the older columns that fills it in the rows of a table that is older than it, once,
             when it is added. None: it is null there.
+        sourceless: Why its values are computed from no column, such as "counts rows". None: column lineage names its
+            sources.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Column:
     classification: Classification = Classification.INTERNAL
     generated: str | None = None
     default: str | None = None
+    sourceless: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

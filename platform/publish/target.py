@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lake.commit import Account, Execution
 from lake.lake import Lake
+from publish.audit import FileFigures
 from publish.contract import Contract
 from publish.run import RunContext
 
@@ -71,6 +72,8 @@ class Provenance:
         inputs: Dataset to the table version that was read.
         accounts: Partition to its account of the layer above.
         expected: Further figures that must hold: partition to measure to value.
+        files: Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are
+            read.
         landed: Partition to the fingerprint of the landed files it was read from.
         execution: The execution that computed them, for a table that is executed by period.
     """
@@ -78,5 +81,6 @@ class Provenance:
     inputs: Mapping[str, int] = field(default_factory=dict)
     accounts: Mapping[str, Account] = field(default_factory=dict)
     expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
     landed: Mapping[str, str] = field(default_factory=dict)
     execution: Execution | None = None

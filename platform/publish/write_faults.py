@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
-from errors import PlatformError
+from errors import PlatformError, foreign
 from errors.remedies import Query, Remedy, Run, RunStream
 from lake import store_faults
 from publish.audit import Violation
@@ -162,19 +162,19 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
         )
     if "EXPRESSION" in text and "REPLACE_WHERE_MISMATCH" in condition:
         return RowsOutsidePredicate(
-            what="rows lie outside the partitions this write declared: " + _first_line(text),
+            what="rows lie outside the partitions this write declared",
             where=where,
             next_step="nothing was written; correct the computation, or declare all partitions it produces",
         )
     if "VIOLATE_CONSTRAINT" in text or "NOT_NULL_CONSTRAINT" in text:
         return ConstraintViolated(
-            what="a row breaks a constraint of the table: " + _first_line(text),
+            what=f"a row breaks a constraint of the table: {foreign.unquoted(error)}",
             where=where,
             next_step="nothing was written; look the rule up in the dataset's contract and mend the row's source",
         )
     if any(name in text for name in _ANOTHER_SHAPE):
         return SchemaMismatch(
-            what="the columns, or a value in them, are not those of the contract: " + _first_line(text),
+            what=f"the columns, or a value in them, are not those of the contract: {foreign.unquoted(error)}",
             where=where,
             next_step="nothing was written; make the step produce the columns its contract declares",
         )
@@ -190,8 +190,3 @@ def _audit_failed(text: str) -> AuditFailed:
     start = text.index("{", text.index("[BLOGDATA_AUDIT_FAILED]"))
     detail, _ = json.JSONDecoder().raw_decode(text[start:])
     return AuditFailed(detail["dataset"], [Violation(**item) for item in detail["violations"]])
-
-
-def _first_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " ".join(lines[:4])[:500]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from evidence import ledger
@@ -16,11 +16,13 @@ from patterns.quality.offline_observer import observations
 from planning.deployment import Deployment, StreamedInput
 from planning.findings import standing
 from planning.graph import Graph
-from planning.look import Snapshot
+from planning.look import Snapshot, newest_end
+from planning.reach import landed_input
 from publish.contract import Contract
+from publish.partitions import Grain
 from report import contract_changes, distributions, lineage_picture, measure_trends, run_costs
 from report.contract_changes import ContractChange, Difference
-from report.dataset_state import DatasetState, state_of
+from report.dataset_state import DatasetState, state_of, with_source
 from report.distributions import Distribution
 from report.elements import Words, words_of
 from report.lineage_picture import Picture
@@ -77,7 +79,8 @@ class DataPart:
 
     Args:
         findings: What a person should know now, the critical ones first.
-        datasets: Every dataset of the lake, in the order of the lineage.
+        data_until: End of the newest hour that is published; None without one.
+        datasets: The datasets of the lake that were published or can be, in the order of the lineage.
         rejected: Dead letters and late rows.
         trends: Measures by day.
         distributions: Profiled columns in the newest period, each beside the usual.
@@ -88,6 +91,7 @@ class DataPart:
     """
 
     findings: Sequence[Standing]
+    data_until: datetime | None
     datasets: Sequence[DatasetState]
     rejected: RejectedRows
     trends: Sequence[Trend]
@@ -116,13 +120,26 @@ def data_part(source: Source, rejected: Callable[[], RejectedRows], *, days: int
     by_dataset: dict[str, list[PublishedCommit]] = {}
     for commit in commits:
         by_dataset.setdefault(commit.dataset, []).append(commit)
-    found = standing(Deployment(graph=source.graph, look=look, now=source.now, streams=source.streams))
+    lineage = dataset_tracker.track(lake, events, source.contracts, landing=str(source.zone.folder))
+    published = frozenset(name for name, node in lineage.nodes.items() if node.published)
+    landed = frozenset(
+        name
+        for name, contract in contracts.items()
+        if (files := landed_input(contract)) is not None and look.landed(files.table, files.grain)
+    )
+    shown = with_source(source.contracts, source.graph.contracts, published, landed)
+    deployment = Deployment(graph=source.graph, look=look, now=source.now, streams=source.streams)
+    found = standing(deployment)
+    ends = [newest_end(contract, look.published(name)) for name, contract in contracts.items() if _is_hourly(contract)]
     companions = frozenset(name for name, contract in contracts.items() if contract.appears_with)
     return DataPart(
         findings=[_standing(finding) for finding in found],
+        data_until=max(filter(None, ends), default=None),
         datasets=[
-            state_of(contract, lines[name], by_dataset.get(name, ()), source.now)
+            # After the end of a simulation nothing is expected.
+            state_of(contract, lines[name], by_dataset.get(name, ()), deployment.ended_at or source.now)
             for name, contract in contracts.items()
+            if name in shown
         ],
         rejected=rejected(),
         trends=[
@@ -144,9 +161,16 @@ def data_part(source: Source, rejected: Callable[[], RejectedRows], *, days: int
             if (difference := contract_changes.difference(lake, contract)) is not None
         ],
         lineage=lineage_picture.picture(
-            dataset_tracker.track(lake, events, source.contracts, landing=str(source.zone.folder))
+            replace(
+                lineage,
+                nodes={name: node for name, node in lineage.nodes.items() if node.owner is None or name in shown},
+            )
         ),
     )
+
+
+def _is_hourly(contract: Contract) -> bool:
+    return contract.grain is Grain.HOUR
 
 
 def _standing(finding: Finding) -> Standing:

@@ -1,9 +1,9 @@
-"""Per dataset: how fresh it is against its promise, and its rows in, out and left out by reason."""
+"""Per dataset: whether it was published in time, and its rows in, out and left out by reason."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -20,7 +20,7 @@ _PROBLEMS = 5
 class Freshness(str, Enum):
     """Whether a dataset was published in time."""
 
-    FRESH = "fresh"
+    FRESH = "in time"
     LATE = "late"
     UNPROMISED = "no promise"
     NEVER = "never published"
@@ -105,6 +105,33 @@ def state_of(
         unbalanced=len(problems),
         problems=problems[:_PROBLEMS],
     )
+
+
+def with_source(
+    contracts: Mapping[str, Contract], computed: Container[str], published: Container[str], landed: Container[str]
+) -> Mapping[str, Contract]:
+    """Return the datasets that were published, or can be from what this deployment has.
+
+    One that runs compute can be when all it reads can be or has landed. What streams append, and what is served to
+    another system, is there only in deployments that have it: once one dataset of the stream was published.
+
+    Args:
+        contracts: Every dataset, by name.
+        computed: Those that runs compute.
+        published: Those that were ever published.
+        landed: Those that are computed from landed files that are there.
+    """
+
+    def has_source(name: str) -> bool:
+        contract = contracts[name]
+        if name in published or name in landed:
+            return True
+        if name not in computed:
+            return any(other in published for other, its in contracts.items() if its.write == contract.write)
+        above = [read.dataset for read in contract.reads if read.dataset in contracts and read.dataset != name]
+        return bool(above) and all(map(has_source, above))
+
+    return {name: contract for name, contract in contracts.items() if has_source(name)}
 
 
 def _freshness(published_at: datetime | None, due_at: datetime | None, now: datetime) -> Freshness:

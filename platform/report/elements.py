@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -104,6 +104,7 @@ class Ranking:
         of: What one row is, such as `page`.
         columns: Names of the numbers; the first one orders the rows.
         rows: The name of each and its numbers; `before` is the first number in the period before.
+        apart: What counts in the shares and is not ranked, such as the blog itself among the referrers.
         others: How many more there are.
         monospaced: Whether the names are paths and the like.
     """
@@ -113,6 +114,7 @@ class Ranking:
     of: str
     columns: Sequence[str]
     rows: Sequence[RankedRow]
+    apart: Sequence[RankedRow] = ()
     others: int = 0
     monospaced: bool = False
 
@@ -124,7 +126,7 @@ class RankedRow:
     Args:
         name: What is counted.
         values: Its numbers, in the order of the ranking's columns.
-        share: Its share of the first number over all rows, 0 to 1.
+        share: Its share of the first number over all rows, those set apart included, 0 to 1.
         before: The first number in the period before; None: not known.
     """
 
@@ -162,6 +164,65 @@ class Period:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Section:
+    """Rankings that answer one question.
+
+    Args:
+        title: The question, or what they have in common.
+        rankings: Their names.
+        note: What is counted in them, where that is not what the figures count.
+    """
+
+    title: str
+    rankings: Sequence[str]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByDay:
+    """The first number of a ranking, by day.
+
+    Args:
+        names: What is counted, the largest first.
+        counts: Of each name, the days since the first one on which it is counted, each followed by its number.
+        apart: Positions of the names that are not ranked.
+        others: Of each day, the sum of all names that are not listed.
+    """
+
+    names: Sequence[str]
+    counts: Sequence[Sequence[int]]
+    apart: Sequence[int]
+    others: Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Counts by day, from which any range of days can be counted.
+
+    Args:
+        first: The first day.
+        hours: Page views, visits, visitors and new visitors of each hour, from the first of the first day.
+        days: The same of each day.
+        visits: Of each day, how many visits had their day before how many days ago (0: none), as pairs in one list.
+            Those of a range are, on each of its days, those with none in the range before.
+        visitors: The same of visitors.
+        bounced: Of each day, its visits with one page view that day: days since the one before, days to the one after
+            (0: none), and how many, in one list.
+        private: Of each day, its page views of visitors who asked not to be shared.
+        rankings: The rankings by day.
+    """
+
+    first: str
+    hours: Mapping[str, Sequence[int]]
+    days: Mapping[str, Sequence[int]]
+    visits: Sequence[Sequence[int]]
+    visitors: Sequence[Sequence[int]]
+    bounced: Sequence[Sequence[int]]
+    private: Sequence[int]
+    rankings: Mapping[str, ByDay]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Audience:
     """The figures of what the data is about.
 
@@ -171,6 +232,8 @@ class Audience:
         until: Last hour of it.
         chosen: Name of the period that is shown first.
         periods: The periods to choose from.
+        sections: The order in which rankings are shown; a section of which a period has none is left out.
+        history: What any other range of days is counted from.
         notes: Sentences about what is counted and what is not.
     """
 
@@ -179,6 +242,8 @@ class Audience:
     until: str
     chosen: str
     periods: Sequence[Period]
+    sections: Sequence[Section]
+    history: History
     notes: Sequence[str] = field(default_factory=tuple)
 
 

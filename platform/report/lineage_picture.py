@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from patterns.observability.dataset_tracker import Lineage
 
-WIDTH, HEIGHT = 140, 40
-_BETWEEN_COLUMNS, _BETWEEN_ROWS, _TOP = 48, 12, 28
+WIDTH, HEIGHT = 164, 40
+_BETWEEN_COLUMNS, _BETWEEN_ROWS, _TOP = 29, 12, 28
 _SWEEPS = 8
 """Rounds that order the boxes of each column by their neighbours; more do not change the picture."""
 

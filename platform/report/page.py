@@ -19,6 +19,8 @@ from evidence.finding import Severity
 from report import texts
 
 _STATIC = files("report") / "static"
+COUNTED = frozenset({"views", "visits", "visitors", "new", "returning", "views_per_visit", "bounce", "private_views"})
+"""The figures that the page's script counts of any range of days."""
 
 
 def render(figures: Mapping[str, Any], *, title: str) -> str:
@@ -48,6 +50,7 @@ def render(figures: Mapping[str, Any], *, title: str) -> str:
             licence=_asset("uPlot.LICENSE.txt"),
             figures=figures,
             blog=figures["blog"],
+            frame=None if figures["blog"] is None else frame(figures["blog"]),
             data=figures["data"],
             critical=sum(one["severity"] == Severity.CRITICAL.value for one in figures["data"]["findings"]),
         )
@@ -70,10 +73,34 @@ def _environment() -> Environment:
         change=texts.change,
         moment=texts.moment,
         key=texts.key,
+        shade=texts.shade,
         spark=texts.spark,
         segments=segments,
     )
     return environment
+
+
+def frame(blog: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a period without numbers, which the page's script fills with those of the range that a reader chooses.
+
+    It has the figures and columns that can be counted from the history.
+    """
+    whole = blog["periods"][-1]
+    empty = {"value": None, "before": None}
+    history = blog["history"]
+    return {
+        **whole,
+        "name": "range",
+        "compared": [whole["first"], whole["last"]],
+        "figures": [{**one, **empty} for one in whole["figures"] if one["name"] in COUNTED],
+        "charts": [{"name": "days", "label": "By day"}, {"name": "hours", "label": "By hour"}],
+        "grids": [{**one, "values": [[None] * len(one["columns"])] * len(one["rows"])} for one in whole["grids"]],
+        "rankings": [
+            {**one, "columns": one["columns"][:1], "rows": [], "apart": [], "others": 0}
+            for one in whole["rankings"]
+            if one["name"] in history["rankings"]
+        ],
+    }
 
 
 def segments(dataset: Mapping[str, Any]) -> list[dict[str, Any]]:

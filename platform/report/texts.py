@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from math import ceil
 
 from markupsafe import Markup
 
@@ -64,6 +65,13 @@ def change(value: float | None, before: float | None) -> str:
     if abs(percent) < 0.05:
         return "±0%"
     return (f"{percent:+,.0f}%" if abs(percent) >= 10 else f"{percent:+.1f}%").replace("-", "−")
+
+
+def shade(value: float | None, top: float) -> str:
+    """Name the shade of a number in a table of shades: `s0` for none of the largest one to `s9`; `none` without one."""
+    if value is None:
+        return "none"
+    return f"s{ceil(9 * value / top) if top else 0}"
 
 
 def moment(text: str) -> str:

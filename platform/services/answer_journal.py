@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
@@ -48,8 +47,6 @@ class AnswerJournal:
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with locked(self.path.with_name(f".{self.path.name}.lock"), seconds=self.seconds):
-            # SQLite gives the files of its own journal the mode of this one.
-            os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
             yield
 
     def stored(self) -> dict[str, Answer]:
@@ -69,13 +66,22 @@ class AnswerJournal:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("DELETE FROM answers WHERE stored_at <= ?", (time.time() - self.kept,))
 
+    def check(self) -> None:
+        """Read the whole file, if there is one.
+
+        Raises:
+            JournalUnusable: It is damaged.
+        """
+        self._file.check()
+
     @property
     def _file(self) -> SqliteFile:
         def unusable(error: sqlite3.Error) -> PlatformError:
             return JournalUnusable(
                 what=f"the journal of answers cannot be used: {error}",
                 where=str(self.path),
-                next_step="look at the disk; without the file every unpublished answer is asked for, and paid, again",
+                next_step="look at the disk; if it is damaged, move it away: every unpublished answer is asked for, "
+                "and paid, again",
             )
 
         return SqliteFile(path=self.path, schema=_SCHEMA, busy_seconds=self.seconds, unusable=unusable)

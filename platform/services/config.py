@@ -16,7 +16,7 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from errors import ConfigurationError
-from services import alert_settings, event_settings, location_settings, partner_settings, setting_values
+from services import alert_settings, event_settings, location_settings, partner_settings, privacy, setting_values
 from services.alert_settings import AlertSettings
 from services.event_settings import EventSettings
 from services.location_settings import LocationSettings
@@ -39,6 +39,8 @@ _ENVIRONMENT = {
     "BLOGDATA_AUTOMATIC": ("automation", "on"),
     "BLOGDATA_JARS": ("paths", "jars"),
     "BLOGDATA_LANDING_READY": ("landing", "ready"),
+    "BLOGDATA_LONGEST_LINE": ("landing", "longest_line"),
+    "BLOGDATA_LARGEST_FILE": ("landing", "largest_file"),
     "BLOGDATA_JAVA": ("java", "use"),
     "BLOGDATA_MAVEN_MIRROR": ("java", "maven_mirror"),
     "BLOGDATA_SPARK_MODE": ("spark", "mode"),
@@ -60,7 +62,7 @@ _FILE_KEYS = {
     "paths": {"landing", "lake", "jars"},
     "history": {"begins"},
     "automation": {"on"},
-    "landing": {"ready"},
+    "landing": {"ready", "longest_line", "largest_file"},
     "java": {"use", "maven_mirror"},
     "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "writes", "conf"},
     "dagster": {"storage"},
@@ -133,6 +135,8 @@ class Settings:
         jars: Folder of downloaded jars, shared by deployments of one user.
         ready: When a landed partition is complete: `flag` (its flag is set) or, for producers that write no flag,
             `next_exists` (a later partition exists).
+        longest_line: Maximum bytes of a landed line; a file with a longer one holds its partition.
+        largest_file: Maximum decompressed bytes of a landed file; a larger one holds its partition.
         java: Which Java to use: `system` (the machine's), `bundled`, or `auto` (the machine's, else the bundled one).
         java_home: `JAVA_HOME` of the environment, if set.
         search_path: `PATH` of the environment.
@@ -155,6 +159,8 @@ class Settings:
     lake: Path
     jars: Path
     ready: Readiness = "flag"
+    longest_line: int = 16 << 20
+    largest_file: int = 8 << 30
     java: JavaChoice = "auto"
     java_home: str | None = None
     search_path: str = ""
@@ -189,14 +195,14 @@ class Settings:
         """
         folder = self.home / "services" / name
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise _unwritable(self.home, error) from error
         return folder
 
 
 def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings of this process.
+    """Read the settings of this process; its home folder is made if absent, and closed to other users.
 
     Args:
         environ: The environment to read; the process's own when None.
@@ -209,7 +215,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         ConfigurationError: A value cannot be used, or the home folder cannot be written.
     """
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
-    home = Path(env.get("BLOGDATA_HOME") or "var").expanduser().absolute()
+    home = setting_values.home(env)
     _check_writable(home)
     file = home / "blogdata.toml"
     document = _read_file(file)
@@ -220,12 +226,16 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
             values.setdefault(section, {})[key] = (env[variable], variable)
     paths, java, spark = (values.get(section, {}) for section in ("paths", "java", "spark"))
     cache = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or "~").expanduser() / ".cache")
+    landing = _path(paths, "landing", home / "landing", home)
+    privacy.close(home, landing)
     return Settings(
         home=home,
-        landing=_path(paths, "landing", home / "landing", home),
-        lake=_path(paths, "lake", home / "lake", home),
+        landing=landing,
+        lake=setting_values.store_folder(_path(paths, "lake", home / "lake", home)),
         jars=_path(paths, "jars", cache / "blogdata" / "jars", home),
         ready=cast(Readiness, setting_values.choice(values.get("landing", {}), "ready", "flag", get_args(Readiness))),
+        longest_line=setting_values.size(values.get("landing", {}), "longest_line", "16m", most="1g"),
+        largest_file=setting_values.size(values.get("landing", {}), "largest_file", "8g"),
         java=cast(JavaChoice, setting_values.choice(java, "use", "auto", get_args(JavaChoice))),
         java_home=env.get("JAVA_HOME") or None,
         search_path=env.get("PATH", ""),
@@ -374,7 +384,7 @@ def _ca_file(env: Mapping[str, str]) -> Path | None:
 
 def _check_writable(home: Path) -> None:
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise _unwritable(home, error) from error
     if not os.access(home, os.W_OK | os.X_OK):

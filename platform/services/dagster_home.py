@@ -6,21 +6,29 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from durable.sqlite_file import problem
 from services import postgres_connection, processes
 from services.config import Settings
-from services.files import locked, write_atomically
+from services.files import LockTimeout, locked, write_atomically
 from services.jars import package_folder
 from services.processes import ProcessIdentity
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
+MENDED = (
+    "free space on the disk; if a file of it is damaged, move the folder away: it has the history of the runs, and the "
+    "tables tell what is published"
+)
+"""What to do about Dagster's files when they cannot be read or written."""
 _OPENING_SECONDS = 120.0
 _UI_ADDRESS = "ui.address"
+UI_TOKEN = "ui"
+"""Name of the secret that signs browsers in, and that programs send to the UI."""
 
 
 def render(settings: Settings) -> Path:
@@ -48,6 +56,31 @@ def render(settings: Settings) -> Path:
     return folder
 
 
+def ui_lock(home: Path) -> AbstractContextManager[None]:
+    """Hold the lock of whoever serves the UI of a deployment.
+
+    Args:
+        home: `DAGSTER_HOME`.
+
+    Raises:
+        LockTimeout: Another process holds it.
+    """
+    return locked(home / "ui.lock", seconds=0)
+
+
+def is_ui_served(home: Path) -> bool:
+    """Return whether a process serves the UI of a deployment.
+
+    Args:
+        home: `DAGSTER_HOME`.
+    """
+    try:
+        with ui_lock(home):
+            return False
+    except LockTimeout:
+        return True
+
+
 def note_ui_address(home: Path, address: str) -> None:
     """Note where the UI of a deployment is served.
 
@@ -58,8 +91,17 @@ def note_ui_address(home: Path, address: str) -> None:
     write_atomically(home / _UI_ADDRESS, address.encode())
 
 
+def forget_ui_address(home: Path) -> None:
+    """Note that the UI of a deployment is not served any more.
+
+    Args:
+        home: `DAGSTER_HOME`.
+    """
+    (home / _UI_ADDRESS).unlink(missing_ok=True)
+
+
 def ui_address(home: Path) -> str | None:
-    """Return the address, as http://…, where the UI of a deployment was last served; None if it never was.
+    """Return the address, as http://…, where the UI of a deployment is served, or was when it was killed; else None.
 
     Args:
         home: `DAGSTER_HOME`.
@@ -68,7 +110,8 @@ def ui_address(home: Path) -> str | None:
     if not note.is_file():
         return None
     # Whoever listens at all addresses is reached at this one.
-    return f"http://{note.read_text(encoding='utf-8').replace('0.0.0.0', '127.0.0.1')}"
+    address = note.read_text(encoding="utf-8").replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
+    return f"http://{address}"
 
 
 def storage(settings: Settings) -> str:
@@ -76,6 +119,24 @@ def storage(settings: Settings) -> str:
     if settings.dagster_storage is None:
         return str(settings.home / "dagster")
     return postgres_connection.without_password(settings.dagster_storage)
+
+
+def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]:
+    """Read Dagster's SQLite files: its runs, the index of their events, its sensors and schedules.
+
+    Args:
+        settings: Settings of the deployment; nothing is read if the storage is in PostgreSQL.
+        whole: Whether to read them from end to end, and not only their schemas.
+
+    Returns:
+        The damaged files, each with its problem.
+    """
+    if settings.dagster_storage is not None:
+        return []
+    folder = settings.home / "dagster"
+    files = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
+    there = [folder / name for name in files if (folder / name).exists()]
+    return [(file, found) for file in there if (found := problem(file, whole=whole))]
 
 
 def open_instance(settings: Settings) -> DagsterInstance:

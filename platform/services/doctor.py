@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -24,7 +28,9 @@ from services import (
     java,
     postgres,
     postgres_connection,
+    privacy,
     processes,
+    spark_conf,
     spark_connect,
 )
 from services.config import Settings
@@ -61,11 +67,23 @@ class Finding:
         return {"name": self.name, "ok": self.ok, "detail": self.detail, "next_step": self.next_step}
 
 
-def examine(settings: Settings) -> list[Finding]:
+class Kept(Protocol):
+    """A file in which the platform keeps what is nowhere else."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    def check(self) -> None:
+        """Read the whole file, if there is one; raises a :class:`PlatformError` if it is damaged."""
+
+
+def examine(settings: Settings, kept: Sequence[Kept] = ()) -> list[Finding]:
     """Run all checks without changing anything.
 
     Args:
         settings: Settings of the deployment.
+        kept: Files of the deployment that are read from end to end.
 
     Returns:
         The findings; a requirement comes after those it depends on.
@@ -74,6 +92,7 @@ def examine(settings: Settings) -> list[Finding]:
         ("python", _python),
         ("packages", _packages),
         ("home", _home),
+        ("privacy", _privacy),
         ("disk", _disk),
         ("memory", _memory),
         ("java", _java),
@@ -85,6 +104,7 @@ def examine(settings: Settings) -> list[Finding]:
         ("storage", _storage),
         ("alerts", _alerts),
         ("events", _events),
+        *((one.path.name, partial(_kept, one)) for one in kept),
     ]
     findings: list[Finding] = []
     for name, look in looks:
@@ -125,6 +145,20 @@ def _home(settings: Settings) -> Iterator[Finding]:
     yield Finding(name="home", ok=ok, detail=detail, remedy=step)
 
 
+def _privacy(settings: Settings) -> Iterator[Finding]:
+    secrets = privacy.exposed_secrets(settings.home)
+    folders = privacy.open_folders(settings.home, (settings.lake, settings.landing))
+    if secrets:
+        detail = f"others may read secrets: {', '.join(map(str, secrets))}"
+        step = Remedy(f"Run chmod 600 {shlex.join(map(str, secrets))}, and replace what somebody may have read")
+        yield Finding(name="privacy", ok=False, detail=detail, remedy=step)
+    elif folders:
+        detail = f"open to other users: {', '.join(map(str, folders))}; if nobody shares them: chmod 700"
+        yield Finding(name="privacy", ok=True, detail=detail)
+    else:
+        yield Finding(name="privacy", ok=True, detail="only its owner can enter the deployment's folders")
+
+
 def _disk(settings: Settings) -> Iterator[Finding]:
     free = shutil.disk_usage(settings.home).free
     ok = free >= _LEAST_DISK_BYTES
@@ -161,7 +195,7 @@ def _jars(settings: Settings) -> Iterator[Finding]:
 
 
 def _engine(settings: Settings) -> Iterator[Finding]:
-    if settings.spark.writes == "checkpoint":
+    if not spark_conf.has_engine(settings):
         yield Finding(name="engine", ok=True, detail="not needed: writes are audited in checkpoints")
         return
     jar = engine.locate(jars.locate(settings))
@@ -228,7 +262,11 @@ def _postgres(settings: Settings) -> Iterator[Finding]:
 def _storage(settings: Settings) -> Iterator[Finding]:
     place = dagster_home.storage(settings)
     if settings.dagster_storage is None:
-        yield Finding(name="storage", ok=True, detail=f"Dagster's runs and events: SQLite in {place}")
+        damaged = dagster_home.damaged(settings)
+        for file, problem in damaged:
+            yield Finding(name="storage", ok=False, detail=f"{file}: {problem}", remedy=Remedy(dagster_home.MENDED))
+        if not damaged:
+            yield Finding(name="storage", ok=True, detail=f"Dagster's runs and events: SQLite in {place}")
         return
     try:
         version = postgres_connection.probe(settings.dagster_storage)
@@ -265,6 +303,12 @@ def _events(settings: Settings) -> Iterator[Finding]:
     detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
     step = Remedy("Run ", StartService(name="events"), "; without it senders get no answer")
     yield Finding(name="events", ok=seen.state == "running", detail=detail, remedy=step)
+
+
+def _kept(file: Kept, settings: Settings) -> Iterator[Finding]:
+    file.check()
+    if file.path.exists():
+        yield Finding(name=file.path.name, ok=True, detail=f"can be read from end to end: {file.path}")
 
 
 def _unusable(channel: Channel, secrets: Iterable[str]) -> ChannelFailed | None:

@@ -2,11 +2,15 @@
 
 It knows nothing about events: it reads one POST, within limits of size and time, and has it answered. It listens on
 the loopback interface unless told otherwise, and speaks no TLS: a proxy in front of it does.
+
+A client that has not shown a token yet cannot keep others out. Its body is not read, and when all places are taken, a
+new connection gets the place of such a client: the one that has waited longest, of the address that has most of them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import logging
 import os
@@ -15,14 +19,16 @@ import socket
 import socketserver
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
-from errors import ConfigurationError
+from errors import ConfigurationError, foreign, shown
 from services.config import Settings
 
 PATH = "/events"
@@ -30,7 +36,9 @@ HEALTH = "/health"
 MOST_BYTES = 64 * 1024
 _SECONDS = 10.0
 """Time limit of one request, from the connection to the answer."""
-_MOST_AT_ONCE = 32
+_MOST_AT_ONCE = 128
+_MOST_HEAD_BYTES = 16 * 1024
+"""Size limit of the request line and the headers."""
 _LOG_BYTES = 5_000_000
 _log = logging.getLogger("blogdata.events")
 
@@ -40,13 +48,13 @@ class Post:
     """One POST to :data:`PATH`.
 
     Args:
-        body: Its body; empty if it is larger than the limit.
+        read: Reads its body; the caller has found the token to be right. Empty if it is larger than the limit.
         size: Length of the body, in bytes.
         token: The bearer token; None if it has none.
         origin: Address of the client.
     """
 
-    body: bytes
+    read: Callable[[], bytes]
     size: int
     token: str | None
     origin: str
@@ -86,7 +94,9 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], answer: Answer) -> None:
         self.answer = answer
-        self._free = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._turn = threading.Lock()
+        self._unproven: dict[socket.socket, str] = {}
+        self._proven: set[socket.socket] = set()
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, _Handler)
@@ -96,8 +106,14 @@ class Server(ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a request in a thread of its own, unless too many are being answered."""
-        if self._free.acquire(blocking=False):
+        """Answer a request in a thread of its own, if there is a place for it."""
+        with self._turn:
+            if len(self._unproven) + len(self._proven) >= _MOST_AT_ONCE and not self._make_room():
+                placed = False
+            else:
+                self._unproven[request] = client_address[0]
+                placed = True
+        if placed:
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
@@ -111,22 +127,71 @@ class Server(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             limit.cancel()
-            self._free.release()
+
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection; its place is free."""
+        with self._turn:
+            self._unproven.pop(request, None)
+            self._proven.discard(request)
+        super().shutdown_request(request)
+
+    def prove(self, request: socket.socket) -> None:
+        """Note that a client has shown a token, so that it keeps its place."""
+        with self._turn:
+            if self._unproven.pop(request, None) is not None:
+                self._proven.add(request)
+
+    def _make_room(self) -> bool:
+        held = Counter(self._unproven.values())
+        for request, address in self._unproven.items():
+            if held[address] == max(held.values()):
+                del self._unproven[request]
+                _end(request)
+                return True
+        return False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log an error of a connection, such as a client that has gone."""
         error = sys.exc_info()[1]
-        if isinstance(error, OSError):
+        if isinstance(error, OSError | HTTPException):
             _log.warning("%s: the connection failed: %s", client_address[0], type(error).__name__)
-        else:
-            _log.error("%s: the request could not be answered", client_address[0], exc_info=True)
+        elif error is not None:
+            # Without its message, which may quote the request.
+            _log.error("%s: the request could not be answered: %s", client_address[0], foreign.unforeseen(error))
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return shown.line(super().format(record))
+
+
+class _CutOff(Exception):
+    """Raised when a body ends before the length that was stated."""
+
+
+class _Reader(io.BufferedReader):
+    """What a client sends; lines, which are its request and its headers, up to a limit."""
+
+    _left = _MOST_HEAD_BYTES
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(self._left + 1 if size is None or size < 0 else min(size, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise HTTPException("the headers are too large")
+        return line
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: Server
+    rbufsize = 0
     server_version = "blogdata"
     sys_version = ""
     timeout = _SECONDS
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = _Reader(self.rfile)
 
     def do_GET(self) -> None:
         if self.path == HEALTH:
@@ -143,13 +208,23 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(_refusal(411, "the length of the body is not stated: Content-Length"))
             return
         size = int(length)
-        body = self.rfile.read(size) if size <= MOST_BYTES else b""
-        if size <= MOST_BYTES and len(body) < size:
-            self._send(_refusal(400, "the body is shorter than stated"))
-            return
         scheme, _, token = self.headers.get("Authorization", "").partition(" ")
         given = token.strip() if scheme.lower() == "bearer" and token.strip() else None
-        self._send(self.server.answer(Post(body=body, size=size, token=given, origin=self.client_address[0])))
+        post = Post(read=lambda: self._body(size), size=size, token=given, origin=self.client_address[0])
+        try:
+            reply = self.server.answer(post)
+        except _CutOff:
+            reply = _refusal(400, "the body is shorter than stated")
+        self._send(reply)
+
+    def _body(self, size: int) -> bytes:
+        self.server.prove(self.connection)
+        if size > MOST_BYTES:
+            return b""
+        body = self.rfile.read(size)
+        if len(body) < size:
+            raise _CutOff
+        return body
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is that of the base class
         """Log nothing here: the base class would log what a client sends, unescaped."""
@@ -209,7 +284,7 @@ def serve(settings: Settings, answer: Answer, *, log: Path) -> None:
             next_step="end what uses it, or set another port",
         ) from error
     handler = RotatingFileHandler(log, maxBytes=_LOG_BYTES, backupCount=3, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
     _log.addHandler(handler)
     _log.setLevel(logging.INFO)
 

@@ -11,7 +11,7 @@ from errors import ConfigurationError
 from services import setting_values
 from services.setting_values import Values
 
-KEYS = {"host", "port", "max_age", "senders"}
+KEYS = {"host", "port", "max_age", "max_span", "senders"}
 SENDER_KEYS = {"name", "secret", "files", "datasets"}
 HOST = "127.0.0.1"
 PORT = 3070
@@ -44,12 +44,14 @@ class EventSettings:
         host: Address the receiver listens at.
         port: Its port.
         max_age: How old an event may be when it arrives, in seconds.
+        max_span: How long a span an event may request, in seconds.
         senders: Who may send some.
     """
 
     host: str = HOST
     port: int = PORT
     max_age: float = _SECONDS_OF_A_DAY
+    max_span: float = 31 * _SECONDS_OF_A_DAY
     senders: tuple[SenderSettings, ...] = ()
 
     @property
@@ -88,6 +90,7 @@ def parse(values: Values, *, file: Path) -> EventSettings:
         host=setting_values.text(values, "host") or HOST,
         port=setting_values.port(values, "port") or PORT,
         max_age=setting_values.duration(values, "max_age", "1d", least=60),
+        max_span=setting_values.duration(values, "max_span", "31d", least=3600),
         senders=tuple(senders),
     )
 

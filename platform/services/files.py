@@ -20,7 +20,12 @@ class LockTimeout(PlatformError):
     transient = True
 
 
-def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
+def for_owner(path: str, flags: int) -> int:
+    """Open a file as :func:`open` does; a new one is readable and writable by its owner only, whatever the umask."""
+    return os.open(path, flags, 0o600)
+
+
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     """Write a file atomically: readers see the old content or all of the new one.
 
     Args:
@@ -70,7 +75,7 @@ def locked(path: Path, *, seconds: float = 300.0) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + seconds
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         while True:
             try:

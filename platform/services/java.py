@@ -103,7 +103,7 @@ def launcher_home(java: Java, folder: Path) -> Path:
     executable = shim / "bin" / "java"
     if not executable.is_file() or executable.read_text(encoding="utf-8") != script:
         executable.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(executable, script.encode(), mode=0o755)
+        write_atomically(executable, script.encode(), mode=0o700)
     return shim
 
 

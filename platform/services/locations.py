@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import iptocc
 
-from errors import PlatformError
+from errors import PlatformError, foreign
 from services import secrets
 from services.answer_journal import AnswerJournal
 from services.config import Settings
@@ -27,6 +27,8 @@ _LONGEST_PAUSE = 30.0
 _LONGEST_WANTED_PAUSE = 60.0
 """A step waits no longer for a service that says when to come back; its next run asks again."""
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
+UNUSABLE = "unusable"
+"""Outcome of an address whose answer makes no sense: it is asked for again when the journal has forgotten it."""
 _OUTCOMES = {"unknown": "unknown", "private": "reserved"}
 """What the service says of an address without a place, and its outcome; `private` would read like a visitor's wish."""
 
@@ -46,7 +48,7 @@ class Location:
     """The answer for one address.
 
     Args:
-        outcome: `found`, `unknown` or `reserved`.
+        outcome: `found`, `unknown`, `reserved`, or :data:`UNUSABLE`.
         country: Country code (ISO 3166-1 alpha-2); None unless found.
         region: Name of the region, if known.
         city: Name of the city, if known.
@@ -133,7 +135,7 @@ class LocationService:
                 if wanted > _LONGEST_WANTED_PAUSE:
                     raise self._unavailable(f"{reason}, it wants a pause of {wanted:g} seconds") from error
             except (OSError, http.client.HTTPException, ValueError) as error:
-                reason = str(error) or type(error).__name__
+                reason = foreign.unquoted(error)
             if attempt + 1 < _TRIES:
                 time.sleep(max(wanted, min(pause, _LONGEST_PAUSE)))
             pause *= 2
@@ -200,15 +202,15 @@ def _wanted_pause(error: urllib.error.HTTPError) -> float:
 
 
 def _answers(content: Any, asked: Sequence[str]) -> Mapping[str, Location]:
-    """Read an answer; results that were not asked for or make no sense are left out, and are asked for again."""
+    """Read an answer; results that were not asked for are left out."""
     if not isinstance(content, dict) or not isinstance(content.get("results"), list):
         raise ValueError("the answer has no list of results")
     found = {}
     for result in content["results"]:
         address = result.get("ip") if isinstance(result, dict) else None
-        location = _location(result) if address in asked else None
-        if location is not None:
-            found[str(address)] = location
+        if address in asked:
+            # It is paid for, whatever it says.
+            found[str(address)] = _location(result) or Location(outcome=UNUSABLE)
     return found
 
 

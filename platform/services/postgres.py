@@ -257,7 +257,9 @@ def _unprivileged(binaries: Path, folder: Path) -> list[str]:
     renamed = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
     if shutil.which("unshare") and not _run([*renamed, str(binaries / "postgres"), "--version"], folder).returncode:
         return renamed
-    other = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", "--"]
+    # The home is closed to other users: as one of them the process keeps, of root's rights, that to enter folders.
+    enter = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+    other = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *enter, "--"]
     if shutil.which("setpriv"):
         for place in (folder, folder / "data"):
             if place.is_dir():

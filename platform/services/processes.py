@@ -15,14 +15,21 @@ from pathlib import Path
 
 import psutil
 
+from services.files import for_owner
+
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 # How long a process may take to end by itself before it is killed.
 _STOP_SECONDS = 15.0
 # Below the ephemeral ports, which the system assigns to connections and to binds to port 0: from 32768 on Linux.
 _CHOSEN_PORTS = range(20_000, 32_768)
 
+PRIVATE = 0o077
+"""Umask of a process whose files are its owner's alone."""
+INHERITED = -1
+"""The umask of this process."""
 
-class _Detached(subprocess.Popen[bytes]):
+
+class Detached(subprocess.Popen[bytes]):
     """A process that outlives the one that started it."""
 
     def __del__(self) -> None:
@@ -30,7 +37,7 @@ class _Detached(subprocess.Popen[bytes]):
 
 
 # Child processes of this one, kept so that they can be reaped if they end before it.
-_children: dict[int, _Detached] = {}
+_children: dict[int, Detached] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +54,9 @@ class ProcessIdentity:
     created: str
 
 
-def start(command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path) -> ProcessIdentity:
+def start(
+    command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path, umask: int = PRIVATE
+) -> ProcessIdentity:
     """Start a process that outlives this one.
 
     Args:
@@ -55,12 +64,13 @@ def start(command: Sequence[str], *, environment: Mapping[str, str], log: Path, 
         environment: Its whole environment; nothing is inherited.
         log: File for its output; it is overwritten.
         folder: Its working folder.
+        umask: Its umask: :data:`PRIVATE`, or :data:`INHERITED`.
 
     Returns:
         Its identity.
     """
-    with log.open("wb") as output:
-        process = _Detached(
+    with open(log, "wb", opener=for_owner) as output:
+        process = Detached(
             list(command),
             env=dict(environment),
             cwd=folder,
@@ -68,6 +78,7 @@ def start(command: Sequence[str], *, environment: Mapping[str, str], log: Path, 
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            umask=umask,
         )
     _children[process.pid] = process
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -153,6 +154,54 @@ def database(values: Values, key: str, *, otherwise: str = "") -> str:
             next_step=f"write {otherwise}an address like postgresql://user:password@host:5432/database",
         )
     return str(url)
+
+
+_MISREAD = re.compile(r"[*?\[\]{}\\|^%`\x00-\x1f\x7f]")
+
+
+def home(environ: Mapping[str, str]) -> Path:
+    """Return the home folder of the deployment that an environment names; it may not exist.
+
+    Args:
+        environ: The environment.
+    """
+    return store_folder(Path(environ.get("BLOGDATA_HOME") or "var").expanduser().absolute())
+
+
+def store_folder(folder: Path) -> Path:
+    """Check that the path of a folder with tables or checkpoints means the same to every library that opens it.
+
+    Spark takes some characters for a pattern, SQL for the end of a name, and the Delta library for an address.
+
+    Raises:
+        ConfigurationError: It contains such a character.
+    """
+    found = _MISREAD.search(str(folder))
+    if found is not None:
+        raise ConfigurationError(
+            what=f"the path of the deployment contains {found[0]!r}, which means something else to Spark or Delta",
+            where=ascii(str(folder))[1:-1],
+            next_step="choose a folder whose path has none of * ? [ ] { } \\ | ^ % ` and no control characters",
+        )
+    return folder
+
+
+def size(values: Values, key: str, default: str, *, most: str = "1024g") -> int:
+    """Read a number of bytes like `500k`, `64m` or `8g`, from 1k on; a unit is 1024 times the one before."""
+    value, source = values.get(key, (default, ""))
+    found, limit = _bytes(str(value)), _bytes(most)
+    if found is None or limit is None or not 0 < found <= limit:
+        raise ConfigurationError(
+            what=f"{value!r} is not a size this setting takes",
+            where=source,
+            next_step=f'write at most {most}, as a whole number and a unit: {key} = "{default}"',
+        )
+    return found
+
+
+def _bytes(text: str) -> int | None:
+    match = re.fullmatch(r"(\d{1,9})([kmg])", text.lower())
+    return int(match[1]) << {"k": 10, "m": 20, "g": 30}[match[2]] if match else None
 
 
 def _bad_number(value: object, source: str, least: float, most: float) -> ConfigurationError:

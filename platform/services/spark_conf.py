@@ -12,6 +12,8 @@ from services.config import Settings
 
 TABLE_FILES = {"spark.sql.parquet.compression.codec": "zstd"}
 """Compression of table files: zstd takes two thirds of snappy's bytes in the same time."""
+_PLUGIN = "io.blogdata.engine.NoServedFiles"
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,7 @@ def prepare(settings: Settings) -> SparkParts:
     """
     runtime = java.find(settings)
     pinned = jars.download_missing(settings, runtime)
-    built = [engine.compile_if_absent(pinned, runtime)] if settings.spark.writes == "transaction" else []
+    built = [engine.compile_if_absent(pinned, runtime)] if has_engine(settings) else []
     return SparkParts(
         java=runtime,
         java_home=java.launcher_home(runtime, settings.service_folder("spark")),
@@ -57,10 +59,13 @@ def prepare(settings: Settings) -> SparkParts:
 def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
     """Build the configuration of a Spark driver.
 
+    Other users of the machine can connect to its ports, too. On a local master Spark makes a secret for these, which
+    never leaves the process; a cluster has one of its own (`spark.authenticate.secret`).
+
     The tables are small by Spark's standards, so shuffles and listings get 4 tasks and not hundreds.
 
     Args:
-        settings: Settings of the deployment; their `spark.conf` overrides everything here.
+        settings: Settings of the deployment; their `spark.conf` overrides everything here, and adds to the plugins.
         parts: The jars.
 
     Returns:
@@ -75,6 +80,7 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": class_path,
         "spark.executor.extraClassPath": class_path,
+        "spark.driver.defaultJavaOptions": _java_options(settings),
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.sql.warehouse.dir": str(settings.lake / "warehouse"),
@@ -84,10 +90,14 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         **TABLE_FILES,
+        # Where the checksum file beside a file is lost, a flipped byte would give other values.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         "spark.sql.shuffle.partitions": "4",
         "spark.shuffle.spill.maxSizeInBytesForSpillThreshold": str(_most_unspilled(settings)),
         # Each frame of a window reads each spilled file through a buffer of 1 MiB of the heap; read-ahead doubles it.
         "spark.unsafe.sorter.spill.read.ahead.enabled": "false",
+        # Parquet's writer looks at its memory after 100 rows at the earliest: a hundred lines of 16 MiB fill the heap.
+        "spark.hadoop.parquet.page.size.row.check.min": "1",
         # The default of 100 entries is too small for a server that writes a few tables: every entry was evicted before
         # its next use, and two fifths of the time went into compiling the same code again.
         "spark.sql.codegen.cache.maxEntries": "2000",
@@ -97,7 +107,39 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
         "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
         "spark.python.worker.faulthandler.enabled": "true",
     }
-    return {**conf, **dict(settings.spark.conf)}
+    if is_local(settings):
+        conf["spark.authenticate"] = "true"
+    found = {**conf, **dict(settings.spark.conf)}
+    if has_engine(settings):
+        found["spark.plugins"] = ",".join(filter(None, [_PLUGIN, found.get("spark.plugins")]))
+    return found
+
+
+def has_engine(settings: Settings) -> bool:
+    """Return whether Spark loads the engine's jar: always, except on a cluster whose executors may not load it."""
+    return settings.spark.writes == "transaction" or (settings.spark.remote is None and is_local(settings))
+
+
+def is_local(settings: Settings) -> bool:
+    """Return whether the driver executes all tasks itself, so that nothing else has to connect to its RPC ports."""
+    return _LOCAL.fullmatch(settings.spark.master) is not None
+
+
+def scratch(settings: Settings) -> Path:
+    """Return the folder of Spark's temporary files, which only this user can enter; it is made if absent."""
+    folder = settings.service_folder("spark") / "scratch"
+    (folder / _TEMPORARY).mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    return folder
+
+
+def _java_options(settings: Settings) -> str:
+    folder = settings.service_folder("spark")
+    # Java loads native libraries from its temporary folder. On a disk that forbids this they stay in the system's.
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        return "-XX:-UsePerfData"
+    quoted = str(folder / "scratch" / _TEMPORARY).replace("\\", "\\\\").replace('"', '\\"')
+    return f'-XX:-UsePerfData "-Djava.io.tmpdir={quoted}"'
 
 
 def _most_unspilled(settings: Settings) -> int:
@@ -107,7 +149,7 @@ def _most_unspilled(settings: Settings) -> int:
     gives anything back: the next window of the same task then fails (UNABLE_TO_ACQUIRE_MEMORY), whatever the heap, for
     instance when the page views of one busy visitor are cut into sessions.
     """
-    local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", settings.spark.master)
+    local = _LOCAL.fullmatch(settings.spark.master)
     if local is None:
         return 16 * _MIB  # Fits executors of Spark's default size, which are not this configuration's.
     tasks = (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
@@ -116,3 +158,4 @@ def _most_unspilled(settings: Settings) -> int:
 
 
 _MIB = 1 << 20
+_TEMPORARY = "tmp"

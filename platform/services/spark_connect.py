@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import secrets
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -31,6 +33,11 @@ _log = logging.getLogger(__name__)
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _PROBE_SECONDS = 10.0
 _PATIENCE_SECONDS = 30.0
+_SOCKETS = "sockets"
+_SOCKET_NAME = 43
+"""Bytes of the names that Spark gives to sockets, with the separator: `/.` and a UUID and `.sock`."""
+_LONGEST_SOCKET = 103
+"""The longest path of a socket that every system allows, in bytes."""
 
 
 class PortInUse(ConfigurationError):
@@ -39,6 +46,9 @@ class PortInUse(ConfigurationError):
 
 class SparkServerFailed(PlatformError):
     """Raised when a starting Spark server ended, or did not answer in time."""
+
+    # It says nothing about any rows: as a lasting fault it would have every partition wait for a person.
+    transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +155,7 @@ def stop(settings: Settings) -> bool:
         for orphan in processes.with_argument(_marker(settings)):
             stopped = processes.stop(orphan) or stopped
         _state_file(settings).unlink(missing_ok=True)
-        shutil.rmtree(settings.service_folder("spark") / "scratch", ignore_errors=True)
+        _clear(spark_conf.scratch(settings))
     return stopped
 
 
@@ -227,9 +237,19 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
             next_step="Set BLOGDATA_SPARK_PORT to a free port (0 has one chosen), or end that process",
         )
     token = secrets.token_urlsafe(24)
-    command = _command(settings, parts, {**conf, "spark.connect.grpc.binding.port": str(port)}, folder)
+    _clear(spark_conf.scratch(settings))
+    own = {"spark.connect.grpc.binding.port": str(port), **_sockets(settings)}
+    command = _command(settings, parts, {**conf, **own}, folder)
     environment = {**spark_launch.environment(settings, parts), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
-    identity = processes.start(command, environment=environment, log=log_file(settings), folder=folder)
+    # A lake outside the home may have readers of other users: the files there get the permissions they always had.
+    private = settings.lake.is_relative_to(settings.home)
+    identity = processes.start(
+        command,
+        environment=environment,
+        log=log_file(settings),
+        folder=folder,
+        umask=processes.PRIVATE if private else processes.INHERITED,
+    )
     state = _State(
         pid=identity.pid,
         created=identity.created,
@@ -249,6 +269,32 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
+
+
+def _sockets(settings: Settings) -> dict[str, str]:
+    """Have Spark and its Python processes talk over Unix sockets, in a folder that only this user can enter.
+
+    On TCP, Spark serves the state of a stateful stream to the first that connects, without a secret.
+    """
+    if not spark_conf.is_local(settings):
+        return {}  # The folder would have to exist on each node of the cluster.
+    folder = spark_conf.scratch(settings) / _SOCKETS
+    if len(os.fsencode(folder)) + _SOCKET_NAME <= _LONGEST_SOCKET:
+        folder.mkdir(mode=0o700)
+    else:
+        folder.symlink_to(tempfile.mkdtemp(prefix="blogdata-"))
+        folder = folder.readlink()
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": str(folder),
+    }
+
+
+def _clear(scratch: Path) -> None:
+    """Remove what a server that has ended has left behind."""
+    if (scratch / _SOCKETS).is_symlink():
+        shutil.rmtree((scratch / _SOCKETS).readlink(), ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _serves(state: _State, seconds: float) -> bool:

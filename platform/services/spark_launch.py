@@ -19,7 +19,7 @@ from services.config import Settings
 from services.files import write_atomically
 from services.jars import package_folder
 from services.java import VECTOR_OPTION
-from services.spark_conf import SparkParts
+from services.spark_conf import SparkParts, scratch
 
 _SCALA_VERSION = "2.13"
 _LAUNCHER_SECONDS = 120
@@ -87,8 +87,10 @@ def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
         "JAVA_HOME": str(parts.java_home),
         "SPARK_HOME": str(package_folder("pyspark")),
         "SPARK_SCALA_VERSION": _SCALA_VERSION,
+        # Otherwise Java opens no file whose name is not ASCII where the locale is POSIX, as under cron.
+        "LC_ALL": "C.UTF-8",
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LOCAL_DIRS": str(settings.service_folder("spark") / "scratch"),
+        "SPARK_LOCAL_DIRS": str(scratch(settings)),
         "PYSPARK_PYTHON": str(worker_python(settings)),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
@@ -108,7 +110,7 @@ def worker_python(settings: Settings) -> Path:
     executable = settings.service_folder("spark") / "python"
     script = worker_python_script()
     if not executable.is_file() or executable.read_text(encoding="utf-8") != script:
-        write_atomically(executable, script.encode(), mode=0o755)
+        write_atomically(executable, script.encode(), mode=0o700)
     return executable if os.access(executable, os.X_OK) else Path(sys.executable)
 
 

@@ -126,8 +126,8 @@ def displays_of(spec: SimulationSpec, hour: int, visits: Hour, pools: Pools) -> 
             first_ms[ignored] + draw.integers(500, _LONGEST_AFTER_MS, len(ignored)),
         ]
     )
-    end_ms = spec.start_ms + spec.hours * HOUR_MS
-    moments = np.clip(moments, spec.start_ms, end_ms - _END_MARGIN_MS)
+    end_ms = spec.end_ms(hour)
+    moments = np.clip(moments, spec.begin_ms(hour), end_ms - _END_MARGIN_MS)
     delay = np.minimum(-np.log1p(-draw.random(len(moments))) * 1500, 60_000).astype(np.int64)
     # No event names one of the other ads.
     other = pick(pools.other_ads, draw.integers(0, len(pools.other_ads), len(ignored)))

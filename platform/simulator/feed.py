@@ -75,11 +75,13 @@ class Feed:
         spec: The simulated world.
         landing: The landing zone.
         source: The table.
+        since: The first hour to write; those before it are counted only.
     """
 
     spec: SimulationSpec
     landing: Path
     source: Source
+    since: int = 0
     counter: Counter = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,10 +91,11 @@ class Feed:
         self._waiting: dict[int, list[Lines]] = {}
 
     def add(self, hour: int, events: Events) -> None:
-        """Renders all lines of an hour's events; each waits for the hour in which it arrives."""
+        """Renders all lines of an hour's events; each waits for the hour in which it arrives, if it is of the span."""
         for lines in _lines_of(self.spec, self.source, hour, events):
-            due = self._lands_in[(lines.arrival_ms - self.spec.start_ms) // HOUR_MS]
-            for landing_hour in np.unique(due):
+            arrives = (lines.arrival_ms - self.spec.start_ms) // HOUR_MS
+            due = self._lands_in[np.minimum(arrives, self.spec.hours)]
+            for landing_hour in np.unique(due[due < self.spec.hours]):
                 whole = bool((due == landing_hour).all())
                 part = lines if whole else lines.select(due == landing_hour)
                 self._waiting.setdefault(int(landing_hour), []).append(part)
@@ -103,7 +106,7 @@ class Feed:
         state, lines = self._state[hour], _ordered(self._waiting.pop(hour, []))
         ends = offsets(lines.text)
         self.counter.arrived(hour, state, int(ends[-1] - ends[0]), lines.event_ms, lines.reason, lines.copy)
-        if state == "missing" or is_complete(folder):
+        if state == "missing" or hour < self.since or is_complete(folder):
             return
         for part, begin in enumerate(range(0, len(lines.text), self.spec.part_lines)):
             end = min(begin + self.spec.part_lines, len(lines.text))
@@ -121,15 +124,19 @@ def _hour_states(spec: SimulationSpec, source: Source) -> list[str]:
     chance = draw.random(spec.hours)
     missing, empty = spec.faults.missing_hour, spec.faults.empty_hour
     states = np.where(chance < missing, "missing", np.where(chance < missing + empty, "empty", "landed"))
-    states[-1] = "landed"
+    # Nothing of the days lands after them.
+    states[spec.first_added - 1] = "landed"
     return [str(one) for one in states]
 
 
 def _landing_hours(states: list[str]) -> Ints:
-    """Computes the hour in which the lines due in each hour land: that hour, or the next one with state `landed`."""
-    hours = np.arange(len(states))
-    landed = np.array([one == "landed" for one in states])
-    due = np.where(landed, hours, len(states) - 1)
+    """Computes the hour in which the lines due in each hour land: that hour, or the next one with state `landed`.
+
+    The last number is that of the lines due after the span, and of those that no hour of it takes any more.
+    """
+    hours = np.arange(len(states) + 1)
+    landed = np.array([*(one == "landed" for one in states), True])
+    due = np.where(landed, hours, len(states))
     return np.minimum.accumulate(due[::-1])[::-1]
 
 
@@ -137,7 +144,7 @@ def _lines_of(spec: SimulationSpec, source: Source, hour: int, events: Events) -
     """Renders all lines of an hour's events, whenever they land: clean lines first, then those with each fault."""
     draw = np.random.default_rng([spec.seed, source.fault_stream, hour])
     faults, count = draw_faults(draw, spec.faults, events), len(events.event_ms)
-    last_ms = spec.start_ms + spec.hours * HOUR_MS - 1000
+    last_ms = spec.end_ms(hour) - 1000
     arrival_ms = events.arrival_ms.copy()
     late, steps = faults.pop("late"), source.latest_ms // source.late_step_ms
     delayed = arrival_ms[late] + draw.integers(1, steps + 1, len(late)) * source.late_step_ms

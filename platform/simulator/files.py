@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 FLAG = "_SUCCESS"
+ENDED = "_ENDED"
 _BLOCK = 1 << 20
 
 
-def write_whole(path: Path, blocks: Iterable[Any]) -> None:
+def write_whole(path: Path, blocks: Iterable[Any], *, synced: bool = False) -> None:
     """Writes a file under a hidden name and renames it when it is complete.
 
     Args:
         path: Final path; its folder is created if absent.
         blocks: Buffers to write, in order.
+        synced: Whether the bytes are on disk before the file is renamed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     with partial.open("wb") as file:
         for block in blocks:
             file.write(block)
+        if synced:
+            file.flush()
+            os.fsync(file.fileno())
     partial.replace(path)
 
 

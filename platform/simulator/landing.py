@@ -2,23 +2,26 @@
 
 Memory use depends on the busiest hour and on the lines that wait for later hours, not on the length of the span.
 The same spec produces the same bytes, so an interrupted simulation is simply started again: complete folders are
-kept.
+kept. Hours are added in the same way: the longer span is simulated, and only its new hours are written.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timezone
 from pathlib import Path
 
-from errors import PlatformError
+from errors import ConfigurationError, PlatformError
+from errors.remedies import Land, Remedy
 from simulator.displays import HOURS_AHEAD, Shown, displays_of
 from simulator.feed import ADS, VISITS, Feed
-from simulator.files import flag_complete, is_complete, write_whole
+from simulator.files import ENDED, flag_complete, is_complete, write_whole
 from simulator.population import DayCounts, Population, device_snapshot
 from simulator.rendering import Visits
-from simulator.spec import SimulationSpec
-from simulator.text import data
+from simulator.spec import FORMAT, SimulationSpec
+from simulator.text import HOUR_MS, data
 from simulator.truth import TRUTH, AdsTruth, MatchCounter, Truth, load, store
 from simulator.visits import events_per_hour, visits_of
 from simulator.vocabulary import pools
@@ -48,23 +51,75 @@ def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progre
     Raises:
         LandingOccupied: The landing zone holds another simulation, or hours that no simulation wrote.
     """
-    if _claim(spec, landing):
+    claim = _claim(spec, landing)
+    if claim.finished:
+        _note_end(claim.spec, landing)
         return load(landing)
+    return _land(claim, landing, progress)
+
+
+def add(hours: int, landing: Path, progress: Progress = no_progress, *, now: datetime) -> Truth:
+    """Lands the next hours of the simulation that a landing zone holds; those that have landed keep their bytes.
+
+    If it was interrupted, the same call again lands what is left of these hours, and no others.
+
+    Args:
+        hours: How many hours to add.
+        landing: The landing zone.
+        progress: Called after each hour with (hours done, total hours).
+        now: The current time: no hour lands before it has begun.
+
+    Returns:
+        The truth of all that has landed then.
+
+    Raises:
+        ConfigurationError: There is no simulation to add to, or fewer hours have begun.
+    """
+    found = _stored(landing)
+    if found is None:
+        raise ConfigurationError(
+            what="the landing zone holds no simulation that hours could be added to",
+            where=str(landing),
+            next_step=Remedy("simulate some days first: ", Land()),
+        )
+    if found.finished or not found.since or found.spec.hours - found.since != hours:
+        longer = replace(found.spec, added_hours=found.spec.added_hours + hours)
+        found = _Claim(spec=longer, since=found.spec.hours if found.finished else found.since)
+    begun = (int(now.timestamp()) * 1000 - found.spec.start_ms) // HOUR_MS + 1
+    if found.spec.hours > begun:
+        free = max(0, begun - found.spec.hours + hours)
+        raise ConfigurationError(
+            what=f"{hours} hours cannot be added: {free} have begun that have not landed",
+            where=str(landing),
+            next_step=f"add {free}" if free else "wait until the next hour begins",
+        )
+    found.write(landing)
+    return _land(found, landing, progress)
+
+
+def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
+    """Simulates the claimed span, and writes the hours of it that have not landed."""
+    spec, since = claim.spec, claim.since
     population, vocabulary = Population(spec), pools()
-    feed = Feed(spec=spec, landing=landing, source=VISITS)
-    ads = _Ads(spec, landing) if spec.ads else None
+    feed = Feed(spec=spec, landing=landing, source=VISITS, since=since)
+    ads = _Ads(spec, landing, since) if spec.ads else None
     users: list[DayCounts] = []
     devices: list[DayCounts] = []
-    for hour, rows in enumerate(events_per_hour(spec)):
+    # Where the span goes on after its last hour, displays of that hour may be in visits of the next one.
+    ahead = HOURS_AHEAD if spec.added_hours else 0
+    for hour, rows in enumerate(events_per_hour(spec, spec.hours + ahead)):
         visits = visits_of(spec, hour, int(rows), population, vocabulary)
-        feed.add(hour, Visits(hour=visits))
-        feed.land(hour)
         if ads is not None:
             ads.take(hour, displays_of(spec, hour, visits, vocabulary))
+        if hour >= spec.hours:
+            break
+        feed.add(hour, Visits(hour=visits))
+        feed.land(hour)
         if hour % 24 == 23:
-            devices.append(_land_devices(spec, landing, hour // 24))
-            users.append(_land_users(spec, landing, population))
-            if hour + 1 < spec.hours:
+            folder = landing if hour >= since else None
+            devices.append(_land_devices(spec, folder, hour // 24))
+            users.append(_land_users(folder, population))
+            if hour + 1 < spec.hours + ahead:
                 population.next_day()
         progress(hour + 1, spec.hours)
     truth = Truth(
@@ -76,24 +131,32 @@ def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progre
         ads=None if ads is None else ads.truth(),
     )
     store(landing, truth)
-    _write_claim(spec, landing, finished=True)
+    replace(claim, finished=True).write(landing)
+    _note_end(spec, landing)
     return truth
+
+
+def begin_of(landing: Path) -> date | None:
+    """Reads the first day of the simulation that a landing zone holds; None if it holds none."""
+    found = _stored(landing)
+    return None if found is None else found.spec.start
 
 
 class _Ads:
     """The ad displays while they are written."""
 
-    def __init__(self, spec: SimulationSpec, landing: Path) -> None:
+    def __init__(self, spec: SimulationSpec, landing: Path, since: int) -> None:
         self._spec = spec
-        self._feed = Feed(spec=spec, landing=landing, source=ADS)
+        self._feed = Feed(spec=spec, landing=landing, source=ADS, since=since)
         self._matches = MatchCounter(spec)
 
     def take(self, hour: int, shown: Shown) -> None:
         """Take the displays in the visits that start in an hour, and land those hours to which no visit adds any."""
         self._feed.add(hour, shown.displays)
         self._matches.shown(shown)
-        last = hour == self._spec.hours - 1
-        for done in range(max(0, hour - HOURS_AHEAD), hour + 1 if last else hour - HOURS_AHEAD + 1):
+        added = self._spec.first_added
+        first, last = added if hour >= added else 0, hour == added - 1
+        for done in range(max(first, hour - HOURS_AHEAD), hour + 1 if last else hour - HOURS_AHEAD + 1):
             self._feed.land(done)
 
     def truth(self) -> AdsTruth:
@@ -102,21 +165,63 @@ class _Ads:
         return AdsTruth(hours=counter.hours, display_hours=counter.event_hours, matches=self._matches.hours)
 
 
-def _claim(spec: SimulationSpec, landing: Path) -> bool:
-    """Claims the landing zone for this simulation; returns True if the simulation is already complete."""
+@dataclass(frozen=True, kw_only=True)
+class _Claim:
+    """What a landing zone says about the simulation in it.
+
+    Args:
+        spec: The simulated world.
+        since: First hour of it that may not have landed; those before it are not written again.
+        finished: Whether all of it has landed.
+    """
+
+    spec: SimulationSpec
+    since: int = 0
+    finished: bool = False
+
+    def write(self, landing: Path) -> None:
+        """Write it into the landing zone."""
+        claim = {"spec": self.spec.as_json(), "since": self.since, "finished": self.finished}
+        write_whole(landing / TRUTH / "spec.json", [json.dumps(claim, indent=1).encode() + b"\n"], synced=True)
+
+
+def _stored(landing: Path) -> _Claim | None:
+    """Reads what a landing zone says about the simulation in it; None if it holds none."""
     path = landing / TRUTH / "spec.json"
-    if path.exists():
-        found = json.loads(path.read_text())
-        if found["spec"] == spec.without_ads and spec.ads:
-            _write_claim(spec, landing, finished=False)
-            return False
-        if found["spec"] != spec.as_json():
+    if not path.exists():
+        return None
+    found = json.loads(path.read_text())
+    if found["spec"]["format"] != FORMAT:
+        raise LandingOccupied(
+            what="the landing zone holds a simulation of another version of the simulator",
+            where=str(path),
+            next_step="choose another landing zone",
+        )
+    spec = SimulationSpec.from_json(found["spec"])
+    return _Claim(spec=spec, since=found.get("since", 0), finished=found["finished"])
+
+
+def _claim(spec: SimulationSpec, landing: Path) -> _Claim:
+    """Claims the landing zone for this simulation, with the hours that were added to it."""
+    found = _stored(landing)
+    if found is not None:
+        spec = replace(spec, added_hours=found.spec.added_hours)
+        if spec == found.spec:
+            return found
+        if spec != replace(found.spec, ads=True):
             raise LandingOccupied(
                 what="the landing zone holds another simulation",
-                where=f"{path}: {_differences(found['spec'], spec.as_json())}",
+                where=f"{landing / TRUTH / 'spec.json'}: {_differences(found.spec.as_json(), spec.as_json())}",
                 next_step="choose another landing zone, or repeat the options this one was made with",
             )
-        return bool(found["finished"])
+    else:
+        _require_empty(landing)
+    claim = _Claim(spec=spec)
+    claim.write(landing)
+    return claim
+
+
+def _require_empty(landing: Path) -> None:
     for source in ("visits", "users", "devices", "ads", "access_logs"):
         taken = next(iter((landing / source).glob("*" if source == "access_logs" else "date=*")), None)
         if taken is not None:
@@ -125,8 +230,6 @@ def _claim(spec: SimulationSpec, landing: Path) -> bool:
                 where=str(taken),
                 next_step="choose an empty landing zone: simulated and real data would be counted together",
             )
-    _write_claim(spec, landing, finished=False)
-    return False
 
 
 def _differences(found: dict[str, object], wanted: dict[str, object]) -> str:
@@ -134,20 +237,25 @@ def _differences(found: dict[str, object], wanted: dict[str, object]) -> str:
     return ", ".join(f"{name} is {found.get(name)}, not {wanted.get(name)}" for name in names)
 
 
-def _write_claim(spec: SimulationSpec, landing: Path, *, finished: bool) -> None:
-    claim = {"spec": spec.as_json(), "finished": finished}
-    write_whole(landing / TRUTH / "spec.json", [json.dumps(claim, indent=1).encode() + b"\n"])
+def _note_end(spec: SimulationSpec, landing: Path) -> None:
+    """Notes that no more data come, or whoever watches their flow would miss them."""
+    end = datetime.fromtimestamp((spec.start_ms + spec.hours * HOUR_MS) / 1000, timezone.utc)
+    note, content = landing / ENDED, end.isoformat().encode() + b"\n"
+    if not note.exists() or note.read_bytes() != content:
+        write_whole(note, [content])
 
 
-def _land_users(spec: SimulationSpec, landing: Path, population: Population) -> DayCounts:
+def _land_users(landing: Path | None, population: Population) -> DayCounts:
     lines, counts = population.snapshot()
-    _land_snapshot(landing / "users" / f"date={counts.date}", "users.json", data(lines, 0, len(lines)))
+    if landing is not None:
+        _land_snapshot(landing / "users" / f"date={counts.date}", "users.json", data(lines, 0, len(lines)))
     return counts
 
 
-def _land_devices(spec: SimulationSpec, landing: Path, day: int) -> DayCounts:
+def _land_devices(spec: SimulationSpec, landing: Path | None, day: int) -> DayCounts:
     content, counts = device_snapshot(spec, day)
-    _land_snapshot(landing / "devices" / f"date={counts.date}", "devices.csv", content)
+    if landing is not None:
+        _land_snapshot(landing / "devices" / f"date={counts.date}", "devices.csv", content)
     return counts
 
 

@@ -190,16 +190,6 @@ class _Handler(JsonHandler):
             self.answer(*answer)
 
 
-def received(file: Path) -> list[dict[str, Any]]:
-    """Return the records that a partner took, in its order, with doubled ones.
-
-    Args:
-        file: Its file.
-    """
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return [record for line in lines for record in json.loads(line)["taken"]]
-
-
 def _records(body: bytes, *, bulk: bool) -> list[dict[str, Any]] | None:
     try:
         found = json.loads(body)

@@ -90,8 +90,8 @@ class Population:
 
     @property
     def count(self) -> int:
-        """Number of users registered by the end of the day."""
-        return self._base + self._joining * (self.day + 1)
+        """Number of users registered by the end of the day; nobody registers in hours that were added later."""
+        return self._base + self._joining * min(self.day + 1, self._spec.days)
 
     def next_day(self) -> None:
         """Moves to the next day: some users change their login or email, new ones register."""
@@ -134,7 +134,7 @@ class Population:
             _optional("last_connection_datetime", self._last_connection[:n]),
             literal("}\n"),
         )
-        new = n if self.day == 0 else self._joining
+        new = n if self.day == 0 else self._joining if self.day < self._spec.days else 0
         return lines, DayCounts(date=self._spec.day_key(self.day), rows=n, new=new, changed=self._changed)
 
     def _render(self) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from errors import ConfigurationError
 from simulator.faults import SINCE_FIRST_STORED, FaultRates
+from simulator.text import HOUR_MS
 
 FORMAT = 1
 """Version of the simulator, increased whenever the same spec would produce other bytes."""
 MAX_PART_LINES = 50_000
+_ENDLESS_MS = 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,8 @@ class SimulationSpec:
         gzip: Whether the landed files of visits and ads are compressed.
         part_lines: Maximum number of lines per landed file.
         ads: Whether the ads that visitors are shown land, too; all other files are the same with and without them.
+        added_hours: How many hours after these days have landed, too. Nothing crosses the end of the days, and what
+            follows them goes on without an end: however many hours have landed, their bytes are the same.
 
     Raises:
         ConfigurationError: A value is outside its range.
@@ -42,9 +47,10 @@ class SimulationSpec:
     gzip: bool = False
     part_lines: int = MAX_PART_LINES
     ads: bool = False
+    added_hours: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("days", 1), ("visits_per_day", 0), ("seed", 0), ("part_lines", 1)):
+        for name, least in (("days", 1), ("visits_per_day", 0), ("seed", 0), ("part_lines", 1), ("added_hours", 0)):
             value = getattr(self, name)
             if value < least:
                 raise ConfigurationError(
@@ -59,10 +65,30 @@ class SimulationSpec:
                 next_step="choose a first day that an event may carry",
             )
 
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> SimulationSpec:
+        """Returns the spec whose :meth:`as_json` was stored."""
+        given = {name: value for name, value in stored.items() if name != "format"}
+        start, faults = date.fromisoformat(given.pop("start")), FaultRates.none(**given.pop("faults"))
+        return cls(start=start, faults=faults, **given)
+
+    @property
+    def first_added(self) -> int:
+        """The hour of the span that follows its days."""
+        return 24 * self.days
+
     @property
     def hours(self) -> int:
         """Number of hours in the span."""
-        return 24 * self.days
+        return self.first_added + self.added_hours
+
+    def begin_ms(self, hour: int) -> int:
+        """Returns the moment before which nothing of an hour's sessions happens, in milliseconds since 1970."""
+        return self.start_ms + (self.first_added * HOUR_MS if hour >= self.first_added else 0)
+
+    def end_ms(self, hour: int) -> int:
+        """Returns the moment by which everything of an hour's sessions has happened and arrived."""
+        return _ENDLESS_MS if hour >= self.first_added else self.begin_ms(self.first_added)
 
     @property
     def start_ms(self) -> int:
@@ -92,12 +118,8 @@ class SimulationSpec:
             "faults": {name: rate for name, rate in rates.items() if rate or name not in SINCE_FIRST_STORED},
             # A landing zone from before there were ads is one without them.
             **({"ads": True} if self.ads else {}),
+            **({"added_hours": self.added_hours} if self.added_hours else {}),
         }
-
-    @property
-    def without_ads(self) -> dict[str, Any]:
-        """All parameters that determine the bytes of everything but the ads."""
-        return replace(self, ads=False).as_json()
 
     @property
     def fingerprint(self) -> str:

@@ -64,7 +64,8 @@ class EventTruth:
 class MatchTruth:
     """How displays and the visit events that name an ad belong together, by the hour in which each of them happened.
 
-    These are counts of what was simulated; faults of lines are not considered.
+    These are counts of what was simulated; faults of lines are not considered, and neither is whether the other one has
+    landed.
 
     Args:
         hour: Partition key of the hour.
@@ -239,7 +240,7 @@ class MatchCounter:
         )
         for row, found in enumerate(moments):
             hours = (found - self._spec.start_ms) // HOUR_MS
-            self._counts[row] += np.bincount(hours, minlength=self._spec.hours)
+            self._counts[row] += np.bincount(hours[hours < self._spec.hours], minlength=self._spec.hours)
 
 
 def store(landing: Path, truth: Truth) -> None:

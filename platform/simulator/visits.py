@@ -72,14 +72,22 @@ class Hour:
         return quoted_time(local, pick(texts(name for name, _ in ZONES), zone))
 
 
-def events_per_hour(spec: SimulationSpec) -> Ints:
-    """Computes the number of events per hour of session start, with daily and weekly cycles and an exact total."""
-    weekday = (spec.start.weekday() + np.arange(spec.days)) % 7
-    weights = (_WEEKDAY_WEIGHTS[weekday][:, None] * _HOUR_WEIGHTS[None, :]).ravel()
-    total = spec.days * spec.visits_per_day
-    bounds: Ints = np.round(np.cumsum(weights) / weights.sum() * total).astype(np.int64)
-    hours: Ints = np.diff(bounds, prepend=0)
-    return hours
+def events_per_hour(spec: SimulationSpec, hours: int) -> Ints:
+    """Computes the number of events per hour of session start, with daily and weekly cycles.
+
+    Args:
+        spec: The simulated world.
+        hours: How many hours of it. Those of its days have an exact total together, those after it an exact mean.
+    """
+    weekday = (spec.start.weekday() + np.arange(hours // 24 + 1)) % 7
+    weights = (_WEEKDAY_WEIGHTS[weekday][:, None] * _HOUR_WEIGHTS[None, :]).ravel()[:hours]
+    days, after = np.split(weights, [spec.first_added])
+    a_day = _WEEKDAY_WEIGHTS.mean() * _HOUR_WEIGHTS.sum()
+    bounds = (
+        np.cumsum(days) / days.sum() * (spec.days * spec.visits_per_day),
+        np.cumsum(after) / a_day * spec.visits_per_day,
+    )
+    return np.concatenate([np.diff(np.round(part).astype(np.int64), prepend=0) for part in bounds])
 
 
 def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population, pools: Pools) -> Hour:
@@ -93,7 +101,7 @@ def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population
         pools: The vocabularies.
     """
     draw = np.random.default_rng([spec.seed, 2, hour])
-    end_ms = spec.start_ms + spec.hours * HOUR_MS
+    end_ms = spec.end_ms(hour)
     sizes = _sizes(draw, rows)
     count = len(sizes)
     start_ms = spec.start_ms + hour * HOUR_MS + draw.integers(0, HOUR_MS - 61_000, count)

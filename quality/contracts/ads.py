@@ -57,7 +57,13 @@ RECEIVED = Contract(
     },
     breakdowns={"display_hours": ("display_hour",), "reasons": ("explode(reasons)",)},
     statistics=("source_offset", "display_hour"),
-    patterns=("Readiness Marker", "Horizontal Partitioner", "Metadata Enhancer", "Schema Compatibility Enforcer"),
+    patterns=(
+        "Readiness Marker",
+        "Dead-Letter",
+        "Horizontal Partitioner",
+        "Metadata Enhancer",
+        "Schema Compatibility Enforcer",
+    ),
     freshness_hours=1,
     watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),
 )

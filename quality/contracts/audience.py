@@ -40,7 +40,7 @@ AUDIENCE_HOURLY = Contract(
             description=f"What the page views are grouped by: {', '.join(AUDIENCE_DIMENSIONS)}",
         ),
         Column(name="value", type="STRING", nullable=False, description="Its value, or unknown"),
-        Column(name="events", type="BIGINT", nullable=False, description="Page views"),
+        Column(name="events", type="BIGINT", nullable=False, description="Page views", sourceless="counts rows"),
         VISITORS,
     ),
     key=("event_hour", "dimension", "value"),

@@ -14,7 +14,7 @@ from quality.contracts import landed
 ARRIVAL = Partitioning(column="arrival_hour", grain=Grain.HOUR)
 LOAD = Partitioning(column="load_date", grain=Grain.DAY)
 BYTES = "sum(length(raw) + 1)"
-LANDED_LINES = "lines of the landed files, counted by a second reader; their bytes too"
+LANDED_LINES = "lines of each landed file, counted by a second reader; their bytes too"
 
 POSITION_IS_REAL = RowRule(
     name="position_is_real",
@@ -73,7 +73,14 @@ VISITS = Contract(
         "reasons": ("explode(reasons)",),
     },
     statistics=("source_offset", "event_hour", "format"),
-    patterns=("Readiness Marker", "Horizontal Partitioner", "Metadata Enhancer", "Schema Compatibility Enforcer"),
+    patterns=(
+        "Readiness Marker",
+        "Dead-Letter",
+        "Filter Interceptor",
+        "Horizontal Partitioner",
+        "Metadata Enhancer",
+        "Schema Compatibility Enforcer",
+    ),
     freshness_hours=1,
     watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),
 )
@@ -133,7 +140,7 @@ USERS = Contract(
     measures={"bytes": BYTES, "dead": "count_if(size(reasons) > 0)"},
     breakdowns={"reasons": ("explode(reasons)",)},
     statistics=("id",),
-    patterns=("Readiness Marker",),
+    patterns=("Readiness Marker", "Dead-Letter"),
     freshness_hours=24,
     watch=Watch(flow=Flow(layer=Layer.STORAGE, every=timedelta(days=2)), skew=Skew(), lag=Lag(), sla=Sla()),
 )
@@ -164,7 +171,7 @@ DEVICES = Contract(
     measures={"bytes": BYTES, "dead": "count_if(size(reasons) > 0)", "load_date": "max(load_date)"},
     breakdowns={"reasons": ("explode(reasons)",)},
     statistics=("type", "version"),
-    patterns=("Full Loader", "Readiness Marker", "Proxy"),
+    patterns=("Full Loader", "Readiness Marker", "Dead-Letter", "Proxy"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),
 )

@@ -9,6 +9,8 @@ from publish.schema import Classification, Column
 PERSONAL = Classification.PERSONAL
 UNKNOWN = "unknown"
 """Value of a dimension that is null or empty, where page views are counted by it."""
+DIRECT = "direct"
+"""The host that a visitor came from, when there is none."""
 
 ARRIVAL_HOUR = Column(
     name="arrival_hour", type="STRING", nullable=False, description="Hour of arrival, 2026-01-31T05 (UTC)"

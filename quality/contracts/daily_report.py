@@ -1,6 +1,7 @@
 """The daily report: what a blog's owner reads in the morning, due at two, from whatever is there by then."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from planning.available import Available
 from publish.contract import Clock, Contract, On, Read, Runs
@@ -21,6 +22,7 @@ _COUNTING = f"metric IN ({', '.join(repr(name) for name in COUNTS_ROWS)})"
 STANDS_FOR = f"sum(CASE WHEN {_COUNTING} THEN coalesce(value, 0) ELSE 0 END)"
 PARTS = f"sum(CASE WHEN {_COUNTING} THEN hours_present ELSE 0 END)"
 EXPECTED = f"24 * count_if({_COUNTING})"
+LABEL = "from the keys and the accounts of the sources, by the program"
 
 DAILY_REPORT = Contract(
     dataset="gold.daily_report",
@@ -35,12 +37,13 @@ DAILY_REPORT = Contract(
     ),
     runs=Runs(on=On.DEADLINE, at=Clock.NIGHTLY),
     columns=(
-        c.EVENT_DATE,
+        replace(c.EVENT_DATE, sourceless=LABEL),
         Column(
             name="metric",
             type="STRING",
             nullable=False,
             description="views, visits, visitors, top_page, top_referrer, dead_letters or ad_displays",
+            sourceless=LABEL,
         ),
         Column(
             name="value",
@@ -48,24 +51,33 @@ DAILY_REPORT = Contract(
             description="The figure, in the case of top_page its page views; null if nothing of its source is there",
         ),
         Column(name="detail", type="STRING", description="The page of top_page, the host of top_referrer"),
-        Column(name="source", type="STRING", nullable=False, description="Dataset the figure is counted from"),
+        Column(
+            name="source",
+            type="STRING",
+            nullable=False,
+            description="Dataset the figure is counted from",
+            sourceless=LABEL,
+        ),
         Column(
             name="hours_present",
             type="INT",
             nullable=False,
             description="Hours of the source that were delivered when it was computed, with rows or without",
+            sourceless=LABEL,
         ),
         Column(
             name="completeness",
             type="DOUBLE",
             nullable=False,
             description="Share of the source's hours that were there, 0 to 1; below 1 the figure is too small",
+            sourceless=LABEL,
         ),
         Column(
             name="report_completeness",
             type="DOUBLE",
             nullable=False,
             description="Share of the hours of all sources of the day that were there, 0 to 1",
+            sourceless=LABEL,
         ),
     ),
     key=("event_date", "metric"),

@@ -42,12 +42,14 @@ VISITS_ENRICHED = Contract(
             nullable=False,
             description="A version of the user held at the event",
             generated="user_version_from IS NOT NULL",
+            sourceless="whether the join has found a version",
         ),
         Column(
             name="device_known",
             type="BOOLEAN",
             nullable=False,
             description="A version of the device held at the event",
+            sourceless="whether the join has found a version",
         ),
         *PLACE,
         Column(

@@ -18,7 +18,7 @@ WEEK = Partitioning(column="event_week", grain=Grain.WEEK)
 
 HOURS = (Read(dataset="silver.visits_enriched", reach=WITHIN),)
 COUNTS = (
-    Column(name="events", type="BIGINT", nullable=False, description="Page views"),
+    Column(name="events", type="BIGINT", nullable=False, description="Page views", sourceless="counts rows"),
     Column(name="visits", type="BIGINT", nullable=False, description="Distinct browsing sessions"),
     Column(name="users", type="BIGINT", nullable=False, description="Distinct visitors"),
 )
@@ -265,7 +265,13 @@ CAMPAIGN_STATS = Contract(
             nullable=False,
             description="The campaign, or unknown: of page views that name an ad and belong to no display, too",
         ),
-        Column(name="displays", type="BIGINT", nullable=False, description="Displays of its ads"),
+        Column(
+            name="displays",
+            type="BIGINT",
+            nullable=False,
+            description="Displays of its ads",
+            sourceless="counts rows",
+        ),
         Column(
             name="displays_alone",
             type="BIGINT",

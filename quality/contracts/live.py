@@ -1,5 +1,6 @@
 """Live: what the stream of visits ingests within seconds of landing; appended batch by batch, never replaced."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from patterns.error_management.dead_letter import Tolerance
@@ -19,6 +20,7 @@ BATCH = Column(
     type="STRING",
     nullable=False,
     description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
+    sourceless="one value for all rows of a batch",
 )
 LATE = "late"
 WRITTEN = Append(stream="visits")
@@ -26,6 +28,7 @@ EVENTS = "visit events of the batch, by the commit of its lines"
 REASONS = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
 COUNTED = ("occurrences", "conflicts")
 """Columns of silver.visits that a stream cannot have: a repeated event does not change a published row."""
+ONE_FORMAT = {"format": "visit events only", "filtered_by": "null: the filters judge lines of access logs"}
 
 BRONZE = Contract(
     dataset="bronze.visits_live",
@@ -33,9 +36,12 @@ BRONZE = Contract(
     owner="team:platform",
     reads=(Read(dataset="landing.visits", reach=SAME),),
     write=WRITTEN,
-    columns=(*bronze.VISITS.columns, BATCH),
+    columns=(
+        *(replace(each, sourceless=ONE_FORMAT.get(each.name)) for each in bronze.VISITS.columns),
+        BATCH,
+    ),
     partitioning=bronze.ARRIVAL,
-    rows_in="lines of the files the checkpoint lists for the batch, counted by a second reader; their bytes too",
+    rows_in="lines of each file the checkpoint lists for the batch, counted by a second reader; their bytes too",
     left_out={"taken_in_before": "under an earlier checkpoint"},
     rules=bronze.VISITS.rules,
     measures=bronze.VISITS.measures,
@@ -60,7 +66,12 @@ SET_ASIDE = Contract(
             nullable=False,
             description="late (behind the watermark), duplicate, or conflict (same identity, another payload)",
         ),
-        Column(name="watermark", type="TIMESTAMP", description="Watermark the row was judged by; null: none yet"),
+        Column(
+            name="watermark",
+            type="TIMESTAMP",
+            description="Watermark the row was judged by; null: none yet",
+            sourceless="from the accounts of earlier batches",
+        ),
         c.RAW,
         silver.ARRIVED,
         *c.SOURCE,
@@ -95,7 +106,7 @@ VISITS = observed(
         owner="team:analytics",
         reads=(
             Read(dataset="bronze.visits_live", reach=SAME),
-            Read(dataset="silver.visits_live_aside", reach=SAME),
+            Read(dataset="silver.visits_live_aside", reach=SAME, columns=()),
         ),
         write=WRITTEN,
         columns=(*(column for column in silver.VISITS.columns if column.name not in COUNTED), BATCH),

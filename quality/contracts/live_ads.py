@@ -26,7 +26,8 @@ WITH_ADS_LIVE = Contract(
     rows_in="rows that the join let go of in the batch, and those that came too late for it",
     left_out={
         Verdict.DUPLICATE.value: "of a row published before, from a line that was received twice",
-        Verdict.CONFLICT.value: "the same, with another payload",
+        Verdict.CONFLICT.value: "the same, with another payload; a pair of an event or display published alone, or "
+        "reversely",
         LATE: "events that name an ad, and displays, behind the watermark; read again from the batch's files",
     },
     statistics=("visit_id", "ad_id", "display_time", "batch"),

@@ -1,5 +1,7 @@
 """The places of addresses, as a geolocation service or the embedded table told them."""
 
+from dataclasses import replace
+
 from planning.answers import Unanswered
 from planning.reach import WHOLE
 from publish.contract import Contract, Read
@@ -16,39 +18,39 @@ PLACE = (
     Column(name="city", type="STRING", classification=c.PERSONAL, description="City, if told"),
 )
 
+ANSWER = (
+    Column(name="ip", type="STRING", nullable=False, classification=c.PERSONAL, description="The address as received"),
+    Column(
+        name="valid_from",
+        type="TIMESTAMP",
+        nullable=False,
+        description="First instant it holds; 1970 for the first answer, so that it holds for all earlier visits",
+    ),
+    Column(name="valid_until", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
+    Column(
+        name="outcome",
+        type="STRING",
+        nullable=False,
+        description="found, unknown, reserved (in no public network, not asked for) or waiting (not yet answered)",
+    ),
+    *PLACE,
+    Column(
+        name="told_by",
+        type="STRING",
+        description="here (the embedded table, or the address itself) or service; null while it waits",
+    ),
+)
+
 PLACES = Contract(
     dataset="silver.places",
     description="Where the addresses of visits are: an answer and when it is valid, or none yet",
     owner="team:analytics",
     reads=(
-        Read(dataset="silver.visits", reach=WHOLE),
+        Read(dataset="silver.visits", reach=WHOLE, columns=("event_hour", "event_time", "ip", "keep_private")),
         Read(dataset="silver.places", reach=Unanswered(waiting=WAITING)),
     ),
     write=Merge(),
-    columns=(
-        Column(
-            name="ip", type="STRING", nullable=False, classification=c.PERSONAL, description="The address as received"
-        ),
-        Column(
-            name="valid_from",
-            type="TIMESTAMP",
-            nullable=False,
-            description="First instant it holds; 1970 for the first answer, so that it holds for all earlier visits",
-        ),
-        Column(name="valid_until", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
-        Column(
-            name="outcome",
-            type="STRING",
-            nullable=False,
-            description="found, unknown, reserved (in no public network, not asked for) or waiting (not yet answered)",
-        ),
-        *PLACE,
-        Column(
-            name="told_by",
-            type="STRING",
-            description="here (the embedded table, or the address itself) or service; null while it waits",
-        ),
-    ),
+    columns=tuple(replace(column, sourceless="answered outside Spark") for column in ANSWER),
     key=("ip", "valid_from"),
     rows_in="rows of the table before, and addresses of `silver.visits` that may be asked for and have no valid answer",
     rules=(

@@ -103,7 +103,6 @@ VISITS = observed(
         statistics=("event_time", "user_id", "page"),
         patterns=(
             "Windowed Deduplicator",
-            "Filter Interceptor",
             "Wrapper",
             "Keyed Idempotency",
             "Data Overwrite",
@@ -155,7 +154,13 @@ LATE_VISITS = Contract(
         c.ARRIVAL_HOUR,
         c.EVENT_HOUR,
         Column(name="event_time", type="TIMESTAMP", nullable=False, description="When the page was opened"),
-        Column(name="watermark", type="TIMESTAMP", nullable=False, description="Watermark when the row arrived"),
+        Column(
+            name="watermark",
+            type="TIMESTAMP",
+            nullable=False,
+            description="Watermark when the row arrived",
+            sourceless="from the measures of earlier hours",
+        ),
         Column(name="lateness_seconds", type="DOUBLE", nullable=False, description="How far behind the watermark"),
         c.RAW,
         *c.SOURCE,

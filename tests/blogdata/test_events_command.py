@@ -30,7 +30,7 @@ def settings_of_senders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sett
 def send(settings: Settings, *, token: str | None = TOKEN, **changes: Any) -> int:
     body = json.dumps(event(**changes)).encode()
     entrance = external_events.trigger(settings, CONTRACTS)
-    post = Post(body=body, size=len(body), token=token, origin="192.0.2.1")
+    post = Post(read=lambda: body, size=len(body), token=token, origin="192.0.2.1")
     return external_events.answer(entrance)(post).status
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.main import app
-from data_value.partner_feed import PARTITION, by_key, expected, partner, row, rows
+from data_value.partner_feed import PARTITION, by_key, expected, partner, received, row, rows
 from errors import ConfigurationError
 from orchestration import partner as of_deployment
 from orchestration.alerting import observed
@@ -21,7 +21,7 @@ from planning.findings import unsent
 from quality.contracts import GRAPH, SERVED
 from services import config
 from services.config import Settings
-from simulator.partner import PartnerFaults, received
+from simulator.partner import PartnerFaults
 
 
 @pytest.fixture

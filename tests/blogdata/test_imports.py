@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,40 @@ def test_an_empty_home_gets_first_steps_without_spark(tmp_path: Path, arguments:
     assert not found & HEAVY
 
 
+READING = ("alerts", "ledger", "metrics", "places", "plan", "profile", "refused", "repair", "report", "status", "views")
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_reading_command_in_a_wrong_folder_begins_nothing_and_names_it(tmp_path: Path, name: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "BLOGDATA_HOME"}
+    command = [sys.executable, "-m", "blogdata", name]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"where: {tmp_path / 'var'}, as BLOGDATA_HOME is not set" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
+    said, found = imported(RUN, tmp_path, "--version")
+    assert said == f"blogdata {metadata.version('blogdata')}\n"
+    assert not found & (HEAVY | OF_TABLES)
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"), [("led", "ledger"), ("land sim", "simulate"), ("plan --rep", "--replay")]
+)
+def test_a_shell_completes_commands_and_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, completed: str
+) -> None:
+    words = f"blogdata {typed}"
+    for name, value in {"_COMPLETE": "complete_bash", "WORDS": words, "CWORD": str(len(words.split()) - 1)}.items():
+        monkeypatch.setenv(f"_BLOGDATA{name}" if name == "_COMPLETE" else f"COMP_{name}", value)
+    program = RUN.replace("import sys", "import sys; sys.argv[0] = 'blogdata'")
+    said, found = imported(program, tmp_path)
+    assert said.split() == [completed]
+    assert not found & HEAVY
+
+
 @pytest.mark.parametrize("arguments", [("alerts",), ("alerts", "--test"), ("events",), ("metrics",)])
 def test_alerts_events_and_metrics_import_no_heavy_package(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     said, found = imported(RUN, tmp_path, *arguments)
@@ -80,8 +115,9 @@ def test_alerts_events_and_metrics_import_no_heavy_package(tmp_path: Path, argum
     assert not found & HEAVY
 
 
-def test_querying_an_empty_home_does_not_start_spark(tmp_path: Path) -> None:
-    _, found = imported(RUN.replace("finally:", "except SystemExit:"), tmp_path, "sql", "SELECT * FROM gold.page_stats")
+@pytest.mark.parametrize("query", ["SELECT * FROM gold.page_stats", "SELECT 1"])
+def test_querying_an_empty_home_does_not_start_spark(tmp_path: Path, query: str) -> None:
+    _, found = imported(RUN.replace("finally:", "except SystemExit:"), tmp_path, "sql", query)
     assert not found & HEAVY
     assert not (tmp_path / "services" / "spark").exists()
 

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ from typer.testing import CliRunner
 import published
 from blogdata import report_command
 from blogdata.main import app
+from blogdata.outcome import Outcome
 from blogdata.output import NOTHING_PUBLISHED
+from evidence.event import Event
+from evidence.events import EventLog
+from lake.lake import Lake
 from page_view_rows import random_views, write
 from services import config
 
@@ -95,9 +100,35 @@ def test_the_report_starts_no_dagster_and_no_spark(home: Path) -> None:
 
 def test_a_report_that_fails_is_a_warning(home: Path) -> None:
     settings = config.load(overrides={"BLOGDATA_HOME": str(home)})
-    assert report_command.made_after_a_run(settings) == []
+    assert report_command.made_after_a_run(settings, Outcome()) == []
     assert (home / "report.html").is_file()
     (home / "report.html").unlink()
     (home / "report.html").mkdir()
-    (warning,) = report_command.made_after_a_run(settings)
+    (warning,) = report_command.made_after_a_run(settings, Outcome())
     assert warning.startswith("the report was not made: ")
+
+
+def test_a_run_with_nothing_to_do_writes_only_a_page_that_is_out_of_date(home: Path) -> None:
+    settings, page = config.load(overrides={"BLOGDATA_HOME": str(home)}), home / "report.html"
+    events = EventLog(Lake(root=str(settings.lake)))
+
+    def is_written(outcome: Outcome | None = None, *, at: datetime | None = None) -> bool:
+        if at is not None:
+            os.utime(page, (at.timestamp(), at.timestamp()))
+        before = page.stat().st_ino if page.exists() else None
+        assert report_command.made_after_a_run(settings, outcome or Outcome()) == []
+        return page.stat().st_ino != before
+
+    # The first one also records the publications that are not recorded yet.
+    assert (is_written(), is_written(), is_written()) == (True, True, False)
+    assert is_written(Outcome(runs=1))
+    assert is_written(Outcome(problems=["an hour waits for a person"]))
+    assert not is_written()
+    events.append([Event(kind="note", dataset="bronze.visits")])
+    assert is_written(), "something was recorded"
+    recorded, now = events.changed_at(), datetime.now(timezone.utc)
+    assert recorded is not None
+    assert is_written(at=recorded), "it may have been recorded after the figures were read"
+    assert not is_written(at=recorded + timedelta(milliseconds=1))
+    assert is_written(at=now - timedelta(hours=1)), "its ages are old"
+    assert is_written(at=now + timedelta(hours=1)), "the clock was set back"

@@ -25,7 +25,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """Two copies of the devices, the second of which is visible."""
     settings = config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})
-    monkeypatch.setattr(versions_command, "load", lambda: settings)
+    monkeypatch.setattr(versions_command, "existing", lambda: settings)
     lake = Lake(root=str(settings.lake))
     for number in range(2):
         seen = members.seen(lake, "bronze.devices")

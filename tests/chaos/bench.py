@@ -57,6 +57,7 @@ class Bench:
         fixed = (
             f'[spark]\nheap = "{heap}"\nstart_seconds = 240\n[spark.conf]\n'
             f'"spark.sql.warehouse.dir" = {json.dumps(str(folder / "warehouse"))}\n'
+            '"spark.driver.defaultJavaOptions" = ""\n'
             f'"spark.databricks.delta.properties.defaults.checkpointInterval" = "{CHECKPOINT_INTERVAL}"\n'
             # For few rows, code is sooner interpreted than compiled.
             '"spark.sql.codegen.wholeStage" = "false"\n'

@@ -15,6 +15,7 @@ from chaos import world as worlds
 from chaos.bench import Bench
 from chaos.world import Difference
 from evidence.event import PUBLICATION
+from evidence.recount import repeated
 from lake.commit import entries_of, parse
 from lake.lake import marks_rows
 from lineage.deployment import Deployment
@@ -69,6 +70,8 @@ def of(
         found.counted[dataset] = worlds.difference(worlds.rows(deployment, dataset, rule.columns), rule.rows)
     for name, each in (("an undisturbed run", found.differences), ("the count in plain Python", found.counted)):
         found.problems += [f"{dataset} is not as {name}: {it}" for dataset, it in each.items() if not it.none]
+    doubled = {name: repeated(deployment.lake, CONTRACTS[name]) for name in found.differences}
+    found.problems += [f"{rows} rows of {dataset} repeat another one" for dataset, rows in doubled.items() if rows]
     missing = sorted(set(bench.contents) - set(found.differences))
     found.problems += [f"{dataset} is not there" for dataset in missing]
     found.problems += deployment.problems()
@@ -88,8 +91,8 @@ def of(
     forgotten = [dataset for dataset in late if dataset not in outdated]
     found.problems += [f"there was something left to do: {forgotten}"] if forgotten else []
     events = deployment.rows("ops.events", "kind", "event_id")
-    doubled = [event for (kind, event), times in Counter(events).items() if kind == PUBLICATION and times > 1]
-    found.problems += [f"publication {event} is in the event log more than once" for event in doubled]
+    again_recorded = [event for (kind, event), times in Counter(events).items() if kind == PUBLICATION and times > 1]
+    found.problems += [f"publication {event} is in the event log more than once" for event in again_recorded]
     return found
 
 

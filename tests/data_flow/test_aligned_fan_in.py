@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assets.gold.fan_in import not_taken_in
 from errors import ConfigurationError
+from evidence.events import EventLog
+from lake.lake import Lake
 from patterns.data_flow.aligned_fan_in import completeness
+from patterns.data_flow.unaligned_fan_in import Source, gather
 from publish.partitions import Grain, finer
+from published import bronze, silver
 
 DAY = "2026-01-05"
 HOURS = finer(DAY, Grain.DAY, Grain.HOUR)
@@ -40,6 +47,34 @@ def test_a_week_needs_168_hours_from_its_monday() -> None:
 def test_a_key_that_is_no_day_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="not the name of a day"):
         completeness(["2026-01-05T00"], Grain.DAY, Grain.HOUR, HOURS)
+
+
+def test_an_hour_whose_own_delivery_is_held_is_not_there(tmp_path: Path) -> None:
+    """Early rows of the hour before have published it; rows alone are no proof that its delivery was read."""
+    lake = Lake(root=str(tmp_path / "lake"))
+    before, hour, after = HOURS[:3]
+
+    def lacking() -> set[str]:
+        return not_taken_in(EventLog(lake), "bronze.visits", HOURS)
+
+    read = bronze(lake, {before: {before: 10, hour: 1}})
+    silver(lake, {before: 10, hour: 1}, read=read)
+    assert lacking() == set(), "it is not delivered"
+    held = bronze(lake, {hour: {hour: 5}}, dead={hour: 500})
+    assert lacking() == {hour}
+    bronze(lake, {after: {after: 10, hour: 1}})
+    assert lacking() == {hour, after}
+    silver(lake, {after: 10}, read=held + 1)
+    assert lacking() == {hour}
+    silver(lake, {hour: 7}, read=held + 1)
+    assert lacking() == set(), "a person has accepted it"
+    bronze(lake, {hour: {hour: 5}}, dead={hour: 900})
+    assert lacking() == set(), "what was read before is there, whatever is held now"
+
+
+def test_the_report_does_not_count_a_held_hour() -> None:
+    source = Source(published=HOURS, delivered=HOURS, held=HOURS[:2])
+    assert gather([DAY], Grain.DAY, Grain.HOUR, {"visits": source})[DAY].parts["visits"].present == 22
 
 
 @given(st.sets(st.sampled_from(HOURS)))

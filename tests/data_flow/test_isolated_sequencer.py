@@ -9,12 +9,10 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -23,67 +21,48 @@ from analytics import gold
 from analytics.definitions import defs as analytics_definitions
 from analytics.definitions import report_materialized
 from blogdata import code_locations
+from guarded import Guarded, serving
 from orchestration.consumers import CAUSE, DagsterConsumer
 from patterns.data_flow.isolated_sequencer import Called, ConsumerFault, ConsumerUnreachable, call, due
 from publish.partitions import Grain, between
 from published import deployment, publish
 from quality.consumers import CALLS
 from quality.contracts import EVERY
+from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from sensors.consumers import consumers_called
 from services import config, dagster_home
+from services.processes import free_port
 
 WEEK, NEXT = "2026-01-05", "2026-01-12"
 DAYS = between(WEEK, "2026-01-11", Grain.DAY)
 (NEWSLETTER,) = CALLS
 
 
-class WebServer:
-    """A web server that answers as Dagster's does: knows one job, keeps its runs by tag, and may be told to fail."""
-
-    def __init__(self) -> None:
-        self.job = "newsletter"
-        self.runs: list[Mapping[str, str]] = []
-        self.status = 200
-        owner = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                body = json.dumps({"data": owner.answer(asked["query"], asked["variables"])}).encode()
-                self.send_response(owner.status)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.server.server_port}"
-
-    def answer(self, query: str, given: Mapping[str, Any]) -> Any:
-        if query.startswith("query"):
-            (tag,) = given["f"]["tags"]
-            found = [{"runId": run["id"]} for run in self.runs if run.get(tag["key"]) == tag["value"]]
-            return {"runsOrError": {"results": found}}
-        selector, tags = given["p"]["selector"], given["p"]["executionMetadata"]["tags"]
-        if (selector["repositoryLocationName"], selector["jobName"]) != ("analytics", self.job):
-            return {"launchRun": {"__typename": "PipelineNotFoundError", "message": "no such job"}}
-        self.runs.append({"id": f"run-{len(self.runs)}", **{tag["key"]: tag["value"] for tag in tags}})
-        return {"launchRun": {"__typename": "LaunchRunSuccess", "run": {"runId": self.runs[-1]["id"]}}}
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """Dagster's own web server, as `blogdata ui` serves it, with the analytics team's location."""
+    with serving(tmp_path_factory.mktemp("served")) as found:
+        yield found
 
 
 @pytest.fixture
-def server() -> Iterator[WebServer]:
-    found = WebServer()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+def server(guarded: Guarded) -> Guarded:
+    """The same without runs of before."""
+    for run in guarded.instance.get_runs():
+        guarded.instance.delete_run(run.run_id)
+    return guarded
+
+
+def runs(server: Guarded) -> list[dict[str, str]]:
+    """What the platform has called for: the tags of the runs, the oldest first."""
+    kept = ("dagster/partition", CAUSE)
+    found = reversed(server.instance.get_runs())
+    return [{name: value for name, value in run.tags.items() if name in kept} for run in found]
+
+
+def consumer_of(server: Guarded) -> DagsterConsumer:
+    return DagsterConsumer(url=server.url, token=server.token)
 
 
 @pytest.fixture
@@ -102,12 +81,13 @@ Tick = Callable[[], tuple[str, list[str]]]
 
 
 @pytest.fixture
-def tick(lake: LakeResource, instance: dg.DagsterInstance) -> Tick:
+def tick(lake: LakeResource, instance: dg.DagsterInstance, guarded: Guarded) -> Tick:
     """Evaluates the sensor with the cursor it left; its skip reason and what it has called for."""
     cursor: list[str | None] = [None]
+    resources = {"lake": lake, "deployment": DeploymentResource(home=str(guarded.settings.home))}
 
     def evaluate() -> tuple[str, list[str]]:
-        context = dg.build_sensor_context(instance, cursor=cursor[0], resources={"lake": lake})
+        context = dg.build_sensor_context(instance, cursor=cursor[0], resources=resources)
         data = consumers_called().evaluate_tick(context)
         cursor[0] = data.cursor
         assert data.cursor is not None
@@ -122,24 +102,26 @@ def published(lake: LakeResource, *days: str, hours: int = 24) -> None:
 
 
 def test_a_daily_dataset_calls_a_weekly_job_once(
-    lake: LakeResource, server: WebServer, tick: Tick, instance: dg.DagsterInstance
+    lake: LakeResource, server: Guarded, tick: Tick, instance: dg.DagsterInstance
 ) -> None:
     published(lake, *DAYS[:6])
     assert tick() == ("nothing is there that a consumer was not called for", [])
     published(lake, DAYS[6])
     assert "no UI of this deployment is served" in tick()[0]
-    dagster_home.note_ui_address(Path(instance.root_directory), server.address)
-    assert tick() == (f"analytics/newsletter {WEEK}: run run-0", [WEEK])
+    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
+    said, called = tick()
+    (run,) = server.instance.get_runs()
+    assert (said, called) == (f"analytics/newsletter {WEEK}: run {run.run_id}", [WEEK])
     # Late rows publish a day again: the week was called for.
     published(lake, DAYS[2])
     assert tick() == ("nothing is there that a consumer was not called for", [WEEK])
-    assert server.runs == [{"id": "run-0", "dagster/partition": WEEK, CAUSE: f"gold.page_stats {WEEK}"}]
+    assert runs(server) == [{"dagster/partition": WEEK, CAUSE: f"gold.page_stats {WEEK}"}]
 
 
 @pytest.mark.parametrize("rest_comes", [True, False])
 def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
     lake: LakeResource,
-    server: WebServer,
+    server: Guarded,
     tick: Tick,
     instance: dg.DagsterInstance,
     monkeypatch: pytest.MonkeyPatch,
@@ -149,7 +131,7 @@ def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
         monkeypatch.setattr("planning.look.now", lambda: datetime.fromisoformat(f"{time}:00+00:00"))
         return tick()[1]
 
-    dagster_home.note_ui_address(Path(instance.root_directory), server.address)
+    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
     published(lake, *DAYS[:6])
     # A person runs the unfinished day.
     published(lake, DAYS[6], hours=12)
@@ -161,12 +143,12 @@ def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
         assert at("2026-01-12T06:00") == [WEEK]
 
 
-def test_a_lost_memory_starts_nothing_twice(server: WebServer) -> None:
-    consumer = DagsterConsumer(url=f"http://{server.address}")
-    first = call(consumer, NEWSLETTER, [WEEK, NEXT])
-    again = call(consumer, NEWSLETTER, [WEEK, NEXT])
-    assert first == again == Called(runs={WEEK: "run-0", NEXT: "run-1"})
-    assert len(server.runs) == 2
+def test_a_lost_memory_starts_nothing_twice(server: Guarded) -> None:
+    first = call(consumer_of(server), NEWSLETTER, [WEEK, NEXT])
+    again = call(consumer_of(server), NEWSLETTER, [WEEK, NEXT])
+    started = {run.tags["dagster/partition"]: run.run_id for run in server.instance.get_runs()}
+    assert first == again == Called(runs=started)
+    assert [*started] == [NEXT, WEEK]
 
 
 def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInstance) -> None:
@@ -192,31 +174,36 @@ def test_years_before_the_first_call_are_not_called_for() -> None:
 
 
 def test_a_renamed_job_stops_nothing_of_ours(
-    lake: LakeResource, server: WebServer, tick: Tick, instance: dg.DagsterInstance
+    lake: LakeResource,
+    server: Guarded,
+    tick: Tick,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    dagster_home.note_ui_address(Path(instance.root_directory), server.address)
+    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
     published(lake, *DAYS)
-    server.job = "weekly_letter"
-    assert tick() == (f"analytics/newsletter {WEEK}: there is no job newsletter", [])
+    renamed = replace(NEWSLETTER, job="weekly_letter")
+    with monkeypatch.context() as until_mended:
+        until_mended.setattr("sensors.consumers.CALLS", (renamed,))
+        assert tick() == (f"analytics/weekly_letter {WEEK}: there is no job weekly_letter", [])
     with pytest.raises(ConsumerFault, match="ask team:analytics"):
-        DagsterConsumer(url=f"http://{server.address}").start(NEWSLETTER, WEEK)
-    server.job = "newsletter"
+        consumer_of(server).start(renamed, WEEK)
     assert tick()[1] == [WEEK], "it is called again"
 
 
-def test_an_unreachable_consumer_is_called_again(server: WebServer) -> None:
-    consumer = DagsterConsumer(url=f"http://{server.address}")
-    server.status = 503
-    result = call(consumer, NEWSLETTER, [WEEK, NEXT])
+def test_an_unreachable_consumer_is_called_again(server: Guarded) -> None:
+    nowhere = DagsterConsumer(url=f"http://127.0.0.1:{free_port()}", token=server.token)
+    result = call(nowhere, NEWSLETTER, [WEEK, NEXT])
     assert list(result.faults) == [WEEK], "no further one is tried"
     assert isinstance(result.faults[WEEK], ConsumerUnreachable)
-    server.status = 403
-    refused = call(consumer, NEWSLETTER, [WEEK, NEXT])
-    assert [type(fault) for fault in refused.faults.values()] == [ConsumerFault, ConsumerFault]
-    server.status = 200
-    assert list(call(consumer, NEWSLETTER, [WEEK, NEXT]).runs) == [WEEK, NEXT]
     with pytest.raises(ConsumerUnreachable, match="nothing answers"):
-        DagsterConsumer(url="http://127.0.0.1:9").start(NEWSLETTER, WEEK)
+        nowhere.start(NEWSLETTER, WEEK)
+    # A token that is not this deployment's is no fault that goes by.
+    stranger = DagsterConsumer(url=server.url, token="0" * 64)
+    refused = call(stranger, NEWSLETTER, [WEEK, NEXT])
+    assert [str(fault.what) for fault in refused.faults.values()] == ["the web server answers 401"] * 2
+    assert not server.instance.get_runs()
+    assert list(call(consumer_of(server), NEWSLETTER, [WEEK, NEXT]).runs) == [WEEK, NEXT]
 
 
 def test_every_call_names_a_job_that_exists() -> None:
@@ -285,12 +272,11 @@ def test_a_broken_location_leaves_the_other_loaded(tmp_path: Path) -> None:
 
 def test_without_its_environment_only_the_platform_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_locations, "ROOT", tmp_path)
-    assert code_locations.options(tmp_path) == ["-m", "definitions"]
+    assert [one.name for one in code_locations.locations()] == ["definitions"]
     python = tmp_path / "analytics" / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.touch()
-    option, workspace = code_locations.options(tmp_path)
-    locations = [one["python_module"] for one in json.loads(Path(workspace).read_text())["load_from"]]
+    found = code_locations.locations()
     # The state of sensors is stored by the name of their location, which was this one before there were two.
-    assert (option, [one["location_name"] for one in locations]) == ("-w", ["definitions", "analytics"])
-    assert locations[1]["executable_path"] == str(tmp_path / "analytics" / "interpreter")
+    assert [one.name for one in found] == ["definitions", "analytics"]
+    assert found[1].command(tmp_path / "socket")[0] == str(tmp_path / "analytics" / "interpreter")

@@ -41,7 +41,7 @@ def test_one_read_feeds_both_writers(files: Files) -> None:
     assert run.materialized() == {"csv", "parquet", "compared"}
     for branch in ("csv", "parquet"):
         metadata = run.metadata(branch)
-        assert (metadata["read_in_this_run"], metadata["dagster/row_count"]) == (1, len(PAGES))
+        assert (metadata["read_in_this_run"], metadata["dagster/partition_row_count"]) == (1, len(PAGES))
         assert metadata["bytes_shared"] > 0, "what keeping the rows costs"
     with files.file("csv", DAY).open(encoding="utf-8", newline="") as text:
         rows = list(csv.reader(text, delimiter=";"))
@@ -129,6 +129,22 @@ def test_files_of_other_versions_are_not_compared(files: Files) -> None:
     run = files.run(DAY, "csv", "compared")
     assert run.materialized() == {"csv"}
     assert "csv: version 2; parquet: version 0" in run.faults()
+
+
+def test_a_comparison_that_was_cut_off_is_due(files: Files) -> None:
+    """The run ends between the branches and their comparison; the files of the next version, too."""
+    for views in (1, 3):
+        files.publish(DAY, views=views)
+        assert files.run(DAY, "csv", "parquet").success
+        assert files.due() == {DAY: ["compared"]}
+        assert files.run(DAY, "compared").success
+        assert files.due() == {}
+    assert compared(files.folder) == {DAY: Comparison(equal=len(PAGES), examples=())}
+    # An earlier release did not record which version it compared.
+    file = files.folder / "compared" / f"date={DAY}" / "comparison.json"
+    older = {name: value for name, value in json.loads(file.read_bytes()).items() if name != "read"}
+    file.write_text(json.dumps(older))
+    assert files.due() == {}
 
 
 def test_a_wrong_writer_is_found_by_day(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -72,3 +73,9 @@ def by_key(records: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, int]]
     for one in records:
         found[one["key"]].append((one["sequence"], one["payload"]["at"]))
     return dict(found)
+
+
+def received(file: Path) -> list[dict[str, Any]]:
+    """The records that a partner took by its file, in its order, with doubled ones."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return [record for line in lines for record in json.loads(line)["taken"]]

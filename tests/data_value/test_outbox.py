@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from data_value.partner_feed import DAY, PARTITION, by_key, expected, outbox, partner, row, rows, target
+from data_value.partner_feed import DAY, PARTITION, by_key, expected, outbox, partner, received, row, rows, target
 from errors import ConfigurationError
 from patterns.data_value.bin_pack_orderer import pack
 from patterns.data_value.ordered_delivery import NotTaken, Unanswered, deliver
 from patterns.data_value.outbox import Outbox, OutboxBusy, RowsUnaccounted
-from simulator.partner import Partner, PartnerFaults, received
+from simulator.partner import Partner, PartnerFaults
 
 LATER = "9999"
 KILLS = 20

@@ -11,9 +11,12 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
+from blogdata.docs import Project
 from blogdata.main import app
 
 ROOT = Path(__file__).parent.parent.parent
+PROJECT = Project(ROOT)
+"""Read once by all tests of a process that look at the code."""
 PAGES = (
     "README.md",
     "CONTRIBUTING.md",

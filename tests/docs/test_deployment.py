@@ -153,7 +153,7 @@ def test_a_service_of_compose_uses_what_is_declared(name: str) -> None:
         parse(service["command"])
         assert f"home:{HOME}" in service["volumes"]
         (port,) = service["ports"]
-        assert port.startswith("127.0.0.1:"), "the UI has no login"
+        assert port.startswith("127.0.0.1:"), "its sessions would go over the network as they are"
         assert port.endswith(":" + lines("EXPOSE")[0])
 
 

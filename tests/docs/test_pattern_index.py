@@ -8,67 +8,12 @@ from pathlib import Path
 import pytest
 
 from blogdata import pattern_card, pattern_index
+from blogdata.call_graph import Code
 from blogdata.pattern_card import PARTS
-from blogdata.pattern_index import Pattern
-from definitions import build
-from docs.pages import ROOT
+from blogdata.pattern_index import EVERY_DATASET, Pattern
+from docs.pages import PROJECT
 from orchestration.names import slug
 from quality.contracts import EVERY
-from services.config import PostgresSettings, Settings
-from services.partner_settings import PartnerSettings
-
-WORKING = (
-    "Full Loader",
-    "Passthrough Replicator",
-    "Readiness Marker",
-    "External Trigger",
-    "Dead-Letter",
-    "Checkpointer",
-    "Static Late Data Integrator",
-    "Dynamic Late Data Integrator",
-    "Filter Interceptor",
-    "Late Data Detector",
-    "Windowed Deduplicator",
-    "Fast Metadata Cleaner",
-    "Data Overwrite",
-    "Merger",
-    "Transactional Writer",
-    "Stateful Merger",
-    "Keyed Idempotency",
-    "Proxy",
-    "Distributed Aggregator",
-    "Local Aggregator",
-    "Metadata Decorator",
-    "Dynamic Joiner",
-    "Incremental Sessionizer",
-    "Stateful Sessionizer",
-    "Static Joiner",
-    "Wrapper",
-    "Bin Pack Orderer",
-    "FIFO Orderer",
-    "Aligned Fan-In",
-    "Exclusive Choice",
-    "Parallel Split",
-    "Single Runner",
-    "Concurrent Runner",
-    "Unaligned Fan-In",
-    "Isolated Sequencer",
-    "Local Sequencer",
-    "Horizontal Partitioner",
-    "Metadata Enhancer",
-    "Audit-Write-Audit-Publish",
-    "Constraints Enforcer",
-    "Schema Compatibility Enforcer",
-    "Schema Migrator",
-    "Online Observer",
-    "Offline Observer",
-    "Dataset Tracker",
-    "Fine-Grained Tracker",
-    "Flow Interruption Detector",
-    "Skew Detector",
-    "Lag Detector",
-    "SLA Misses Detector",
-)
 
 CARD = '''"""Full Loader: whole.
 
@@ -85,51 +30,75 @@ Source: "Data Engineering Design Patterns", ch. 2.
 
 
 @pytest.fixture(scope="module")
+def code() -> Code:
+    return PROJECT.code
+
+
+@pytest.fixture(scope="module")
 def index() -> dict[str, Pattern]:
-    nowhere = Path("/nowhere")
-    served = PostgresSettings(url="postgresql://nowhere/nothing")
-    fed = PartnerSettings(url="http://nowhere")
-    definitions = build(
-        Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served, partner=fed)
+    return {pattern.name: pattern for pattern in PROJECT.patterns}
+
+
+def test_every_pattern_has_a_user_a_caller_and_a_test(index: dict[str, Pattern]) -> None:
+    lacking = {
+        name: [what for what in ("works", "tests") if not getattr(pattern, what)]
+        + ([] if pattern.datasets or pattern.starters else ["users"])
+        for name, pattern in index.items()
+    }
+    assert len(index) >= 50
+    assert {name: what for name, what in lacking.items() if what} == {}
+
+
+def test_the_index_says_which_part_of_a_pattern_is_used(index: dict[str, Pattern]) -> None:
+    """A dataset that only counts, removes or shows what belongs to a pattern is no user of it."""
+    of_lake = {name for pattern in index.values() for name in pattern.datasets if name in EVERY}
+    assert (
+        of_lake
+        == {name for pattern in index.values() for found in pattern.parts.values() for name in found} & EVERY.keys()
     )
-    return {pattern.name: pattern for pattern in pattern_index.find(ROOT, definitions)}
+    decorated = index["Metadata Decorator"]
+    assert (decorated.parts, decorated.datasets) == ({("RunContext",): (EVERY_DATASET,)}, (EVERY_DATASET,))
+    assert "bronze.visits" in index["Filter Interceptor"].parts["first_match",]
+    first_come = index["Windowed Deduplicator"].parts["first_come",]
+    assert {"silver.visits_live", "silver.visits_enriched_live"} <= set(first_come)
+    assert "silver.visits" in index["Windowed Deduplicator"].parts["conflicting", "deduplicate"]
 
 
-def test_the_index_has_exactly_the_working_patterns(index: dict[str, Pattern]) -> None:
-    assert set(index) == set(WORKING)
+def test_a_pattern_names_the_functions_that_do_its_work(code: Code, index: dict[str, Pattern]) -> None:
+    for pattern in index.values():
+        module = next(module for module, file in code.files.items() if file == pattern.module)
+        named = {(name.rpartition(".")[0] or module, name.rpartition(".")[2]) for name in pattern.card.verbs}
+        assert named <= code.definitions.keys(), pattern.name
+        public = [name for of, name in code.definitions if of == module and not name.startswith("_")]
+        functions = [name for name in public if code.definitions[module, name].function]
+        assert named or len(functions) == 1, f"How it works of {pattern.name} names none of {functions}"
 
 
-@pytest.mark.parametrize("name", WORKING)
-def test_a_pattern_has_a_user(index: dict[str, Pattern], name: str) -> None:
-    assert index[name].datasets or index[name].starters
+def test_every_pattern_label_is_backed_by_code(code: Code) -> None:
+    assert pattern_index.unfounded(code) == []
 
 
-@pytest.mark.parametrize("name", WORKING)
-def test_the_platform_calls_the_module_of_a_pattern(index: dict[str, Pattern], name: str) -> None:
-    assert index[name].works, f"nothing outside the pattern library calls {index[name].module}"
+def test_a_label_whose_code_does_something_else_is_found(code: Code, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every dataset runs functions of these modules; not every one does what the patterns are about."""
+    labels = ("Dead-Letter", "Filter Interceptor", "Metadata Decorator")
+    stats = replace(EVERY["gold.page_stats"], patterns=labels)
+    monkeypatch.setattr(pattern_index, "EVERY", {stats.dataset: stats})
+    assert [problem.partition(",")[0] for problem in pattern_index.unfounded(code)] == [
+        f"{stats.dataset} names {label}" for label in labels[:2]
+    ]
 
 
-@pytest.mark.parametrize("name", WORKING)
-def test_a_pattern_has_a_test(index: dict[str, Pattern], name: str) -> None:
-    assert index[name].tests
-
-
-def test_every_pattern_label_is_backed_by_code() -> None:
-    assert pattern_index.unfounded(ROOT) == []
-
-
-def test_a_label_without_code_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_label_without_code_is_found(code: Code, monkeypatch: pytest.MonkeyPatch) -> None:
     stats = replace(EVERY["gold.page_stats"], patterns=("Aligned Fan-In", "Static Joiner", "Checkpointer"))
     monkeypatch.setattr(pattern_index, "EVERY", {stats.dataset: stats})
-    assert [problem.partition(",")[0] for problem in pattern_index.unfounded(ROOT)] == [
+    assert [problem.partition(",")[0] for problem in pattern_index.unfounded(code)] == [
         "gold.page_stats names Static Joiner",
         "gold.page_stats names Checkpointer",
     ]
 
 
-@pytest.mark.parametrize("name", WORKING)
-def test_a_pattern_s_card_has_all_parts(index: dict[str, Pattern], name: str) -> None:
-    assert tuple(index[name].card.parts) == PARTS
+def test_every_card_has_all_parts(index: dict[str, Pattern]) -> None:
+    assert {name for name, pattern in index.items() if tuple(pattern.card.parts) != PARTS} == set()
 
 
 def test_a_card_needs_a_module_of_its_name(tmp_path: Path) -> None:
@@ -166,5 +135,5 @@ def test_a_longer_name_does_not_match_the_shorter(index: dict[str, Pattern]) -> 
     assert stateful not in index["Merger"].tests
 
 
-def test_slugs_of_patterns_are_distinct() -> None:
-    assert len({slug(name) for name in WORKING}) == len(WORKING)
+def test_slugs_of_patterns_are_distinct(index: dict[str, Pattern]) -> None:
+    assert len({slug(name) for name in index}) == len(index)

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from blogdata import docs, pattern_figures, pattern_index, pattern_pages
+from blogdata import docs, pattern_figures, pattern_pages
 from blogdata.docs import MarkersMissing
 from blogdata.pattern_figures import Figure, Measured
 from blogdata.pattern_index import Pattern
-from definitions import build
-from docs.pages import ROOT
-from services.config import PostgresSettings, Settings
-from services.partner_settings import PartnerSettings
+from docs.pages import PROJECT, ROOT
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)")
 GENERATED = sorted((ROOT / "docs" / "patterns").glob("*.md"))
@@ -24,13 +21,7 @@ HOW = {"command": "make docs-figures", "sample": "two days", "seed": 7, "version
 
 @pytest.fixture(scope="module")
 def patterns() -> dict[str, Pattern]:
-    nowhere = Path("/nowhere")
-    served = PostgresSettings(url="postgresql://nowhere/nothing")
-    fed = PartnerSettings(url="http://nowhere")
-    definitions = build(
-        Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served, partner=fed)
-    )
-    return {pattern.name: pattern for pattern in pattern_index.find(ROOT, definitions)}
+    return {pattern.name: pattern for pattern in PROJECT.patterns}
 
 
 def page_of(pattern: Pattern, *figures: Figure) -> str:

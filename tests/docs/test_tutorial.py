@@ -1,4 +1,4 @@
-"""The tutorial does what it says: its commands run in the order of the page, and print what the page shows."""
+"""Tutorial and README do what they say: their commands run in the order of the page, and print what it shows."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from docs.pages import ROOT, followed
+from docs.pages import ROOT, Command, followed
 from lineage.deployment import Deployment
 from services.spark_connect import SparkServer
 
-COMMANDS = followed("docs/tutorial.md")
+COMMANDS, README = followed("docs/tutorial.md"), followed("README.md")
 HOME = "var/tutorial"
 """The deployment of the page's reader, below the project."""
 CUT = "..."
@@ -23,32 +25,62 @@ ANYTHING = "…"
 """What stands in a shown line for what differs from run to run, such as durations and ids."""
 
 
-@pytest.mark.campaign
-@pytest.mark.slow
-def test_each_command_prints_what_the_page_shows(spark_server: SparkServer, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    deployment = Deployment.create(home, spark_server.url)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environ = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("BLOGDATA_")},
-        "PATH": path,
-        "BLOGDATA_HOME": str(home),
-        "BLOGDATA_JARS": str(deployment.settings.jars),
-    }
-    for command in COMMANDS:
-        if command.not_run is not None:
-            continue
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """A person who types what pages show, in the project's folder and a home of their own."""
+
+    home: Path
+    environ: Mapping[str, str]
+
+    def types(self, command: Command) -> str:
+        """Run a block of a page; gives what it printed."""
         ran = subprocess.run(
-            ["sh", "-e", "-c", command.script], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
+            ["sh", "-e", "-c", command.script], cwd=ROOT, env=self.environ, capture_output=True, text=True, check=False
         )
         assert ran.returncode == 0, f"{command.script}{ran.stdout}{ran.stderr}"
-        missing = differing(command.shown or "", ran.stdout.replace(str(home), HOME))
-        assert missing is None, f"{command.script}\nnot printed:\n{missing}\n\nprinted:\n{ran.stdout}"
+        return ran.stdout.replace(str(self.home), HOME)
+
+
+@pytest.fixture(scope="module")
+def reader(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """One reader for both pages: who has followed the tutorial has what the README shows, in small."""
+    deployment = Deployment.create(tmp_path_factory.mktemp("reader") / "home", spark_server.url)
+    own = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "BLOGDATA_HOME": str(deployment.settings.home),
+        "BLOGDATA_JARS": str(deployment.settings.jars),
+    }
+    others = {name: value for name, value in os.environ.items() if not name.startswith("BLOGDATA_")}
+    yield Reader(home=deployment.settings.home, environ={**others, **own})
     deployment.close()
+
+
+def test_each_command_of_the_tutorial_prints_what_the_page_shows(reader: Reader) -> None:
+    for command in COMMANDS:
+        if command.not_run is None:
+            printed = reader.types(command)
+            missing = differing(command.shown or "", printed)
+            assert missing is None, f"{command.script}\nnot printed:\n{missing}\n\nprinted:\n{printed}"
+
+
+def test_each_command_of_the_readme_prints_what_it_shows(reader: Reader) -> None:
+    """In the tutorial's small deployment: figures and pages are others, words and columns are not."""
+    run = [command for command in README if command.not_run is None]
+    assert [command.script.split()[:2] for command in run] == [["make", "run"], ["blogdata", "sql"]]
+    for command in run:
+        printed = reader.types(command)
+        missing = differing(in_small(command.shown or ""), in_small(printed))
+        assert missing is None, f"{command.script}\nnot printed:\n{missing}\n\nprinted:\n{printed}"
+
+
+def in_small(output: str) -> str:
+    """An output without what depends on how much there is: figures and names of pages."""
+    return re.sub(r"\d[\d,]*", "#", re.sub(r"(?<=\s)/\S*", "/", output))
 
 
 def test_a_command_that_is_not_run_says_why() -> None:
     reasons = [command.not_run for command in COMMANDS if command.not_run is not None]
+    assert all(command.not_run != "" for command in README)
     assert all(len(reason) > len("not run") for reason in reasons)
     # Most of the page is run: setting up, the kill, the user interface and cleaning up are not.
     assert (len(reasons), len(COMMANDS) - len(reasons)) == (4, 11)

@@ -26,32 +26,48 @@ DAY = "2026-01-05"
 FILES = {**files("docs/how-to/add-a-pattern.md"), **files("docs/how-to/add-a-dataset.md")}
 PATTERN = "platform/patterns/data_value/tail_folder.py"
 TESTS = ("tests/data_value/test_tail_folder.py", "tests/lineage/test_browser_stats.py")
+OF_ALL = (
+    "tests/docs/test_pattern_index.py",
+    "tests/planning/test_plan_of_a_replay.py::test_replaying_an_arrival_hour_reaches_its_event_hours",
+    "tests/sensors/test_replays.py",
+    "tests/sensors/test_schedules.py::test_a_schedule_requests_its_datasets_in_one_run",
+)
+"""Tests of what holds of every dataset, or pattern: they derive which there are."""
 CONTRACT = "quality/contracts/gold.py"
 ASSET = "assets/gold/browser_stats.py"
 DATASET = "gold.browser_stats"
+MYPY = ".mypy_cache"
 COMMAND = "from blogdata.main import main; main()"
 # What Dagster's pages show of the new asset, and what the job of the night would ask for now.
 LOOK = f"""
 import json
+from datetime import datetime, timezone
+import dagster as dg
 from definitions import build
 from orchestration.names import asset_key
 from planning.look import Snapshot
-from resources.lake import zone_of
+from resources.zone import zone_of
 from planning.plan import Planner
 from planning.staleness import Scope
 from evidence.events import EventLog
 from lake.lake import Lake
 from quality.contracts import GRAPH
+from sensors.schedules import schedules
 from services.config import load
 
 settings = load()
 definitions = build(settings)
 node = definitions.resolve_asset_graph().get(asset_key("{DATASET}"))
+clock = schedules()[0]
+context = dg.build_schedule_context(scheduled_execution_time=datetime.now(timezone.utc))
+requests = clock.evaluate_tick(context).run_requests
 look = Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
 print(json.dumps({{
     "parents": [key.path for key in node.parent_keys],
     "checks": sorted(key.name for key in node.check_keys),
     "tonight": sorted(Planner(graph=GRAPH, look=look, scope=Scope.ENDED).all_stale()),
+    "planned": [name for run in Planner(graph=GRAPH, look=look).outstanding().runs for name in run.datasets],
+    "night": requests[0].run_config["resources"]["request"]["config"]["datasets"],
 }}))
 """
 
@@ -91,6 +107,9 @@ def project(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory)
     root = folder / "project"
     without = shutil.ignore_patterns(".*", "var", "__pycache__", "node_modules")
     shutil.copytree(ROOT, root, ignore=without)
+    # What `make lint` has found out about all other files.
+    if (ROOT / MYPY).is_dir():
+        shutil.copytree(ROOT / MYPY, root / MYPY)
     for name, text in FILES.items():
         file = root / name
         # The contract stands among the others; what else there is are files of their own.
@@ -114,6 +133,36 @@ def test_the_pages_give_five_valid_files(tmp_path: Path) -> None:
     assert (card.name, card.chapter) == ("Tail Folder", 5)
 
 
+def test_the_files_pass_what_every_change_has_to_pass(project: Project) -> None:
+    for tool in (("ruff", "check"), ("ruff", "format", "--check"), ("mypy",)):
+        checked = [name for name in FILES if name not in TESTS or tool[0] == "ruff"]
+        ran = project.python("-m", *tool, *checked)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    # Not released, its schema is no promise yet; then it is one.
+    assert f"to release ({DATASET})" in project.command("schema", "check").stdout
+    assert f"{DATASET}: version 1" in project.command("schema", "release").stdout
+    assert "0 break their readers, 0 not released yet" in project.command("schema", "check").stdout
+    ran = project.python("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *OF_ALL)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_dataset_is_found_without_being_named(project: Project) -> None:
+    look = shown(project)
+    assert look["parents"] == [["silver", "visits_enriched"]]
+    assert {"ledger", "waiting"} <= set(look["checks"])
+    assert DATASET in look["night"]
+    assert DATASET in look["planned"]
+    written = project.python("-m", "blogdata.docs")
+    assert written.returncode == 0, written.stdout + written.stderr
+    pages = {
+        "reference/contracts.md": DATASET,
+        "explanation/lineage.md": "browser_stats",
+        "explanation/architecture.md": DATASET,
+    }
+    for page, name in {**pages, "patterns/tail_folder.md": f"`fold`: [`{DATASET}`]"}.items():
+        assert name in (project.root / "docs" / page).read_text(encoding="utf-8"), page
+
+
 @pytest.mark.campaign
 def test_the_pages_own_tests_pass(project: Project) -> None:
     ran = project.python("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *TESTS)
@@ -122,7 +171,7 @@ def test_the_pages_own_tests_pass(project: Project) -> None:
 
 
 @pytest.mark.campaign
-def test_the_dataset_reaches_plan_ledger_and_docs(project: Project) -> None:
+def test_the_dataset_is_computed_and_its_account_adds_up(project: Project) -> None:
     assert DATASET in project.command("plan").stdout
     ran = project.command("run")
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -134,18 +183,10 @@ def test_the_dataset_reaches_plan_ledger_and_docs(project: Project) -> None:
     largest = sorted(Counter(name or "unknown" for name in browsers).items(), key=lambda item: (-item[1], item[0]))
     expected = {**dict(largest[:2]), "other": sum(count for _, count in largest[2:])}
     assert counted(project) == expected
-    written = project.python("-m", "blogdata.docs")
-    assert written.returncode == 0, written.stdout + written.stderr
-    assert DATASET in (project.root / "docs" / "reference" / "contracts.md").read_text(encoding="utf-8")
-    assert "browser_stats" in (project.root / "docs" / "explanation" / "lineage.md").read_text(encoding="utf-8")
-    assert "gold.browser_stats" in (project.root / "docs" / "patterns" / "tail_folder.md").read_text(encoding="utf-8")
     # It changes: what has ended is computed anew in the night, whether or not all of its hours are there.
     land_late(project)
     assert project.command("run", "--select", "silver.visits_enriched").returncode == 0
-    look = shown(project)
-    assert look["parents"] == [["silver", "visits_enriched"]]
-    assert {"ledger", "waiting"} <= set(look["checks"])
-    assert DATASET in look["tonight"]
+    assert DATASET in shown(project)["tonight"]
 
 
 @pytest.mark.campaign

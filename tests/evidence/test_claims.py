@@ -88,7 +88,6 @@ def test_a_remote_owner_lives_with_its_lease() -> None:
     assert not owners.alive(Claim(partition=H0, owner=away, taken_at=now - owners.LEASE - timedelta(minutes=1)))
 
 
-@pytest.mark.campaign
 def test_fifty_partitions_integrate_once_despite_a_killed_pipeline(tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "done"
     folder.mkdir()

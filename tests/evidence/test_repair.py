@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from evidence import repair
+import published
+from evidence import damage, repair
+from evidence.damage import Damage, Kind
 from evidence.events import EventLog
 from evidence.executions import EMPTY, applied
-from evidence.repair import Damage, Kind
 from lake import members
 from lake.commit import WHOLE_TABLE
 from lake.lake import Lake
@@ -88,7 +89,7 @@ def publish(lake: Lake, *weeks: str) -> None:
 
 
 def inspected(lake: Lake, contract: Contract = WEEKS) -> list[Damage]:
-    return list(repair.inspect(lake, contract.dataset, contract.partition_column))
+    return list(damage.inspect(lake, contract.dataset, contract.partition_column))
 
 
 def mended(lake: Lake, contract: Contract = WEEKS) -> list[str]:
@@ -264,6 +265,18 @@ def test_a_lost_execution_or_restoration_never_happened(lake: Lake, lost: tuple[
     assert len(events.executions(PLAIN.dataset)) == 2
 
 
+def test_a_table_that_is_gone_is_named(lake: Lake) -> None:
+    published.silver(lake, {"2026-01-05T10": 1}, read=0)
+    events = EventLog(lake)
+    assert damage.inspect(lake, "silver.visits", "event_hour", recorded=events.recorded("silver.visits")) == []
+    events.publications("silver.visits")
+    shutil.rmtree(lake.path("silver.visits"))
+    recorded = events.recorded("silver.visits")
+    assert [one.file for one in damage.inspect(lake, "silver.visits", "event_hour", recorded=recorded)] == [
+        log_of(lake, "silver.visits")
+    ]
+
+
 def test_two_lost_commits_leave_the_version_before(lake: Lake) -> None:
     log = plain(lake, 4)
     for version in (2, 3):
@@ -274,13 +287,20 @@ def test_two_lost_commits_leave_the_version_before(lake: Lake) -> None:
     assert inspected(lake, PLAIN) == []
 
 
-def test_a_commit_missing_in_between_cannot_be_mended(lake: Lake) -> None:
+def test_a_table_that_lacks_a_commit_begins_anew(lake: Lake) -> None:
+    in_bronze = replace(PLAIN, dataset="bronze.plain")
     gone(plain(lake) / f"{1:020}.json")
+    shutil.copytree(lake.path(PLAIN.dataset), lake.path(in_bronze.dataset))
     with pytest.raises(LogDamaged, match="blogdata repair"):
         lake.version(PLAIN.dataset)
     assert [(one.kind, one.problem, one.version) for one in inspected(lake, PLAIN)] == [(Kind.COMMIT, "it is gone", 1)]
     with pytest.raises(LogDamaged, match="backup"):
-        mended(lake, PLAIN)
+        # What lies in bronze came from files, and they may be gone by now.
+        mended(lake, in_bronze)
+    mended(lake, PLAIN)
+    assert (lake.version(PLAIN.dataset), rows(lake), inspected(lake, PLAIN)) == (3, [], [])
+    plain(lake, 1)
+    assert (lake.version(PLAIN.dataset), rows(lake)) == (4, [0])
 
 
 @pytest.mark.parametrize("version", [1, 2])

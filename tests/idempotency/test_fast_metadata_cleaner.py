@@ -188,7 +188,6 @@ def test_a_year_with_lost_rows_is_not_frozen(spark: Any, lake: Lake) -> None:
     assert set(tables(lake)) == {OLD, LAST, NEW}
 
 
-@pytest.mark.campaign
 def test_an_added_column_is_null_in_older_weeks(spark: Any, lake: Lake) -> None:
     before = tables(lake)
     publish(spark, lake, {NEW: {5}}, "wider", contract=WIDER)

@@ -257,7 +257,6 @@ def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
         merge(frame, target(lake_root, contract=keyless), Provenance())
 
 
-@pytest.mark.campaign
 def test_merging_a_changed_row_copies_no_file(spark: Any, lake_root: Path) -> None:
     contract = replace(LETTERS, write=Merge())
     lake = Lake(root=str(lake_root))

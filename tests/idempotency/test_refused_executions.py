@@ -121,7 +121,6 @@ def test_a_retry_reuses_the_restoration_after_server_loss(daily: Table) -> None:
     assert daily.operations()[5:] == ["RESTORE", "MERGE"]
 
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("run", ["the same", "another"])
 def test_a_refused_retry_undoes_the_first_trys_restoration(daily: Table, run: str) -> None:
     before, versions = daily.rows(), daily.versions()
@@ -134,7 +133,6 @@ def test_a_refused_retry_undoes_the_first_trys_restoration(daily: Table, run: st
     assert daily.problems() == []
 
 
-@pytest.mark.campaign
 def test_a_refused_later_day_undoes_the_backfill(daily: Table) -> None:
     before = daily.rows()
     daily.deliveries[DAYS[1]] = [("A", None, True), ("Z", "corrected", False)]
@@ -159,7 +157,6 @@ def test_a_refused_new_day_keeps_the_backfill(daily: Table) -> None:
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset), daily.gone()) == (before, version, [])
 
 
-@pytest.mark.campaign
 def test_a_repeated_run_restores_what_refusal_removed(daily: Table) -> None:
     """Each day delivers all letters there are: its own."""
 

@@ -39,7 +39,6 @@ def test_table_4_3_lists_the_version_per_execution(spark: Any, lake_root: Path) 
     assert due(CONTRACT, hourly.events.executions(CONTRACT.dataset), ["2026-01-05T11"]) == ["2026-01-05T11"]
 
 
-@pytest.mark.campaign
 @pytest.mark.matrix(8)
 @pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 def test_table_4_2_backfills_show_the_original_rows(spark: Any, lake_root: Path, engine: Engine) -> None:
@@ -70,7 +69,6 @@ def test_table_4_4_rerunning_day_one_starts_empty(daily: Table) -> None:
     assert daily.problems() == []
 
 
-@pytest.mark.campaign
 def test_table_4_5_no_restoration_follows_a_backfill(daily: Table) -> None:
     """The book leaves the restoration out of its versions; here it is a commit of its own, number 5."""
     daily.execute("2024-10-07")
@@ -93,7 +91,6 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
 
 
-@pytest.mark.campaign
 def test_figure_4_7_restoring_keeps_an_earlier_compaction(spark: Any, daily: Table, tmp_path: Path) -> None:
     """Versions are those of the figure; its days are four days later here, as four others come before them."""
     fifth, sixth, seventh, eighth = (f"2024-10-{day:02}" for day in range(9, 13))
@@ -156,7 +153,6 @@ def test_an_empty_first_execution_can_run_again(spark: Any, lake_root: Path) -> 
     assert (table.rows(), table.gone(), table.problems()) == ([("B", "new")], [], [])
 
 
-@pytest.mark.campaign
 def test_a_run_restored_over_is_executed_again(daily: Table) -> None:
     daily.execute(DAYS[3], run="mine")
     expected = daily.rows()
@@ -217,7 +213,6 @@ def test_a_restoration_from_a_stale_version_is_refused(spark: Any, daily: Table)
     assert daily.lake.version(CONTRACT.dataset) == 4
 
 
-@pytest.mark.campaign
 def test_a_vacuumed_version_is_refused_but_rebuilds_work(daily: Table) -> None:
     table = daily.lake.caught_up(CONTRACT.dataset)
     assert table is not None

@@ -160,7 +160,6 @@ def test_readers_complete_a_crash_after_the_commit(world: World, probe: Probe) -
     assert world.problems() == []
 
 
-@pytest.mark.campaign
 def test_concurrent_readers_follow_a_commit_once(world: World, probe: Probe) -> None:
     before = world.write(60, "one").companions[BESIDE.dataset].version
     probe.end("committed")
@@ -193,7 +192,6 @@ def test_one_of_two_runs_publishes_both_tables(world: World, probe: Probe, phase
     assert world.problems() == []
 
 
-@pytest.mark.campaign
 def test_readers_never_see_one_table_without_the_other(world: World) -> None:
     world.write(20, "first")
     sizes = [60, 10, 90, 30]
@@ -228,7 +226,6 @@ def test_two_separate_commits_show_a_mixture(world: World) -> None:
     assert (told, world.lake.read(world.spark, "silver.naive").count()) == (10, 20)
 
 
-@pytest.mark.campaign
 def test_each_companion_version_belongs_to_main_versions(world: World) -> None:
     sizes = {world.write(size, f"run-{size}").main.version: size for size in (60, 30, 90)}
     for version, size in sizes.items():

@@ -141,7 +141,11 @@ def test_an_outward_log_link_is_refused_alone(landing: Path, outside: Path) -> N
     log(landing)
     link = landing / "access_logs" / "b.log"
     link.symlink_to(outside / "passwd")
-    (landing / "access_logs" / "c.log").symlink_to("a.log")
+    (landing / "c").mkdir()
+    (landing / "c" / "c.log").write_bytes(LINE * 2)
+    (landing / "access_logs" / "c.log").symlink_to("../c/c.log")
+    # A server's link to its current log is that log.
+    (landing / "access_logs" / "current.log").symlink_to("a.log")
     assert [one.name for one in unsplit_logs(landing)] == ["a.log", "c.log"]
     assert [str(one) for one in refused_logs(landing)] == [
         f"{link} leads out of the landing zone, to {outside / 'passwd'}"

@@ -31,7 +31,9 @@ from planning.findings import Deployment, unannounced
 from planning.graph import Graph
 from planning.look import Snapshot
 from publish.partitions import Grain
+from publish.target import Engine
 from quality.contracts import CONTRACTS, GRAPH, LANDED, landed
+from services import config
 
 HOUR = "2026-01-05T08"
 EVENT = {"visit_id": "v", "page": "/", "context": {"user": {"ip": "::1"}, "technical": {"browser": "Firefox"}}}
@@ -123,7 +125,14 @@ def test_a_new_field_is_reported_until_announced(tmp_path: Path, monkeypatch: py
     contract = CONTRACTS["bronze.visits"]
     run = SimpleNamespace(run_id="run-1")
     step = SimpleNamespace(
-        contract=contract, partitions=(HOUR,), landing=zone, landing_zone=LandingZone.of(zone), events=events, run=run
+        contract=contract,
+        partitions=(HOUR,),
+        landing=zone,
+        landing_zone=LandingZone.of(zone),
+        events=events,
+        run=run,
+        engine=Engine.TRANSACTION,
+        deployment=SimpleNamespace(settings=lambda: config.load({"BLOGDATA_HOME": str(tmp_path)})),
     )
     for _ in range(2):
         Landed.of(cast("Step", step), "visits", Grain.HOUR).announce_new_fields()

@@ -19,10 +19,11 @@ from patterns.ingestion.landed_links import LinkRefused
 from patterns.ingestion.notification_files import FOLDER, Unreadable, take_files
 from patterns.ingestion.readiness_marker import scan
 from patterns.ingestion.trigger_event import MOST_BYTES, Malformed, NotPermitted, TooLarge, WrongTime
-from planning.history import first_day
+from planning.history import span
 from publish.partitions import Grain
 from published import deployment
 from toy_trigger import EVENT, NOW, event
+from unprivileged import give_away, readable_folder, unprivileged
 
 
 @pytest.fixture
@@ -59,6 +60,44 @@ def test_a_file_may_wait_for_days(trigger: Trigger, notify: Callable[..., Path],
     assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [WrongTime]
 
 
+def test_a_folder_that_cannot_be_read_is_named_and_stops_nothing(
+    trigger: Trigger, notify: Callable[..., Path], tmp_path: Path
+) -> None:
+    with readable_folder() as landing:
+        (landing / FOLDER).mkdir()
+        notify().rename(landing / FOLDER / "a.json")
+        give_away(landing)
+        (landing / FOLDER).chmod(0)
+        with unprivileged():
+            (refused,) = take_files(trigger, landing)
+        (landing / FOLDER).chmod(0o755)
+        assert (type(refused), refused.where) == (Unreadable, FOLDER)
+        assert take_files(trigger, landing) == []
+    assert len(trigger.inbox.waiting()) == 1
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_takes_the_place_of_a_listed_file_is_not_read(
+    trigger: Trigger, notify: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    file = notify()
+    listed = notification_files._found
+
+    def replaced(folder: Path) -> Any:
+        found = list(listed(folder))
+        file.rename(tmp_path / "elsewhere")
+        if kind == "link":
+            file.symlink_to(tmp_path / "elsewhere")
+        else:
+            os.mkfifo(file)
+        return found
+
+    monkeypatch.setattr(notification_files, "_found", replaced)
+    (refused,) = take_files(trigger, tmp_path / "landing")
+    assert isinstance(refused, Unreadable if kind == "link" else Malformed)
+    assert trigger.inbox.waiting() == []
+
+
 def test_a_half_written_file_is_read_again(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
     notify(body=b'{"id": ')
     assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [Malformed]
@@ -73,16 +112,16 @@ def test_a_file_that_cannot_be_read_is_tried_again(
 ) -> None:
     notify("a.json")
     notify("b.json", id="43")
-    opened = Path.open
+    opened = notification_files._itself
 
-    def failing(path: Path, *how: Any) -> Any:
+    def failing(path: Path) -> int:
         if path.name == "a.json":
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return opened(path, *how)
+        return opened(path)
 
     monkeypatch.setattr(notification_files, "_MOST_AT_ONCE", 1)
     with monkeypatch.context() as broken:
-        broken.setattr(Path, "open", failing)
+        broken.setattr(notification_files, "_itself", failing)
         for _ in range(2):
             (error,) = take_files(trigger, tmp_path / "landing")
             assert isinstance(error, Unreadable)
@@ -163,8 +202,8 @@ def test_files_that_are_gone_are_forgotten(trigger: Trigger, notify: Callable[..
 
 def test_notification_files_are_no_landed_data(notify: Callable[..., Path], tmp_path: Path) -> None:
     home = deployment(tmp_path / "home")
-    empty = first_day(home.landing_path, home.events)
+    empty = span(home.landing_path, home.events)
     (home.landing_path / FOLDER).mkdir()
     (home.landing_path / FOLDER / "a.json").write_text("{}", encoding="utf-8")
-    assert first_day(home.landing_path, home.events) == empty
+    assert span(home.landing_path, home.events) == empty
     assert scan(home.landing_path / FOLDER, Grain.HOUR) == []

@@ -6,7 +6,6 @@ import os
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -94,38 +93,30 @@ def test_a_fingerprint_stays_until_something_is_written(tmp_path: Path) -> None:
     assert scan(tmp_path, Grain.HOUR)[0].fingerprint != before.fingerprint
 
 
-def without_flags(table: Path, **more: Any) -> dict[str, Lack | None]:
-    """What each hour lacks when its producer writes no flag."""
-    return {one.key: one.lacks for one in scan(table, Grain.HOUR, convention="next_exists", now=NOW, **more)}
-
-
-def written(folder: Path, minutes: float) -> None:
-    """Have the files of a folder be so many minutes old."""
-    at = NOW.timestamp() - minutes * 60
-    for file in folder.iterdir():
-        os.utime(file, (at, at))
+def without_flags(table: Path, *, minutes: float = 60) -> dict[str, Lack | None]:
+    """What each hour lacks when its producer writes no flag, so many minutes from now."""
+    now = datetime.now(timezone.utc) + timedelta(minutes=minutes)
+    return {one.key: one.lacks for one in scan(table, Grain.HOUR, convention="next_exists", now=now)}
 
 
 def test_without_flags_a_later_hour_completes_an_hour(tmp_path: Path) -> None:
     for key in ("2026-01-05T07", "2026-01-05T09"):
-        written(land(tmp_path, key, "a.json"), minutes=60)
+        land(tmp_path, key, "a.json")
     assert without_flags(tmp_path) == {"2026-01-05T07": None, "2026-01-05T09": Lack.SUCCESSOR}
     # A folder that is made in advance succeeds nobody, and neither does one of the future or of no time at all.
     land(tmp_path, "2026-01-05T10")
-    for strange in ("2026-01-05T13", "2026-01-05T99"):
+    for strange in ("2099-01-05T13", "2026-01-05T99"):
         land(tmp_path, strange, "a.json")
     assert without_flags(tmp_path)["2026-01-05T09"] is Lack.SUCCESSOR
     assert without_flags(tmp_path / "absent") == {}
 
 
 def test_without_flags_an_hour_waits_for_quiet(tmp_path: Path) -> None:
-    earlier, later = (land(tmp_path, f"2026-01-05T{hour}", "a.json") for hour in ("07", "08"))
-    written(later, minutes=60)
+    earlier, _ = (land(tmp_path, f"2026-01-05T{hour}", "a.json") for hour in ("07", "08"))
     for minutes, lacks in ((1, Lack.QUIET), (6, None), (-1, Lack.QUIET)):
-        written(earlier, minutes=minutes)
-        assert without_flags(tmp_path)["2026-01-05T07"] is lacks
+        assert without_flags(tmp_path, minutes=minutes)["2026-01-05T07"] is lacks
     mark(earlier)
-    assert without_flags(tmp_path)["2026-01-05T07"] is None, "a flag says what silence would"
+    assert without_flags(tmp_path, minutes=1)["2026-01-05T07"] is None, "a flag says what silence would"
 
 
 def test_a_flag_completes_an_hour_under_any_convention(tmp_path: Path) -> None:

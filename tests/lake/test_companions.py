@@ -18,7 +18,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from blogdata.sql_command import version_at
-from evidence import repair
+from evidence import damage, repair
 from evidence.events import EventLog
 from lake import companions
 from lake.companions import LogTruncated
@@ -145,11 +145,11 @@ def test_a_companion_is_inspected_despite_a_damaged_main(lake: Lake) -> None:
     newest = {name: Path(lake.path(name)) / "_delta_log" / f"{version:020}.json" for name, version in LAST.items()}
     kept = newest[MAIN].read_bytes()
     newest[MAIN].write_bytes(kept[:20])
-    assert [one.file for one in repair.inspect(lake, MAIN, None)] == [newest[MAIN]]
+    assert [one.file for one in damage.inspect(lake, MAIN, None)] == [newest[MAIN]]
     newest[BESIDE].write_bytes(b"")
-    assert [one.file for one in repair.inspect(lake, BESIDE, "key")] == [newest[BESIDE]]
+    assert [one.file for one in damage.inspect(lake, BESIDE, "key")] == [newest[BESIDE]]
     newest[MAIN].write_bytes(kept)
-    (done,) = repair.mend(lake, EventLog(lake), contract, repair.inspect(lake, BESIDE, "key"))
+    (done,) = repair.mend(lake, EventLog(lake), contract, damage.inspect(lake, BESIDE, "key"))
     assert "silver.main has told the rest again" in done
     assert (lake.version(BESIDE), lake.row_counts(BESIDE, "key")) == (2, {KEY: 0})
 

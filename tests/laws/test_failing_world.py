@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from errors import DiskFull, PlatformError
-from evidence import ledger, repair
+from evidence import damage, ledger, repair
+from evidence.damage import Damage, Kind
 from evidence.event import Event
 from evidence.events import EventLog
-from evidence.repair import Damage, Kind
+from evidence.repair import BeyondMending
 from lake.commit import Commit
 from lake.lake import Lake
 from lake.store_faults import DataFileDamaged, LogDamaged, StoreNotWritable, store_faults
@@ -73,7 +75,7 @@ class World:
             return self.lake.read(self.spark, DATASET, version).collect()
 
     def inspect(self) -> list[Damage]:
-        return list(repair.inspect(self.lake, DATASET, "hour"))
+        return list(damage.inspect(self.lake, DATASET, "hour"))
 
     def mend(self) -> list[str]:
         return list(repair.mend(self.lake, self.events, CONTRACT, self.inspect()))
@@ -95,8 +97,9 @@ def expected(spark: Any, whole: Path) -> list[Any]:
 
 
 def cut(file: Path) -> None:
-    """Leave the first half of a file, as a machine does that lost its power."""
-    os.truncate(file, file.stat().st_size // 2)
+    """Leave the first half of a file, as a loss of power does, but no whole line: that would look undamaged."""
+    half = file.read_bytes()[: file.stat().st_size // 2].rstrip(b"}\n")
+    os.truncate(file, len(half))
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
@@ -122,13 +125,38 @@ def test_a_cut_off_checkpoint_is_replaced_by_commits(world: World, expected: lis
     assert publish(world.spark, world.root, "again").rows_out == ROWS
 
 
-def test_a_checkpoint_without_its_commits_cannot_be_mended(world: World) -> None:
+def no_commits(world: World) -> None:
     cut(sorted(world.log.glob("*.checkpoint*.parquet"))[-1])
     world.commits()[-2].unlink()
-    before = sorted(world.log.iterdir())
-    with pytest.raises(LogDamaged, match="backup"):
-        world.mend()
-    assert sorted(world.log.iterdir()) == before
+
+
+def commit_below_others(world: World) -> None:
+    # With it the newest checkpoint, which would tell what the commit said.
+    sorted(world.log.glob("*.checkpoint*.parquet"))[-1].unlink()
+    (world.log / "_last_checkpoint").unlink()
+    cut(world.commits()[-2])
+
+
+@pytest.mark.parametrize("harm", [no_commits, commit_below_others], ids=lambda harm: harm.__name__)
+def test_a_log_that_cannot_be_mended_begins_anew(
+    world: World, expected: list[Any], harm: Callable[[World], None]
+) -> None:
+    before = world.commits()[-1]
+    harm(world)
+    in_bronze = replace(CONTRACT, dataset="bronze.clicks")
+    shutil.copytree(world.folder, world.root / "bronze" / "clicks")
+    with pytest.raises(BeyondMending, match="backup"):
+        # Its rows come from files that may have been removed.
+        repair.mend(world.lake, world.events, in_bronze, damage.inspect(world.lake, in_bronze.dataset, "hour"))
+    (done,) = world.mend()
+    assert "it begins anew" in done
+    assert world.inspect() == []
+    assert world.rows() == []
+    assert (world.events.publications(DATASET), world.problems()) == ({}, [])
+    commit = publish(world.spark, world.root, "anew")
+    assert commit.version > int(before.stem)
+    assert sorted(tuple(row) for row in world.rows()) == expected
+    assert (world.inspect(), world.problems()) == ([], [])
 
 
 @pytest.mark.parametrize("emptied", [False, True], ids=["cut off", "emptied"])
@@ -154,15 +182,6 @@ def test_a_cut_off_commit_is_published_again(world: World, expected: list[Any], 
     assert sorted(tuple(row) for row in world.rows()) == expected
     assert sorted(world.events.publications(DATASET)) == list(HOURS)
     assert world.problems() == []
-
-
-def test_a_commit_below_others_cannot_be_mended(world: World) -> None:
-    # With it the newest checkpoint, which would tell what the commit said.
-    sorted(world.log.glob("*.checkpoint*.parquet"))[-1].unlink()
-    (world.log / "_last_checkpoint").unlink()
-    cut(world.commits()[-2])
-    with pytest.raises(LogDamaged, match="backup"):
-        world.mend()
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, cut], ids=["gone", "cut off"])

@@ -183,7 +183,6 @@ def test_without_the_jar_stream_batches_are_published_once(
     assert world.problems() == []
 
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("other", list(Engine), ids=lambda engine: engine.value)
 @pytest.mark.parametrize("writer", [one for one in WRITERS if one.name == "merge"], ids=lambda writer: writer.name)
 def test_without_the_jar_a_concurrent_merge_conflicts(

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from evidence import ledger, repair
+from evidence import damage, ledger, repair
+from evidence.damage import Damage, Kind
 from evidence.events import EventLog
-from evidence.repair import Damage, Kind
 from idempotency.test_fast_metadata_cleaner import BEFORE, LAST, NEW, OLD, WEEKS
 from lake import members
 from lake.commit import WHOLE_TABLE, Account
@@ -120,7 +120,7 @@ class World:
             return sorted(tuple(row) for row in self.lake.read(self.spark, self.contract.dataset).collect())
 
     def inspect(self) -> list[Damage]:
-        return list(repair.inspect(self.lake, self.contract.dataset, self.contract.partition_column))
+        return list(damage.inspect(self.lake, self.contract.dataset, self.contract.partition_column))
 
     def mend(self) -> list[str]:
         return list(repair.mend(self.lake, self.events, self.contract, self.inspect()))
@@ -164,6 +164,14 @@ def cut(file: Path) -> None:
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
+def flipped(file: Path) -> None:
+    """Flip a bit of a file; neither its size nor its checksum file follows."""
+    file.chmod(0o644)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
 def a_data_file(world: World) -> list[Path]:
     if world.contract.partitioning is None:
         return [Path(DeltaTable(str(world.folder)).file_uris()[0])]
@@ -187,7 +195,7 @@ LOSSES = [
 
 
 @pytest.mark.matrix(40)
-@pytest.mark.parametrize("harm", [Path.unlink, cut], ids=["gone", "cut off"])
+@pytest.mark.parametrize("harm", [Path.unlink, cut, flipped], ids=["gone", "cut off", "flipped"])
 @pytest.mark.parametrize(
     ("world", "files"), LOSSES, ids=[f"{form} {files.__name__}" for form, files in LOSSES], indirect=["world"]
 )
@@ -202,9 +210,9 @@ def test_lost_files_are_named_and_computed_again(
         world.rows()
     with pytest.raises(DataFileDamaged, match="blogdata repair"):
         world.lake.columns(world.contract.dataset, [world.contract.columns[-1].name])
-    (found,) = world.inspect()
-    assert (found.kind, found.file in lost) == (Kind.DATA, True)
-    assert found.partition == (LAST if world.contract.partitioning else WHOLE_TABLE)
+    partition = LAST if world.contract.partitioning else WHOLE_TABLE
+    found = world.inspect()
+    assert {(one.kind, one.file in lost, one.partition) for one in found} == {(Kind.DATA, True, partition)}
     (done,) = world.mend()
     assert done.startswith("all executions are" if world.contract.executed else ("partition", "all of it"))
     world.compute_what_is_missing()
@@ -229,6 +237,22 @@ def test_the_newest_commit_cut_off_is_made_again(world: World) -> None:
     assert world.rows() == expected, "what only froze a year is as it was before"
     assert world.inspect() == []
     assert world.problems() == []
+
+
+@pytest.mark.parametrize("world", ["merged", "executed"], indirect=True)
+def test_a_table_whose_log_begins_anew_is_computed_again(world: World) -> None:
+    expected = world.rows()
+    log = world.folder / "_delta_log"
+    for file in [*log.glob("*.checkpoint.parquet"), *log.glob("_last_checkpoint")]:
+        file.unlink()
+    sorted(log.glob("*.json"))[1].unlink()
+    with pytest.raises(LogDamaged, match="blogdata repair"):
+        world.rows()
+    (done,) = world.mend()
+    assert "it begins anew" in done
+    assert (world.rows(), world.inspect()) == ([], [])
+    world.compute_what_is_missing()
+    assert (world.missing(), world.rows(), world.inspect(), world.problems()) == ([], expected, [], [])
 
 
 @pytest.mark.parametrize("world", [FROZEN], indirect=True)

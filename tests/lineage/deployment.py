@@ -29,18 +29,18 @@ from planning.window import Window
 from publish.partitions import Grain, start_of
 from quality.contracts import CONTRACTS, EVERY, GRAPH
 from resources import spark as spark_resources
-from resources.lake import zone_of
 from resources.spark import SparkResource
+from resources.zone import zone_of
 from services import config
 from services.config import Settings
 from simulator import landing as simulator
 from simulator.spec import SimulationSpec
 from simulator.truth import Truth
 
-DAILY, WEEKLY = (
-    tuple(name for name, contract in CONTRACTS.items() if (contract.layer, contract.grain) == ("gold", grain))
-    for grain in (Grain.DAY, Grain.WEEK)
+OWN_SERVER = "[spark.conf]\n" + "".join(
+    f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in (*plans.FOR_FEW_ROWS.items(), plans.COMPILED_ONCE)
 )
+"""Settings of a deployment that starts a Spark server of its own, for minutes and few rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +58,8 @@ class Deployment:
             url: A Spark Connect server that runs; None: the deployment starts one of its own when it needs it.
         """
         home.mkdir(parents=True)
-        if url is not None:
-            spark = f'[spark]\nmode = "remote"\nremote = {json.dumps(url)}\n'
-            (home / "blogdata.toml").write_text(spark, encoding="utf-8")
+        spark = OWN_SERVER if url is None else f'[spark]\nmode = "remote"\nremote = {json.dumps(url)}\n'
+        (home / "blogdata.toml").write_text(spark, encoding="utf-8")
         return cls(settings=config.load(overrides={"BLOGDATA_HOME": str(home)}))
 
     @property
@@ -115,7 +114,7 @@ class Deployment:
         """Take the reference data and some hours of arrival from another landing zone."""
         for table in ("users", "devices"):
             if (other.landing / table).is_dir():
-                shutil.copytree(other.landing / table, self.landing / table)
+                shutil.copytree(other.landing / table, self.landing / table, dirs_exist_ok=True)
         for table in ("visits", "ads"):
             for hour in hours if (other.landing / table).is_dir() else ():
                 shutil.copytree(other.folder(hour, table), self.folder(hour, table))
@@ -142,6 +141,10 @@ class Deployment:
             length = (Grain.HOUR if "T" in hours[1] else Grain.DAY).length
             window = Window(start=first, end=last + length)
         return Pipeline(self.settings, quiet=True, accept=accept).run(window=window, select=select, for_=for_)
+
+    def run_requested(self, **request: Any) -> Outcome:
+        """Run what a sensor requests, with the configuration of its request."""
+        return Pipeline(self.settings, quiet=True)._execute(request, "requested")
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:
         """Do what `blogdata plan --replay DATASET --partitions ... --yes` does."""

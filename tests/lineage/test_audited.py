@@ -22,8 +22,9 @@ from publish import refused
 from publish.audit import guard_of, warnings
 from quality.contracts import GRAPH
 from quality.profiles import KEY, OBSERVED, check_name, profiles
-from resources.lake import LakeResource, zone_of
+from resources.lake import LakeResource
 from resources.spark import SparkResource
+from resources.zone import zone_of
 
 REPEATED, CONFLICTING = "2026-01-05T11", "2026-01-05T12"
 ENRICHED = "silver.visits_enriched"

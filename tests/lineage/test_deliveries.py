@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from blogdata.main import main
 from blogdata.pipeline import Pipeline
-from evidence import repair
+from evidence import damage, repair
 from lake.commit import WHOLE_TABLE, Account
 from lineage import brute_force
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from orchestration.step import Step
 from patterns.error_management import dead_letter_replay as replays
 from patterns.error_management.dead_letter_replay import Correction
 from patterns.idempotency.data_overwrite import overwrite_table
@@ -58,6 +61,42 @@ def test_mostly_rejected_delivery_removes_no_users_until_accepted(deploy: Deploy
     assert accepted(made, "silver.users", "silver.users_current") == []
     assert current(made) == sorted(made.rows("silver.users_current", "user_id")) == ["a"]
     assert made.run().problems == []
+    assert made.problems() == []
+
+
+def test_a_day_of_users_reads_its_delivery_and_the_table(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A late or changed delivery is merged with all later ones; all are read only without an earlier version."""
+    made, read, publish = deploy("days-of-users"), list[list[str]](), Step.publish
+
+    def noted(step: Step, rows: Any, *arguments: Any, **more: Any) -> Any:
+        if step.contract.dataset == "silver.users":
+            files = " ".join(rows.inputFiles())
+            read.append(sorted({*re.findall(r"/load_date=[\d-]{8}(\d\d)/", files), *re.findall("silver/users", files)}))
+        return publish(step, rows, *arguments, **more)
+
+    def day(number: int, *lines: bytes) -> None:
+        deliver(made, f"users/date=2026-01-{number:02}/users.json", [*lines])
+        assert made.run(for_=["silver.users"]).problems == []
+
+    monkeypatch.setattr(Step, "publish", noted)
+    table = "silver/users"
+    day(5, *USERS)
+    day(6, *USERS[:3])
+    day(8, *USERS[:3], b"{")
+    assert read == [["05"], ["06", table], ["08", table]]
+    day(7, *USERS)
+    day(6, *USERS[1:], USERS[1])
+    assert read[3:] == [["07", "08", table], ["06", "07", "08", table]]
+    found = made.contents_of("silver.users")
+    assert made.run(select=["silver.users"]).problems == [], "asked for again, it is derived anew"
+    assert (read[5], made.contents_of("silver.users")) == (["05", "06", "07", "08"], found)
+    entry = made.published("silver.users")[WHOLE_TABLE]
+    assert (entry.rows_in, dict(entry.reasons)) == (16, {"dead_lettered": 1, "unchanged": 15 - entry.rows_out})
+    (first, *_) = made.events.history("silver.users")
+    for file in made.lake.at("silver.users", first.version).file_uris():
+        Path(file).unlink()
+    day(6, *USERS)
+    assert read[6] == ["05", "06", "07", "08"]
     assert made.problems() == []
 
 
@@ -202,7 +241,7 @@ def test_visits_join_devices_as_of_their_event_time(deploy: Deploy) -> None:
     for file in Path(made.lake.path("silver.devices")).glob("*.parquet"):
         file.unlink()
     contract = CONTRACTS["silver.devices"]
-    repair.mend(made.lake, made.events, contract, repair.inspect(made.lake, contract.dataset, None))
+    repair.mend(made.lake, made.events, contract, damage.inspect(made.lake, contract.dataset, None))
     assert made.run().problems == []
     assert made.contents() == contents, "the copies of the lists tell it all again"
     assert made.problems() == []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from patterns.ingestion import readiness_marker
 from services import config
 
 HOURS = tuple(f"2026-01-05T{hour:02d}" for hour in (10, 11, 12))
@@ -49,8 +50,9 @@ def test_a_link_leading_out_blocks_only_its_hour(deploy: Deploy, tmp_path: Path)
 
 
 @pytest.fixture
-def flagless(deploy: Deploy) -> Deployment:
-    """A deployment whose producers write no flags."""
+def flagless(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> Deployment:
+    """A deployment whose producers write no flags, some time after they have written."""
+    monkeypatch.setattr(readiness_marker, "QUIET", timedelta(0))
     made = deploy("flagless")
     with (made.settings.home / "blogdata.toml").open("a") as file:
         file.write('[landing]\nready = "next_exists"\n')
@@ -58,10 +60,8 @@ def flagless(deploy: Deploy) -> Deployment:
 
 
 def land(deployment: Deployment, hour: str, *lines: bytes, name: str = "visits.json") -> None:
-    """Put a file into an hour, of long ago, and no flag."""
-    file = deployment.land(hour, lines, name=name)
-    file.with_name("_SUCCESS").unlink()
-    os.utime(file, (0, 0))
+    """Put a file into an hour, and no flag."""
+    deployment.land(hour, lines, name=name).with_name("_SUCCESS").unlink()
 
 
 @pytest.mark.campaign

@@ -129,7 +129,7 @@ def test_a_lost_byte_stops_the_publication(deployment: Deployment, monkeypatch: 
         return lines(landed).withColumn("raw", raw)
 
     monkeypatch.setattr(Landed, "lines", shortened)
-    refused(deployment, "bronze.visits", rule="account.bytes")
+    refused(deployment, "bronze.visits", rule="account.file")
 
 
 def test_a_line_skipped_by_the_reader_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:

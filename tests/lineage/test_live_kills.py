@@ -23,8 +23,8 @@ SEED = int(os.environ.get("KILL_SEED", "1"))
 PHASES = ("opened", "written", "audited", "committed")
 
 
-@pytest.fixture(scope="module")
-def alone(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+@pytest.fixture
+def alone(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
     """A deployment that has a Spark server to itself."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
@@ -32,28 +32,30 @@ def alone(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Itera
         patch.setenv("BLOGDATA_SPARK_HEAP", "1g")
         patch.setenv("BLOGDATA_SPARK_START_SECONDS", "240")
         patch.setenv("BLOGDATA_JARS", str(settings.jars))
-        made = Deployment.create(tmp_path_factory.mktemp("live-alone") / "home")
+        made = Deployment.create(tmp_path / "home")
         yield made
         made.close()
         spark_connect.stop(made.settings)
 
 
-def kills() -> list[tuple[str, int, str]]:
+def kills(deaths: int) -> list[tuple[str, int, str]]:
     """When the server dies, by the seed."""
     draw = random.Random(SEED)
     every = [(dataset, number, phase) for number in range(3) for dataset in STREAM.datasets for phase in PHASES]
-    return sorted(draw.sample(every, 12), key=lambda one: one[1])
+    return sorted(draw.sample(every, deaths), key=lambda one: one[1])
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.campaign
-def test_server_kills_leave_the_tables_of_undisturbed_runs(alone: Deployment, deploy: Deploy, tmp_path: Path) -> None:
-    world = live.simulate(deploy("live-kills-world"))
-    straight = live.land(deploy("live-kills-straight"), world)
+@pytest.mark.parametrize("deaths", [1, pytest.param(12, marks=pytest.mark.campaign)])
+def test_server_kills_leave_the_tables_of_undisturbed_runs(
+    alone: Deployment, deploy: Deploy, tmp_path: Path, deaths: int
+) -> None:
+    world = live.simulate(deploy(f"live-kills-world-{deaths}"))
+    straight = live.land(deploy(f"live-kills-straight-{deaths}"), world)
     tick(straight)
     live.land(alone, world)
     hold = tmp_path / "probe"
-    for dataset, number, phase in kills():
+    for dataset, number, phase in kills(deaths):
         print(f"seed {SEED}: the server is killed when batch {number} of {dataset} is {phase}")  # noqa: T201
         held = hold / dataset / str(number)
         held.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from assets.transforms.live_visits import STREAM
 from lineage.conftest import Deploy
 from lineage.deployment import event
@@ -15,7 +13,6 @@ from quality.contracts import CONTRACTS
 FIRST, _, LAST = HOURS
 
 
-@pytest.mark.campaign
 def test_streamed_corrections_are_deduplicated_and_never_late(deploy: Deploy) -> None:
     made = deploy("live-corrections")
     made.land(FIRST, [event("09:05", "/a"), b"{", b"["])

@@ -59,7 +59,7 @@ def reported(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
 
 
 def rows(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
-    return {key: metadata["dagster/row_count"].value for key, metadata in reported(ran).items()}
+    return {key: metadata["rows_appended"].value for key, metadata in reported(ran).items()}
 
 
 def failed(ran: dg.ExecuteInProcessResult) -> list[tuple[dg.AssetKey, str]]:
@@ -175,4 +175,4 @@ def test_stream_command_names_the_files_it_skips(
     said = " ".join(capsys.readouterr().out.split())
     assert f"{BRONZE}: 0 rows" in said
     assert f"1 files lie in folders whose names are no hour, and are not taken in: {LOST};" in said
-    assert "1 links are not followed, and nothing is taken in through them:" in said
+    assert "1 links are not followed or entries not read, and nothing is taken in through them:" in said

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import oracle
-from data_value.partner_feed import partner
+from data_value.partner_feed import partner, received
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from orchestration.alerting import observed
@@ -25,7 +25,7 @@ from quality.contracts import GRAPH, SERVED
 from quality.contracts.serving import PARTNER_FEED
 from services import config
 from simulator.faults import FaultRates
-from simulator.partner import Partner, PartnerFaults, received
+from simulator.partner import Partner, PartnerFaults
 from simulator.spec import SimulationSpec
 
 SELECTED = ["bronze.visits", "bronze.dead_letters", "silver.visits", PARTNER_FEED.dataset]

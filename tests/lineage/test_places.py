@@ -76,6 +76,7 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     world.deployment.land(
         MORNING[1], [_visit("/reserved", "10.0.0.1"), _visit("/kept", "8.8.8.8", keep_private=True)], "more.json"
     )
+    withdrawn = world.deployment.land(MORNING[1], [_visit("/withdrawn", "9.9.9.9")], "withdrawn.json")
     world.server.down = True
     with monkeypatch.context() as patch:
         patch.setattr(locations, "_TRIES", 2)
@@ -88,6 +89,9 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     assert world.joined(LIVE) == waiting
 
     world.server.down = False
+    # Their visitor does not allow it any more: what waits is withdrawn.
+    assert "9.9.9.9" in world.deployment.rows("silver.places", "ip")
+    withdrawn.write_bytes(_visit("/withdrawn", "9.9.9.9", keep_private=True) + b"\n")
     with monkeypatch.context() as patch:
         # The run fails after the answers were paid for and before they are published.
         patch.setattr(asset, "FullDelivery", _fail)
@@ -101,6 +105,7 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     assert outcome.problems == []
     assert world.deployment.problems() == []
     assert "waiting" not in {row[-1] for row in world.joined()}
+    assert "9.9.9.9" not in world.deployment.rows("silver.places", "ip")
 
     paid = world.server.paid.copy()
     again = sum(paid.values()) - len(paid)

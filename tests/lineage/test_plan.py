@@ -9,10 +9,12 @@ import dagster as dg
 import pytest
 
 import oracle
+from declared import by_grain, computed_from
 from lake.commit import WHOLE_TABLE, Entry
 from lineage.conftest import Deploy
-from lineage.deployment import DAILY, WEEKLY, Deployment, event
+from lineage.deployment import Deployment, event
 from lineage.runs import evaluations, last_run
+from publish.partitions import Grain
 from quality.contracts import CONTRACTS
 
 HOURS = ("2026-01-05T10", "2026-01-05T11", "2026-01-05T12")
@@ -20,9 +22,6 @@ HOURLY = (
     "bronze.visits", "bronze.dead_letters", "silver.late_visits", "silver.visits", "silver.visit_conflicts",
     "silver.visits_enriched", "gold.audience_hourly",
 )  # fmt: skip
-SESSIONS = ("silver.sessions", "silver.sessions_pending")
-CAMPAIGNS = "gold.campaign_stats"
-"""Computed from ads, of which none come here."""
 # Hour of arrival: what arrives, as (time, page). In 11 and 12 there are events behind the watermarks 10:40 and 11:40.
 ARRIVALS = {
     "2026-01-05T10": [("10:05", "/a"), ("10:20", "/b"), ("10:55", "/c"), ("10:55", "/c")],
@@ -101,11 +100,10 @@ def test_a_replay_reruns_readers_and_changes_no_row(whole: Deployment) -> None:
     assert whole.replay("bronze.visits", HOURS[2]).problems == []
     # In the hour of 12 there are events of 10, 11 and 12.
     hours, day = set(HOURS), {"2026-01-05"}
+    by_event = computed_from("silver.visits") | {"silver.visits"}
     assert touched(whole, before) == {
-        **{dataset: {HOURS[2]} for dataset in HOURLY[:3]},
-        **dict.fromkeys([*HOURLY[3:], *SESSIONS], hours),
-        "silver.places": {WHOLE_TABLE},
-        **dict.fromkeys({*DAILY, *WEEKLY} - {CAMPAIGNS}, day),
+        **by_grain(computed_from("bronze.visits") - by_event | {"bronze.visits"}, {Grain.HOUR: {HOURS[2]}}),
+        **by_grain(by_event, {Grain.HOUR: hours, Grain.DAY: day, Grain.WEEK: day, None: {WHOLE_TABLE}}),
     }
     assert whole.contents() == contents
     assert whole.problems() == []
@@ -117,11 +115,7 @@ def test_a_replay_leaves_its_inputs_alone(whole: Deployment) -> None:
     before = {dataset: whole.published(dataset) for dataset in CONTRACTS}
     outcome = whole.replay("silver.visits_enriched", HOURS[0])
     assert outcome.problems == []
-    assert set(touched(whole, before)) == {
-        "silver.visits_enriched",
-        "gold.audience_hourly",
-        *({*DAILY, *WEEKLY} - {CAMPAIGNS, "gold.sessions_daily"}),
-    }
+    assert set(touched(whole, before)) == {"silver.visits_enriched"} | computed_from("silver.visits_enriched")
     assert outcome.runs == 1
     assert whole.run().runs == 0
 

@@ -53,8 +53,8 @@ ALERTS = (
     in_code(
         "a text forges lines",
         "platform/alerts/alert.py",
-        'unicodedata.category(sign)[0] in "CZ"',
-        "False",
+        "shown.message(getattr(self, name), longest)",
+        "getattr(self, name)",
         "tests/alerts/test_mail.py::test_hostile_text_forges_no_header",
     ),
 )

@@ -30,6 +30,13 @@ DATASETS = (
         f"{USERS}::test_only_first_delivered_users_begin_at_registration",
     ),
     in_code(
+        "a late delivery of users is merged onto later ones",
+        "platform/planning/continued.py",
+        " and all(day > last for day in left)",
+        "",
+        "tests/planning/test_continued.py",
+    ),
+    in_code(
         "the first delivery of users tells of no hour before it",
         REACH,
         "count = max(bisect_right(days, hour[:10]), first)",

@@ -41,7 +41,7 @@ FLOW = (
     in_code(
         "late rows count as a delivered hour",
         FAN_IN,
-        "there = set(source.published) & set(source.delivered)",
+        "there = (set(source.published) & set(source.delivered)) - set(source.held)",
         "there = set(source.published)",
         f"{UNALIGNED}::test_late_rows_are_no_delivery",
     ),

@@ -11,6 +11,7 @@ SINK = "platform/patterns/idempotency/transactional_sink.py"
 TOGETHER = "tests/idempotency/test_transactional_writer.py"
 OBSERVED = "platform/patterns/observability"
 SERVED = "tests/idempotency/test_transactional_sink.py"
+LANDED_CHANGE = "tests/attacks/test_landed_files_change.py"
 
 PATTERNS = (
     # Error management.
@@ -59,7 +60,7 @@ PATTERNS = (
     in_code(
         "a checkpoint's files are not held against their sums",
         "platform/patterns/error_management/checkpoint_files.py",
-        "if sums.exists() and not _sums_up(content, sums.read_bytes())",
+        "if mismatch(file) is not None",
         "if False",
         "tests/error_management/test_checkpointer.py",
     ),
@@ -109,7 +110,7 @@ PATTERNS = (
     in_code(
         "a run that others did before the replay counts as done",
         "platform/orchestration/replays.py",
-        "version >= first(above).get(key, _NEVER)",
+        "version >= least.get(name, -1)",
         "version >= -1",
         "tests/sensors/test_replays.py",
     ),
@@ -134,9 +135,37 @@ PATTERNS = (
     in_code(
         "files after the flag are not noticed",
         "platform/patterns/ingestion/readiness_marker.py",
-        "if file.mtime_ns > at)",
-        "if file.mtime_ns < at)",
+        "if file.came_ns > flag.came_ns)",
+        "if file.came_ns < flag.came_ns)",
         "tests/ingestion/test_readiness_marker.py",
+    ),
+    in_code(
+        "a file that was removed is no loss",
+        "platform/patterns/ingestion/vanished_lines.py",
+        "if landed.get(file, 0) < lines and",
+        "if landed.get(file, lines) < lines and",
+        LANDED_CHANGE,
+    ),
+    in_code(
+        "a published line that is in a file twice makes up for a lost one",
+        "platform/patterns/ingestion/vanished_lines.py",
+        "            free[hash(line.raw)] -= 1",
+        "            pass",
+        LANDED_CHANGE,
+    ),
+    in_code(
+        "a rewrite with the same size and time is not noticed",
+        "platform/patterns/ingestion/published_files.py",
+        "return changes != partition.changes",
+        "return False",
+        LANDED_CHANGE,
+    ),
+    in_code(
+        "what was published alone comes again in a pair",
+        "assets/transforms/live_ads.py",
+        'other = F.col("_alone") != F.col(partner).isNull()',
+        "other = F.lit(False)",
+        "tests/lineage/test_live_ads.py",
     ),
     in_code(
         "a link is followed out of the landing zone",
@@ -147,15 +176,50 @@ PATTERNS = (
     ),
     in_engine(
         "a stream reads through a link that leads out of the landing zone",
-        "LinesFormat.java",
-        "return !path.toRealPath().startsWith(Path.of(within).toRealPath());",
-        "return path.toRealPath() == null;",
+        "Outside.java",
+        "|| !real.startsWith(Path.of(folder).toRealPath());",
+        ";",
         "tests/ingestion/test_landed_lines.py::test_a_link_out_of_the_root_is_refused",
+    ),
+    in_engine(
+        "the files of an hour are only counted together",
+        "Audit.java",
+        "Set<String> all = new TreeSet<>(expected.keySet());\n          all.addAll(there.keySet());",
+        "Set<String> all = new TreeSet<>();",
+        "tests/attacks/test_landed_formats.py::test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named",
+    ),
+    in_engine(
+        "a byte order mark is part of the first line",
+        "LineReader.java",
+        "      take(MARK.length);",
+        "      take(0);",
+        "tests/attacks/test_landed_formats.py",
+    ),
+    in_engine(
+        "a line of any length is read",
+        "LineReader.java",
+        "if (length > longest) {",
+        "if (length < 0) {",
+        "tests/attacks/test_landed_formats.py::test_neither_reader_holds_more_than_a_line_within_the_bounds",
+    ),
+    in_code(
+        "what follows the compressed data is ignored",
+        "platform/patterns/ingestion/landed_formats.py",
+        "                following = self._current.unused_data or self._stored.read(BLOCK)",
+        '                following = b""',
+        "tests/attacks/test_landed_formats.py::test_damage_is_noticed_to_the_last_byte",
+    ),
+    in_code(
+        "an entry that is neither file nor folder is passed over",
+        "platform/patterns/ingestion/landed_entries.py",
+        '        yield Obstacle(path=entry.path, why="is neither a file nor a folder")',
+        "        return",
+        "tests/attacks/test_landed_formats.py",
     ),
     in_code(
         "an hour without a flag is complete while it is written to",
         "platform/patterns/ingestion/readiness_marker.py",
-        "lacks = Lack.QUIET if written > quiet_since else None",
+        "lacks = Lack.QUIET if came > quiet_since else None",
         "lacks = None",
         "tests/ingestion/test_readiness_marker.py",
     ),

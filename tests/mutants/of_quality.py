@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from mutants.mutant import in_code
+from mutants.mutant import in_code, in_engine
 
 AUDITED = "tests/quality/test_audit_write_audit_publish.py"
 DRIFT = "tests/quality/test_drift.py"
 LINEAGE = "tests/lineage/test_audited.py"
+LOST = "tests/attacks/test_lost_lineage.py"
 ONLINE = "tests/quality/test_online_observer.py"
 
 QUALITY = (
@@ -58,5 +59,26 @@ QUALITY = (
         "if rows >= LEAST_ROWS:",
         "if rows:",
         f"{ONLINE}::test_small_batches_are_judged_together",
+    ),
+    in_engine(
+        "kept rows lose their lineage",
+        "ColumnLineage.java",
+        "KEPT.get(((LogicalRDD) plan).rdd())",
+        "null",
+        f"{LOST}::test_kept_rows_know_what_they_were_computed_from",
+    ),
+    in_engine(
+        "a column that only filters is not read",
+        "ColumnLineage.java",
+        "used.forEach(id -> read.addAll(trace(id)));",
+        "",
+        f"{LOST}::test_a_column_is_read_whatever_it_is_used_for",
+    ),
+    in_code(
+        "lost lineage reads nothing",
+        "platform/patterns/observability/column_readers.py",
+        "if lost or not recorded:",
+        "if not recorded:",
+        f"{LOST}::test_the_newest_code_decides_what_a_dataset_reads",
     ),
 )

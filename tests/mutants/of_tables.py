@@ -108,6 +108,20 @@ TABLES = (
         f"{DAMAGE}::test_a_lost_execution_file_costs_all_executions",
     ),
     in_code(
+        "a flipped byte of a file is not looked for",
+        "platform/lake/checksums.py",
+        "    for found in _sums(file, length):\n",
+        "    for found in kept:\n",
+        "tests/attacks/test_corruption.py::test_any_flipped_byte_of_a_table_is_named",
+    ),
+    in_code(
+        "a rebuilt event log lacks what its files alone have",
+        "platform/evidence/own_tables.py",
+        "            unreadable.append(file)\n            continue\n",
+        "            unreadable.append(file)\n        continue\n",
+        "tests/attacks/test_corruption.py::test_a_damaged_event_log_is_made_again",
+    ),
+    in_code(
         "a restoration whose commit is lost counts",
         "platform/evidence/events.py",
         "[Event(kind=LOST, dataset=dataset, table_version=lost), *back]",
@@ -116,8 +130,8 @@ TABLES = (
     ),
     in_code(
         "a member's log is not looked at",
-        "platform/evidence/repair.py",
-        "    if found := _of_the_log(log, member.version):\n",
+        "platform/evidence/damage.py",
+        "    if found := of_the_log(log, member.version):\n",
         "    if found := list[Damage]():\n",
         f"{DAMAGE}::test_a_damaged_member_costs_only_its_weeks",
     ),

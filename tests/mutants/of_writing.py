@@ -85,8 +85,8 @@ WRITING = (
     in_code(
         "the account of the layer above is not passed on",
         ONE_WAY,
-        "specify(contract, partitions, provenance.accounts, info",
-        "specify(contract, partitions, {}, info",
+        "        provenance.accounts,\n        info,",
+        "        {},\n        info,",
         f"{LAWS}::test_a_vanished_row_is_refused",
     ),
     in_code(

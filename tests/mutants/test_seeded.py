@@ -54,6 +54,27 @@ def test_a_defect_names_tests_that_are_there(mutant: Mutant) -> None:
         assert wanted in (ROOT / file).read_text(encoding="utf-8")
 
 
+def test_what_notices_a_defect_runs_in_every_test_of_the_project() -> None:
+    """The pages name these tests; a campaign that nobody runs would hold nothing."""
+    named = {test.partition("[")[0] for mutant in MUTANTS for test in mutant.noticed_by}
+    assert sorted(test for test in named if campaign(*test.split("::"))) == []
+    assert campaign("tests/lineage/test_plan.py", "test_hours_run_out_of_order_give_equal_tables")
+
+
+def campaign(file: str, name: str = "") -> bool:
+    """Whether a test, or every test of a file, is left out unless everything is tried."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    whole = [ast.unparse(node.value) for node in tree.body if isinstance(node, ast.Assign)]
+    marks = [
+        [ast.unparse(mark) for mark in node.decorator_list]
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(name or "test_")
+    ]
+    assert marks, f"{file} has no {name}"
+    mark = "pytest.mark.campaign"
+    return any(mark in value for value in whole) or all(mark in found for found in marks)
+
+
 def test_defects_of_the_engine_compile(settings: Settings, tmp_path: Path) -> None:
     # Each in a package of its own, so that the compiler is started once.
     sources = tmp_path / "engine"

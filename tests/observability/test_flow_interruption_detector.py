@@ -45,9 +45,10 @@ def entry(key: str, rows: int, at: datetime, *, appended: bool = False) -> Entry
 
 
 def landed(key: str, written: datetime, *, files: int = 1) -> LandedPartition:
-    there = [LandedFile(name=f"{n}.json", size=1, mtime_ns=int(written.timestamp() * 1e9)) for n in range(files)]
+    at = int(written.timestamp() * 1e9)
+    there = [LandedFile(name=f"{n}.json", size=1, mtime_ns=at, ctime_ns=at) for n in range(files)]
     return LandedPartition(
-        key=key, folder=Path(key), lacks=None, files=tuple(there), links=(), fingerprint="", marked_at_ns=None
+        key=key, folder=Path(key), lacks=None, files=tuple(there), links=(), fingerprint="", flag=None
     )
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from assets.serving import partner_feed
 from blogdata import unserved
-from data_value.partner_feed import partner
+from data_value.partner_feed import partner, received
 from evidence.served import deliveries
 from orchestration import partner as of_deployment
 from orchestration import retries
@@ -28,7 +28,7 @@ from quality.contracts.serving import PARTNER_FEED
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from services import config
-from simulator.partner import Partner, PartnerFaults, received
+from simulator.partner import Partner, PartnerFaults
 
 HOURS = ("2026-01-05T10", "2026-01-05T11")
 TEXTS = ("visit_id", "user_id", "page", "ad_id", "browser", "device_type")
@@ -123,7 +123,7 @@ def test_the_partner_receives_what_is_published(blog: Blog) -> None:
     for hour in HOURS:
         private = sum(one["keep_private"] for one in visits[hour])
         assert (seen[hour]["rows_in"].value, seen[hour]["rows/private"].value) == (300, private)
-        assert seen[hour]["dagster/row_count"].value == 300 - private
+        assert seen[hour]["dagster/partition_row_count"].value == 300 - private
     assert {each.partition for each in deliveries(blog.access.events, PARTNER_FEED.dataset)} == {*HOURS}
     assert not blog.behind
     before = len(received(blog.file))

@@ -5,17 +5,30 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import dagster as dg
+
 import definitions
 from orchestration.names import asset_key
+from patterns.ingestion.readiness_marker import ENDED
 from quality.contracts import EVERY
 from services import config
 
 
+def policies(home: Path) -> dict[str, dg.FreshnessPolicy | None]:
+    graph = definitions.build(config.load(overrides={"BLOGDATA_HOME": str(home)})).resolve_asset_graph()
+    return {name: graph.get(asset_key(name)).freshness_policy for name in EVERY}
+
+
 def test_every_freshness_promise_has_an_asset_policy(tmp_path: Path) -> None:
-    graph = definitions.build(config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})).resolve_asset_graph()
-    policies = {name: graph.get(asset_key(name)).freshness_policy for name in EVERY}
+    found = policies(tmp_path)
     promised = {name for name, contract in EVERY.items() if contract.freshness_hours is not None}
-    assert {name for name, policy in policies.items() if policy is not None} == promised
+    assert {name for name, policy in found.items() if policy is not None} == promised
     # A day is published within six hours of its end, so the newest one is never older than a day and six hours.
-    assert policies["gold.page_stats"].fail_window.to_timedelta() == timedelta(hours=24 + 6)
-    assert policies["bronze.visits"].fail_window.to_timedelta() == timedelta(hours=1 + 1)
+    assert found["gold.page_stats"].fail_window.to_timedelta() == timedelta(hours=24 + 6)
+    assert found["bronze.visits"].fail_window.to_timedelta() == timedelta(hours=1 + 1)
+
+
+def test_nothing_is_expected_of_a_simulation_that_ended(tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / ENDED).write_text("2026-01-08T00:00:00+00:00\n")
+    assert {*policies(tmp_path).values()} == {None}

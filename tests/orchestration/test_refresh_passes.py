@@ -9,11 +9,11 @@ import pytest
 
 from assets.code import code
 from errors import PlatformError
-from orchestration import turns
+from orchestration import refresh, turns
 from orchestration.refresh import Refresh, Request
 from planning.graph import Task
 from publish.partitions import Grain
-from published import bronze, days, deployment, land, publish
+from published import bronze, days, deployment, land, publish, silver
 from quality.contracts import GRAPH
 from quality.contracts.sessions import CARRIED
 from resources.lake import LakeResource
@@ -134,6 +134,65 @@ def test_a_persons_run_waits_for_the_table(lake: LakeResource, monkeypatch: pyte
         monkeypatch.setattr(turns, "wait", wait)
         assert step(lake, USERS, lambda keys: None) == [["2026-01-05"]]
     assert len(looks) == 1
+
+
+def test_a_run_for_what_landed_waits_for_no_other(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wait for the end of a replay, in the step of each table."""
+    monkeypatch.setattr(turns, "wait", lambda _: pytest.fail("it waits"))
+    bronze(lake.lake, {hour(number): {hour(number): 1} for number in (1, 2)})
+    with held(lake, "silver.visits", hour(1)):
+        assert step(lake, "silver.visits", _silver(lake, 0), scope="ready", lane="landed") == [[hour(2)]]
+    assert step(lake, "silver.visits", _silver(lake, 0), scope="ready", lane="landed") == [[hour(1)]]
+
+
+def test_a_run_for_what_landed_takes_few_hours_again(lake: LakeResource) -> None:
+    """A replay makes all hours stale that have read it, and works at them itself; so does a repair."""
+    everything = {hour(number): {hour(number): 1} for number in range(12)}
+    silver(lake.lake, dict.fromkeys([*everything][:11], 1), read=bronze(lake.lake, everything))
+    again = bronze(lake.lake, everything)
+    lake.events.take_back("silver.visits", partitions=[hour(10)])
+    work = _silver(lake, again)
+    asked = {"scope": "ready", "lane": "landed"}
+    assert step(lake, "silver.visits", work, **asked) == [[hour(11)]]
+    assert step(lake, "silver.visits", work, few_again=2, **asked) == [[hour(9), hour(10)]]
+    assert step(lake, "silver.visits", work, scope="ready", lane="again") == [[hour(number) for number in range(9)]]
+
+
+def test_what_is_asked_for_again_comes_in_pieces(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece claims its own hours, and leaves out those that another run has computed meanwhile."""
+    monkeypatch.setattr(refresh, "MOST_AGAIN", 4)
+    hours = [hour(number) for number in range(11)]
+    read = bronze(lake.lake, {key: {key: 1} for key in hours})
+    silver(lake.lake, dict.fromkeys(hours, 1), read=read)
+    free: list[set[str]] = []
+
+    def work(keys: Sequence[str]) -> None:
+        free.append({*hours} - {*turns.claims(lake.lake, "silver.visits").held()})
+        # Beside the first piece another run computes hours of the second and the third one.
+        silver(lake.lake, dict.fromkeys([*keys, *([hour(5), hour(9)] if not free[1:] else [])], 1), read=read)
+
+    asked = {"again": {"silver.visits": hours}, "only_again": True}
+    assert step(lake, "silver.visits", work, **asked) == [hours[:4], [hour(4), hour(6), hour(7)], [hour(8), hour(10)]]
+    assert [len(keys) for keys in free] == [7, 7, 9]
+
+
+def test_an_hour_computed_too_early_is_computed_again(lake: LakeResource) -> None:
+    """Meanwhile is not enough: what was computed between the pieces of its input has read a mixture."""
+    hours = [hour(number) for number in range(3)]
+    before = bronze(lake.lake, {key: {key: 1} for key in hours})
+    silver(lake.lake, dict.fromkeys(hours, 1), read=before)
+    since = lake.lake.versions(GRAPH.contracts)
+    early = bronze(lake.lake, {hours[0]: {hours[0]: 1}})
+    silver(lake.lake, {hours[0]: 1}, read=early)
+    now = bronze(lake.lake, {key: {key: 1} for key in hours[1:]})
+    silver(lake.lake, {hours[1]: 1}, read=now)
+    asked = {"again": dict.fromkeys(["bronze.visits", "silver.visits"], hours), "only_again": True, "since": since}
+    assert step(lake, "silver.visits", _silver(lake, now), **asked) == [[hours[0], hours[2]]]
+
+
+def _silver(lake: LakeResource, read: int) -> Work:
+    """Publish the hours of a step, which saw one version of bronze."""
+    return lambda keys: (silver(lake.lake, dict.fromkeys(keys, 1), read=read), None)[1]
 
 
 def held(lake: LakeResource, dataset: str, *keys: str) -> AbstractContextManager[set[str]]:

@@ -22,7 +22,7 @@ from planning.plan import ASKED
 from publish.partitions import Grain, parse_keys
 from published import days, publish, whole
 from resources.lake import LakeResource
-from sensors.replays import ReplayConfig, plan_replay
+from sensors.replays import plan_replay
 
 DATASET = "silver.users_current"
 LATE = "2026-01-03"
@@ -107,17 +107,22 @@ def test_an_upstream_replay_omits_the_limited_table(said: Said) -> None:
     assert ended.stdout == "", "of the table alone nothing is left to plan"
 
 
+def asking(instance: dg.DagsterInstance, lake: LakeResource, dataset: str) -> dg.OpExecutionContext:
+    config = {"dataset": dataset, "partitions": LATE}
+    return dg.build_op_context(resources={"lake": lake}, instance=instance, op_config=config)
+
+
 def test_a_ui_replay_omits_the_limited_table(deployment: Deployment) -> None:
     lake = LakeResource(root=str(deployment.settings.lake), landing=str(deployment.landing))
     with dg.DagsterInstance.ephemeral() as instance:
-        context = dg.build_op_context(resources={"lake": lake}, instance=instance)
-        plan_replay(context, ReplayConfig(dataset="bronze.users", partitions=LATE))
+        context = asking(instance, lake, "bronze.users")
+        plan_replay(context)
         assert WITHOUT in str(context.get_output_metadata("result"))
         (asked,) = replays.unfinished(lake.events)
         assert [run.datasets for run in asked.runs] == [("bronze.users",), ("silver.users",)]
         replays.close(lake.events, asked)
         with pytest.raises(dg.Failure, match=WITHOUT):
-            plan_replay(context, ReplayConfig(dataset=DATASET, partitions=LATE))
+            plan_replay(asking(instance, lake, DATASET))
         assert replays.unfinished(lake.events) == []
 
 

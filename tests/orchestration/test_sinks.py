@@ -131,7 +131,7 @@ def test_one_run_serves_and_reports_each_day(shop: Shop) -> None:
     assert (result.success, checks(result)) == (True, [True])
     assert shop.shown() == {SALES: [MONDAY, TUESDAY], RETURNS: [MONDAY, TUESDAY]}
     seen = {
-        event.partition: event.metadata["dagster/row_count"].value
+        event.partition: event.metadata["dagster/partition_row_count"].value
         for event in result.asset_materializations_for_node(f"{shop.schema}__daily")
     }
     assert seen == {MONDAY: 2, TUESDAY: 2}

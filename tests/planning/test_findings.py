@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from errors import PlatformError
 from evidence.finding import Finding, Severity
 from lake.store_faults import LogDamaged
 from patterns.ingestion.event_inbox import Entry, Inbox
 from patterns.ingestion.trigger_event import parse
-from planning import findings
+from planning import faults, findings
 from planning.deployment import Deployment
 from planning.look import Snapshot, now
+from planning.plan import Planner
 from published import deployment, land
 from quality.contracts import GRAPH
 
@@ -34,6 +36,21 @@ def test_a_source_that_fails_silences_no_other(tmp_path: Path, monkeypatch: pyte
     assert [one.source for one in found] == ["findings", "overdue"]
     assert found[0].severity is Severity.CRITICAL
     assert "damaged could not be looked at: a file of the log is cut off" in found[0].what
+
+
+def test_hours_that_wait_for_one_reason_are_one_finding(tmp_path: Path) -> None:
+    lake = deployment(tmp_path)
+    hours = [f"2026-01-05T{hour:02d}" for hour in range(3)]
+    for hour in hours:
+        land(lake, "visits", hour, {"a.json": "{}\n"})
+    stale = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events)).stale(GRAPH.task_of("bronze.visits"))
+    gone, torn = (PlatformError(what=what, where="here", next_step="mend it") for what in ("gone", "torn"))
+    faults.record(lake.events, "bronze.visits", {**dict.fromkeys(hours, gone), hours[1]: torn}, stale)
+    seen = Deployment(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), now=now())
+    assert [(one.partition, one.what, one.figures["partitions"]) for one in findings.waiting(seen)] == [
+        (hours[0], f"it and 1 more, up to {hours[2]}, wait for a person: gone, in here", 2),
+        (hours[1], "waits for a person: torn, in here", 1),
+    ]
 
 
 def test_an_event_without_a_run_is_found(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
+from declared import by_grain, computed_from
 from errors import ConfigurationError
 from evidence.events import EventLog
 from evidence.executions import ReplayTooLong
@@ -30,10 +31,6 @@ H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(root=str(tmp_path))
-
-
-DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.sessions_daily", "gold.daily_report")
-WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
 
 
 def planner(lake: Lake) -> Planner:
@@ -86,19 +83,13 @@ def test_a_dataset_without_history_has_no_estimate(lake: Lake) -> None:
 
 def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
     bronze(lake, {"2026-01-11T00": {"2026-01-11T00": 5, "2026-01-09T22": 1}, "2026-01-11T01": {"2026-01-11T01": 3}})
+    keys = {Grain.DAY: {"2026-01-09", "2026-01-11"}, Grain.WEEK: {"2026-01-05"}, None: {WHOLE_TABLE}}
+    by_event = computed_from("silver.visits") | {"silver.visits"}
+    by_arrival = computed_from("bronze.visits") - by_event | {"bronze.visits"}
+    assert by_arrival == {"bronze.visits", "bronze.dead_letters", "silver.late_visits"}
     assert planned({"bronze.visits": {"2026-01-11T00": ASKED}}, lake) == {
-        "bronze.visits": {"2026-01-11T00"},
-        "bronze.dead_letters": {"2026-01-11T00"},
-        "silver.late_visits": {"2026-01-11T00"},
-        "silver.visits": {"2026-01-09T22", "2026-01-11T00"},
-        "silver.visit_conflicts": {"2026-01-09T22", "2026-01-11T00"},
-        "silver.places": {""},
-        "silver.visits_enriched": {"2026-01-09T22", "2026-01-11T00"},
-        "gold.audience_hourly": {"2026-01-09T22", "2026-01-11T00"},
-        "silver.sessions": {"2026-01-09T22", "2026-01-11T00"},
-        "silver.sessions_pending": {"2026-01-09T22", "2026-01-11T00"},
-        **{dataset: {"2026-01-09", "2026-01-11"} for dataset in DAILY},
-        **{dataset: {"2026-01-05"} for dataset in WEEKLY},
+        **by_grain(by_event, {Grain.HOUR: {"2026-01-09T22", "2026-01-11T00"}, **keys}),
+        **by_grain(by_arrival, {Grain.HOUR: {"2026-01-11T00"}}),
     }
 
 

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.connect.plan import RemoveRemoteCachedRelation
 
 from publish import kept_rows
+from publish.target import Engine
 
 
 @pytest.fixture
@@ -34,13 +35,18 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_rows_are_computed_once_and_released_after_use(forgetful: Any, told: list[str]) -> None:
-    with kept_rows.computed(forgetful.range(3).selectExpr("id", "uuid() AS drawn")) as rows:
+@pytest.mark.parametrize(
+    ("engine", "gone"), [(Engine.TRANSACTION, "TABLE_OR_VIEW_NOT_FOUND"), (Engine.CHECKPOINT, "No DataFrame with id")]
+)
+def test_rows_are_computed_once_and_released_after_use(
+    forgetful: Any, told: list[str], engine: Engine, gone: str
+) -> None:
+    with kept_rows.computed(forgetful.range(3).selectExpr("id", "uuid() AS drawn"), engine) as rows:
         drawn = {row["drawn"] for row in rows.collect()}
         assert {row["drawn"] for row in rows.collect()} == drawn
         assert told == []
-    assert len(told) == 1
-    with pytest.raises(PySparkException, match="No DataFrame with id"):
+    assert len(told) == (engine is Engine.CHECKPOINT)
+    with pytest.raises(PySparkException, match=gone):
         rows.collect()
 
 
@@ -48,7 +54,7 @@ def test_collecting_garbage_sends_nothing(spark: Any, told: list[str]) -> None:
     # As an error does whose traceback holds the rows: only the collector finds them.
     ring: list[Any] = []
     ring.append(ring)
-    with kept_rows.computed(spark.range(3)) as rows:
+    with kept_rows.computed(spark.range(3), Engine.CHECKPOINT) as rows:
         ring += [rows, rows.where("id > 1")]
     assert len(told) == 1
     del rows, ring

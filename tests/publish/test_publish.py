@@ -45,7 +45,7 @@ def test_a_commit_records_its_rows_reasons_and_inputs(spark: Any, lake_root: Pat
     assert entry.measures == {"pages": 5}
     assert entry.breakdowns["pages"] == {(f"/page{n}",): 10 for n in range(5)}
     assert entry.inputs == {"bronze.x": 7}
-    assert commit.metadata(HOURS[0])["dagster/row_count"] == 50
+    assert commit.metadata(HOURS[0])["dagster/partition_row_count"] == 50
 
 
 def test_a_repeated_stream_batch_is_published_once(spark: Any, lake_root: Path) -> None:

@@ -234,8 +234,16 @@ def test_every_reader_of_a_column_is_named(tmp_path: Path) -> None:
     events = EventLog(lake)
     assert reading(lake) == []
     for dataset, origin in (("gold.page_stats", "users"), ("gold.visits_weekly", "events")):
-        lineage = {"mine": [f"file:{lake.path(NOW.dataset)}#{origin}"]}
-        info = {"commit_id": dataset, "measures": {}, "column_lineage": lineage}
+        lineage = [f"file:{lake.path(NOW.dataset)}#{origin}"]
+        info = {
+            "commit_id": dataset,
+            "run": {"run_id": "r", "code_version": "v"},
+            "column_lineage": {"mine": lineage},
+            "columns_read": lineage,
+            "partition_column": None,
+            "measures": {"": {"rows": 1, "accounted": 1}},
+            "accounts": {}, "breakdowns": {}, "inputs": {}, "reasons": [], "own_measures": [],
+        }  # fmt: skip
         table_of(lake, dataset, pa.table({"mine": [1]}), info)
     assert reading(lake) == [("gold.page_stats.mine", "team:analytics")]
 
@@ -254,18 +262,6 @@ def test_every_reader_of_a_column_is_named(tmp_path: Path) -> None:
     assert column_reads.recorded(events, NOW.dataset) == [read]
     assert ("a query of ada", "ada") in reading(lake)
     assert ("a query of ada", "ada") not in reading(lake, now=asked + ASKED_WITHIN + timedelta(hours=1))
-
-
-def test_a_reader_without_recorded_columns_is_named(tmp_path: Path) -> None:
-    lake = Lake(root=str(tmp_path))
-    info = {"commit_id": "x", "measures": {}, "column_lineage": {}}
-    table_of(lake, "gold.page_stats", pa.table({"mine": [1]}), info)
-    found = readers(
-        lake, EventLog(lake), DECLARED, "silver.visits_enriched", "page", landing="", now=datetime.now(timezone.utc)
-    )
-    assert [(reader.name, reader.how) for reader in found] == [
-        ("gold.page_stats", "reads the dataset; its columns were not recorded")
-    ]
 
 
 def test_the_next_step_is_named(tmp_path: Path) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from assets.report import blog
+from assets.report import blog, history
+from assets.report.page_views import PageViews
+from assets.report.rankings import SHOWN
 from lake.lake import Lake
-from page_view_rows import PAGES, START, View, counted, random_views, write
+from page_view_rows import OWN, PAGES, START, View, counted, random_views, write
 from report.elements import Audience, Period
+
+HOST = "referral_host"
+APART = {"no referrer": "direct", f"{OWN}, this blog": OWN}
+"""What is no site that readers came from, by what it is shown as."""
 
 
 def audience(folder: Path, views: list[View], *, days: int = 400) -> Audience:
@@ -69,14 +77,21 @@ def test_every_ranking_equals_a_plain_count(found: Audience, views: list[View]) 
         expected = counted(views, period.first, period.last)
         for ranking in period.rankings:
             groups = expected[ranking.name]
-            assert len(ranking.rows) + ranking.others == len(groups)
-            assert {row.name: list(row.values) for row in ranking.rows}.items() <= groups.items()
+            apart = {row.name: APART[row.name] for row in ranking.apart}
+            assert set(apart.values()) == (groups.keys() & set(APART.values()) if ranking.name == HOST else set())
+            ranked = {name: group for name, group in groups.items() if name not in apart.values()}
+            assert len(ranking.rows) + ranking.others == len(ranked)
+            assert {row.name: list(row.values) for row in ranking.rows}.items() <= ranked.items()
             shown = [row.values[0] for row in ranking.rows]
-            assert shown == sorted((group[0] for group in groups.values()), reverse=True)[: len(shown)]
-            assert [row.share for row in ranking.rows] == [count / expected["views"] for count in shown]
+            assert shown == sorted((group[0] for group in ranked.values()), reverse=True)[: len(shown)]
             earlier = counted(views, *period.compared)[ranking.name] if period.compared else None
-            for row in ranking.rows:
-                assert row.before == (None if earlier is None else earlier.get(row.name, [0])[0])
+            for row in (*ranking.rows, *ranking.apart):
+                name = apart.get(row.name, row.name)
+                assert list(row.values) == groups[name]
+                assert row.share == row.values[0] / expected["views"]
+                assert row.before == (None if earlier is None else earlier.get(name, [0])[0])
+            if not ranking.others and len(ranked) <= SHOWN:
+                assert sum(row.share for row in (*ranking.rows, *ranking.apart)) == pytest.approx(1)
 
 
 def test_every_point_of_a_chart_equals_a_count(found: Audience, views: list[View]) -> None:
@@ -126,8 +141,55 @@ def test_a_short_history_has_few_periods(tmp_path: Path) -> None:
         "views_per_visit": 1.0,
         "bounce": 1.0,
         "seconds": None,
-        "private_views": 0,
     }
+    assert period.grids == [], "the hours of one day are those of its chart"
+    (hosts,) = [each for each in period.rankings if each.name == HOST]
+    assert ([row.name for row in hosts.apart], hosts.rows) == (["no referrer"], [])
+
+
+def visit(name: str, *hosts: str) -> list[View]:
+    """A visit, one page view a minute, each from a host."""
+    return [
+        View(time=START + timedelta(minutes=minute), visit=name, visitor=name, page="/", host=host)
+        for minute, host in enumerate(hosts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("visits", "own"),
+    [
+        ([["direct", OWN, OWN], ["news.example", OWN]], {OWN}),
+        # Most links lead to one of both names, and some to the other.
+        ([["news.example", f"www.{OWN}", f"www.{OWN}", OWN], ["news.example", f"www.{OWN}"]], {OWN, f"www.{OWN}"}),
+        # As in access logs, where visits begin with links of the blog itself, too: those after a pause.
+        ([[OWN, OWN], [OWN], ["search.example"], ["search.example", "direct", f"www.{OWN}"]], {OWN, f"www.{OWN}"}),
+        # A reader opens three links of a page of links; the blog's own pages send no referrer.
+        ([["links.example", "links.example", "links.example"], ["links.example"], ["links.example"]], set()),
+        ([["a.example", "b.example", "c.example"], ["c.example", "d.example"]], set()),
+        ([["direct", "direct"], ["direct", "direct", "direct"]], set()),
+        ([["news.example"], ["news.example"]], set()),
+    ],
+)
+def test_the_blogs_own_hosts_are_found_by_what_they_do(tmp_path: Path, visits: list[list[str]], own: set[str]) -> None:
+    lake = Lake(root=str(tmp_path))
+    write(lake, [view for number, hosts in enumerate(visits) for view in visit(f"v{number}", *hosts)])
+    found = PageViews.read(lake)
+    assert found is not None
+    assert found.own_hosts == own
+
+
+@pytest.mark.parametrize(("private", "shown"), [((True, True), False), ((False, False), False), ((True, False), True)])
+def test_private_page_views_are_a_figure_where_visitors_were_asked(
+    tmp_path: Path, private: tuple[bool, bool], shown: bool
+) -> None:
+    views = [View(time=START, visit=str(each), visitor="u", page="/", private=each) for each in private]
+    period = audience(tmp_path, views).periods[-1]
+    assert (values(period).get("private_views") == 1) == ("private_views" in values(period)) == shown
+
+
+def test_a_ranking_of_which_nothing_is_known_is_left_out(tmp_path: Path) -> None:
+    period = audience(tmp_path, [View(time=START, visit="v", visitor="u", page="/", country=None)]).periods[-1]
+    assert [each.name for each in period.rankings] == ["page", HOST, "browser", "device_type"]
 
 
 def test_the_history_can_be_cut(tmp_path: Path, views: list[View]) -> None:
@@ -145,3 +207,49 @@ def test_odd_names_are_cut_and_made_visible(tmp_path: Path) -> None:
     names = {"/" + "x" * 5000: "/" + "x" * 199 + "…", "/\u202egpj.exe": "/\N{REPLACEMENT CHARACTER}gpj.exe"}
     shown = audience(tmp_path, [View(time=START, visit="v", visitor="u", page=page) for page in (*names, PAGES[0])])
     assert {row.name for row in shown.periods[-1].rankings[0].rows} == {*names.values(), PAGES[0]}
+
+
+def within(pairs: list[int], day: int, first: int) -> int:
+    """Count those of a day who were not there on an earlier day of a range."""
+    return sum(count for gap, count in zip(pairs[::2], pairs[1::2], strict=True) if gap == 0 or gap > day - first)
+
+
+def test_any_range_of_days_is_counted_from_the_history(found: Audience, views: list[View]) -> None:
+    known = found.history
+    days = [f"{START + timedelta(days=day):%Y-%m-%d}" for day in range(len(known.days["views"]))]
+    assert (known.first, days[-1]) == (days[0], "2026-03-14")
+    draw = random.Random(8)
+    for _ in range(60):
+        first, last = sorted(draw.choices(range(len(days)), k=2))
+        expected = counted(views, f"{days[first]}T00", f"{days[last]}T23")
+        span = range(first, last + 1)
+        assert sum(known.hours["views"][first * 24 : last * 24 + 24]) == expected["views"]
+        assert sum(known.days["views"][first : last + 1]) == expected["views"]
+        assert sum(known.private[first : last + 1]) == expected["private_views"]
+        assert sum(within(list(known.visits[day]), day, first) for day in span) == expected["visits"]
+        assert sum(within(list(known.visitors[day]), day, first) for day in span) == expected["visitors"]
+        assert sum(known.days["new"][first : last + 1]) == expected["new"]
+        bounced = 0
+        for day in span:
+            for before, after, count in zip(*(known.bounced[day][at::3] for at in range(3)), strict=True):
+                is_alone = not 0 < before <= day - first and not 0 < after <= last - day
+                bounced += count * is_alone
+        assert bounced == pytest.approx((expected["bounce"] or 0) * expected["visits"])
+        for name, by_day in known.rankings.items():
+            groups = {name: group[0] for name, group in expected[name].items()}
+            counts = {APART.get(name, name): 0 for name in by_day.names}
+            for shown, flat in zip(by_day.names, by_day.counts, strict=True):
+                on = zip(flat[::2], flat[1::2], strict=True)
+                counts[APART.get(shown, shown)] += sum(count for day, count in on if day in span)
+            assert {name: count for name, count in counts.items() if count} == groups
+            assert set(by_day.others) == {0}
+
+
+def test_names_that_are_rare_in_the_whole_history_are_summed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, views: list[View]
+) -> None:
+    monkeypatch.setattr(history, "MOST_NAMES", 5)
+    by_day = audience(tmp_path, views).history.rankings["page"]
+    most = Counter(view.page for view in views).most_common(5)
+    assert [sum(flat[1::2]) for flat in by_day.counts] == [count for _, count in most]
+    assert sum(by_day.others) == len(views) - sum(count for _, count in most)

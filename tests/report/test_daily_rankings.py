@@ -96,7 +96,7 @@ def counted(rows: Rows, dimension: str, sums: list[str], first: str, last: str) 
 def test_every_daily_ranking_equals_a_count(
     found: Audience, sessions: Rows, campaigns: Rows, name: str, sums: list[str]
 ) -> None:
-    rows = campaigns if name == "campaign" else sessions
+    rows = {"campaign": campaigns, "path": [row for row in sessions if row["pages"] > 1]}.get(name, sessions)
     seen = 0
     for period in found.periods:
         expected = counted(rows, name, sums, period.first, period.last)
@@ -126,4 +126,25 @@ def test_a_blog_without_gold_has_no_daily_rankings(tmp_path: Path) -> None:
     audience = blog.audience(lake, days=400)
     assert audience is not None
     assert _names([*audience.periods[0].rankings]) == ["page", "referral_host", "country", "browser", "device_type"]
-    assert audience.notes == blog.NOTES
+    shown = {name for each in audience.sections for name in each.rankings}
+    assert {"entry_page", "exit_page", "path", "campaign"} <= shown
+
+
+def test_a_range_of_days_is_counted_from_the_history(found: Audience, sessions: Rows, campaigns: Rows) -> None:
+    several = [row for row in sessions if row["pages"] > 1]
+    for name, rows, column in (
+        ("entry_page", sessions, ""),
+        ("path", several, ""),
+        ("campaign", campaigns, "displays"),
+    ):
+        by_day = found.history.rankings[name]
+        for first, last in ((0, 0), (3, 9), (0, DAYS - 1)):
+            expected = counted(rows, name, [column], days()[first], days()[last])
+            sums = {
+                each: sum(count for day, count in zip(flat[::2], flat[1::2], strict=True) if first <= day <= last)
+                for each, flat in zip(by_day.names, by_day.counts, strict=True)
+            }
+            assert {each: [count] for each, count in sums.items() if count} == {
+                each: numbers for each, numbers in expected.items() if numbers[0]
+            }
+            assert sum(by_day.others) == 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -20,6 +21,7 @@ from evidence.claims import Claims
 from evidence.event import DETECTION
 from evidence.finding import Finding, Severity
 from orchestration.names import asset_key
+from patterns.ingestion.readiness_marker import ENDED
 from patterns.observability.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN
 from planning import detectors
 from planning.findings import standing
@@ -110,6 +112,11 @@ def verdict(lake: LakeResource, detector: str, dataset: str, now: datetime = NOW
 
 def found(lake: LakeResource, now: datetime = NOW) -> dict[str, Finding]:
     return {one.identity: one for one in standing(deployment_of(lake, now))}
+
+
+def missed(lake: LakeResource, now: datetime) -> set[str]:
+    """What is missed because it has not come, or not in time."""
+    return {name for name, one in found(lake, now).items() if one.source in (FLOW, SLA)}
 
 
 def recorded(lake: LakeResource, detector: str, dataset: str) -> list[str]:
@@ -203,8 +210,54 @@ def test_an_hour_that_does_not_land_is_the_producers(lake: LakeResource) -> None
     assert verdict(lake, SLA, "bronze.visits", NOW + 0.4 * HOUR) == QUIET
     now = NOW + 0.6 * HOUR
     assert verdict(lake, SLA, "bronze.visits", now) == "input late"
-    assert f"{key(0)} is not published" in found(lake, now)["sla/bronze.visits"].what
-    assert "landing.visits has not come" in found(lake, now)["sla/bronze.visits"].what
+    read = detectors.sla(deployment_of(lake, now), EVERY["bronze.visits"])
+    assert f"{key(0)} is not published" in read.what
+    assert "landing.visits has not come" in read.what
+    # That no data come is reported once, by who misses them.
+    assert [name for name in found(lake, now) if name.endswith("/bronze.visits")] == ["flow/bronze.visits"]
+
+
+def test_sources_that_stop_together_are_one_finding(lake: LakeResource) -> None:
+    hours = land_hours(lake, range(40, -1, -1))
+    for name in hours:
+        land(lake, "ads", name, {"a.json": "{}\n"})
+    stopped = [one for one in found(lake, NOW + 12 * HOUR).values() if one.source == FLOW]
+    assert [one.dataset for one in stopped] == ["bronze.visits"]
+    assert "; the same of bronze.ads" in stopped[0].what
+    assert str(stopped[0].remedy) == "ask the producer whether it has stopped"
+
+
+def test_a_simulation_that_ended_raises_no_alarm(
+    lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance
+) -> None:
+    """Its producers have not stopped, they are done; data that land for times after its end are judged as any."""
+    publish_hours(lake, land_hours(lake, range(40, -1, -1)), at=NOW)
+    later = NOW + 5 * HOUR
+    assert missed(lake, later) == {"flow/bronze.visits"}
+    (lake.landing_path / ENDED).write_text(f"{ended(key(0)).isoformat()}\n")
+    assert missed(lake, later) == set()
+    ticked(later)
+    evaluation = shown(instance, FLOW, "bronze.visits")
+    assert evaluation.passed
+    assert evaluation.description == f"not judged: the simulation ended at {ended(key(0)):%Y-%m-%d %H:%M} UTC"
+    land_hours(lake, [-1])
+    assert "flow/bronze.visits" in missed(lake, later)
+
+
+@pytest.mark.parametrize("content", ["soon", "", "9" * 100, "2026-01-05T03:00:00+00:00 and more"])
+def test_what_is_no_end_ends_nothing(lake: LakeResource, content: str) -> None:
+    (lake.landing_path / ENDED).write_text(content)
+    assert lake.landing_zone.ended_at is None
+
+
+def test_a_pipe_or_a_link_ends_nothing(lake: LakeResource, tmp_path: Path) -> None:
+    note = lake.landing_path / ENDED
+    os.mkfifo(note)
+    assert lake.landing_zone.ended_at is None
+    note.unlink()
+    (tmp_path / "note").write_text("2026-01-05T03:00:00+00:00")
+    note.symlink_to(tmp_path / "note")
+    assert lake.landing_zone.ended_at is None
 
 
 def test_history_loaded_now_misses_no_promise(lake: LakeResource) -> None:

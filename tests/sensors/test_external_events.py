@@ -15,6 +15,7 @@ from events_from_outside import TOKEN, deployed, event
 from orchestration import external_events as composed
 from orchestration.computation import run_context
 from orchestration.refresh import JOB
+from patterns.data_flow.concurrent_runner import AGAIN
 from patterns.ingestion.event_inbox import Entry, Inbox
 from patterns.ingestion.external_trigger import MOST_TRIES, Notification
 from quality.contracts import CONTRACTS
@@ -105,8 +106,12 @@ def test_an_event_starts_one_run_with_its_context(
         "only_again": True,
         "scope": "all",
         "again": {},
+        "since": {},
         "retry_waiting": True,
+        "lane": "all",
+        "few_again": 0,
     }
+    assert request.tags.items() >= AGAIN.items(), "it ranks behind what lands"
     assert dg.validate_run_config(defs.resolve_job_def(JOB), request.run_config)
     run_id = run(instance, request, dg.DagsterRunStatus.STARTED)
     send(settings_of_senders, time=entry.event.time.isoformat(), payload="s3://shop/42", span=entry.event.span)

@@ -139,17 +139,16 @@ def test_waiting_files_are_requested_after_growing_pauses(
     status: dg.DagsterRunStatus,
 ) -> None:
     take(checkpoint_of(lake), land(lake, "a.json"), planned=1)
-    later, waited, seen = 0.0, [], set()
+    later, seen = 0.0, set()
     monkeypatch.setattr("sensors.request_throttle._now", lambda: time.time() + later)
-    for _ in range(9):
+    for minutes in (1, 2, 4, 8, 16, 32, 64, 64, 64):
         (request,) = asked()
         seen.add(request.run_key)
         ran(instance, request, status)
-        later = 0.0
-        while not asked():
-            later += 30
-        waited.append(round(later / 60))
-    assert waited == [1, 2, 4, 8, 16, 32, 64, 64, 64]
+        for later in (0.0, 60.0 * minutes - 30):  # noqa: B007 -- the clock reads it
+            assert asked() == [], f"before {minutes} minutes have passed"
+        later = 60.0 * minutes
+    assert len(asked()) == 1
     assert len(seen) == 9
 
 

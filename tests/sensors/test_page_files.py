@@ -58,7 +58,9 @@ def test_only_the_failed_branch_is_asked_for(files: Files, tick: Any, launched: 
     assert asked(tick()) == {DAY: ["csv", "compared"]}
     assert again.run_key != first
     blocking.rmdir()
-    assert files.run(DAY, "csv", "compared").success
+    assert files.run(DAY, "csv").success
+    assert asked(tick()) == {DAY: ["compared"]}, "the comparison was cut off"
+    assert files.run(DAY, "compared").success
     assert tick().run_requests == []
 
 

@@ -7,18 +7,21 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from declared import by_grain, computed_from
+from lake.commit import WHOLE_TABLE
 from orchestration import replays
 from orchestration.replays import TAG
+from publish.partitions import Grain
 from published import bronze, devices, publish
 from quality.contracts import CONTRACTS
 from resources.lake import LakeResource
 from sensors import replays as sensor
-from sensors.replays import ReplayConfig, plan_replay
+from sensors.replays import plan_replay
 
 HOUR = "2026-01-05T03"
 replay_runs = sensor.replay_runs()
-DAILY = ("gold.visits_cube_daily", "gold.page_stats", "gold.referral_stats", "gold.sessions_daily", "gold.daily_report")
-WEEKLY = ("gold.visits_cube_weekly", "gold.visits_weekly")
+MAINS = {CONTRACTS[name].main for name in computed_from("silver.visits") | {"silver.visits"}}
+"""What a replay of an hour of silver.visits asks for: what appears with a dataset is asked for by its name."""
 SILVER = ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched")
 
 
@@ -36,8 +39,8 @@ def write(lake: LakeResource, dataset: str, key: str) -> None:
 
 
 def ask(lake: LakeResource, instance: dg.DagsterInstance, **config: Any) -> dg.OpExecutionContext:
-    context = dg.build_op_context(resources={"lake": lake}, instance=instance)
-    plan_replay(context, ReplayConfig(**config))
+    context = dg.build_op_context(resources={"lake": lake}, instance=instance, op_config=config)
+    plan_replay(context)
     return context
 
 
@@ -56,18 +59,17 @@ def test_without_a_replay_nothing_is_asked_for(lake: LakeResource, tick: Any) ->
 def test_a_replay_asks_only_for_unfinished_parts(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     first = tick(replay_runs)
-    gold = {"gold.audience_hourly": [HOUR], **{dataset: ["2026-01-05"] for dataset in (*DAILY, *WEEKLY)}}
-    hourly = ("silver.visits", "silver.visits_enriched", "silver.sessions")
-    assert asked(first) == {**{dataset: [HOUR] for dataset in hourly}, "silver.places": [""], **gold}
+    keys = {Grain.HOUR: [HOUR], Grain.DAY: ["2026-01-05"], Grain.WEEK: ["2026-01-05"], None: [WHOLE_TABLE]}
+    assert asked(first) == by_grain(MAINS, keys)
     assert tick(replay_runs).run_requests[0].run_key == first.run_requests[0].run_key, "as long as it has not run"
     write(lake, "silver.visits", HOUR)
     assert "silver.visits" in asked(tick(replay_runs)), "as long as a part of it has not run"
     write(lake, "silver.visit_conflicts", HOUR)
-    for dataset in (*hourly[1:], "silver.sessions_pending"):
-        write(lake, dataset, HOUR)
-    publish(lake.lake, "silver.places", None, {"": 1})
-    assert asked(tick(replay_runs)) == gold
-    for dataset, (key,) in gold.items():
+    gold = {name for name in MAINS if CONTRACTS[name].layer == "gold"}
+    for dataset, (key,) in by_grain(computed_from("silver.visits") - gold - {"silver.visit_conflicts"}, keys).items():
+        write(lake, dataset, key)
+    assert asked(tick(replay_runs)) == by_grain(gold, keys)
+    for dataset, (key,) in by_grain(gold, keys).items():
         write(lake, dataset, key)
     assert tick(replay_runs).skip_message == "the replay of silver.visits is done"
     assert tick(replay_runs).skip_message == "no replay was asked for"
@@ -106,14 +108,14 @@ def test_publications_from_older_inputs_finish_no_replay(
 
 def test_a_repeated_job_plans_the_same_replay(lake: LakeResource, instance: dg.DagsterInstance) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions=HOUR)
-    plan_replay(context, ReplayConfig(dataset="silver.visits", partitions=HOUR))
+    plan_replay(context)
     assert len(replays.unfinished(lake.events)) == 1
 
 
 def test_planning_only_starts_no_replay(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T03", only_plan=True)
     metadata = context.get_output_metadata("result")
-    assert metadata["datasets"] == 12
+    assert metadata["datasets"] == len(MAINS)
     assert metadata["plan"].records[0].data["partitions"] == HOUR
     assert tick(replay_runs).skip_message == "no replay was asked for"
 

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from declared import DAILY, WEEKLY
 from orchestration.calendar import calendar
 from planning.look import Snapshot
 from planning.plan import Planner
@@ -21,7 +22,7 @@ from sensors.schedules import schedules
 
 HOURLY = "silver.visits_enriched"
 SCHEDULES = schedules()
-NIGHTLY, WEEKLY = SCHEDULES[:2]
+NIGHT, WEEK = SCHEDULES[:2]
 
 
 def asked(schedule: dg.ScheduleDefinition, *moment: int, now: datetime | None = None) -> dict[str, Any] | None:
@@ -46,20 +47,13 @@ def ended(lake: LakeResource, dataset: str, *moment: int) -> list[str]:
 
 
 def test_a_schedule_requests_its_datasets_in_one_run() -> None:
-    night = asked(NIGHTLY, 2026, 1, 6, 2)
+    night = asked(NIGHT, 2026, 1, 6, 2)
     assert night is not None
     assert night["scope"] == "ended"
-    assert night["datasets"] == [
-        "gold.visits_cube_daily",
-        "gold.page_stats",
-        "gold.referral_stats",
-        "gold.campaign_stats",
-        "gold.sessions_daily",
-        "gold.daily_report",
-    ]
-    week = asked(WEEKLY, 2026, 1, 12, 3)
+    assert night["datasets"] == list(DAILY)
+    week = asked(WEEK, 2026, 1, 12, 3)
     assert week is not None
-    assert week["datasets"] == ["gold.visits_cube_weekly", "gold.visits_weekly"]
+    assert week["datasets"] == list(WEEKLY)
 
 
 def test_incomplete_days_are_computed_at_night(lake: LakeResource) -> None:
@@ -92,7 +86,7 @@ def test_weekly_run_takes_a_quarter_of_late_rows(lake: LakeResource) -> None:
 
 def test_ticks_missed_in_an_outage_become_one() -> None:
     back = datetime(2026, 1, 21, 9, tzinfo=timezone.utc)
-    ticks = [asked(NIGHTLY, 2026, 1, day, 2, now=back) for day in range(17, 22)]
+    ticks = [asked(NIGHT, 2026, 1, day, 2, now=back) for day in range(17, 22)]
     assert [tick is not None for tick in ticks] == [False, False, False, False, True]
 
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
+import plans
 from services import spark_connect
 from services.config import Settings
 
-# In its first minute a server spends more time on optimizing its code than on all that is asked of it.
-_SHORT_LIVED = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1"}
+_CONF = dict([plans.COMPILED_ONCE])
 
 
 def small(settings: Settings, home: Path) -> Settings:
     """The tests' settings with a home of its own and a small Spark; other processes of this home find the same."""
-    options = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in _SHORT_LIVED.items())
+    options = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in _CONF.items())
     (home / "blogdata.toml").write_text(f"[spark.conf]\n{options}", encoding="utf-8")
-    spark = replace(settings.spark, heap="600m", start_seconds=180.0, conf=tuple(_SHORT_LIVED.items()))
+    spark = replace(settings.spark, heap="600m", start_seconds=180.0, conf=tuple(_CONF.items()))
     return replace(settings, home=home, landing=home / "landing", lake=home / "lake", spark=spark)
 
 

@@ -49,6 +49,24 @@ def test_the_readiness_convention_is_a_setting(tmp_path: Path) -> None:
         load(tmp_path, BLOGDATA_LANDING_READY="soon")
 
 
+def test_the_bounds_of_landed_files_are_settings(tmp_path: Path) -> None:
+    assert (load(tmp_path).longest_line, load(tmp_path).largest_file) == (16 << 20, 8 << 30)
+    (tmp_path / "blogdata.toml").write_text('[landing]\nlongest_line = "500k"\nlargest_file = "1G"\n')
+    assert (load(tmp_path).longest_line, load(tmp_path).largest_file) == (500 << 10, 1 << 30)
+    for wrong in ("0m", "2g", "16", "a lot", "-1k"):
+        with pytest.raises(ConfigurationError, match="is not a size"):
+            load(tmp_path, BLOGDATA_LONGEST_LINE=wrong)
+
+
+@pytest.mark.parametrize("misread", [*"*?[]{}\\|^%`\n", "%25"])
+def test_a_path_that_spark_or_delta_would_misread_is_refused_at_once(tmp_path: Path, misread: str) -> None:
+    for variable in ("BLOGDATA_HOME", "BLOGDATA_LAKE"):
+        with pytest.raises(ConfigurationError, match="means something else") as refused:
+            config.load({"BLOGDATA_HOME": str(tmp_path), variable: str(tmp_path / f"a{misread}b")})
+        assert "next" in str(refused.value)
+    assert load(tmp_path / "a b+c#d;e,f=g&h(i)é~!@$'").lake.name == "lake"
+
+
 def test_an_sc_address_means_a_remote_server(tmp_path: Path) -> None:
     settings = load(tmp_path, SPARK_REMOTE="sc://spark.example.org:15002/;use_ssl=true")
     assert settings.spark.mode == "remote"

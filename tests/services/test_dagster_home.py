@@ -20,7 +20,7 @@ def test_dagster_loads_the_rendered_file_with_its_policies(settings: Settings, t
         limits = instance.get_concurrency_config()
         assert limits.pool_config.default_pool_limit == 1
         assert limits.run_queue_config is not None
-        assert limits.run_queue_config.max_concurrent_runs == 4
+        assert limits.run_queue_config.max_concurrent_runs == 5
         assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
         assert instance.run_retries_enabled
         assert instance.run_monitoring_enabled

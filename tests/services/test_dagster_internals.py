@@ -19,7 +19,9 @@ PRIVATE = re.compile(r"\bdagster(?:_\w+)?(?:\.\w+)*\._\w|\bfrom dagster\w* impor
 
 SIGNATURES = {
     "execute_run_iterator": "(job, dagster_run, instance, resume_from_failure=False)",
+    "AssetMaterializationPlannedData": "(asset_key, partition=None, partitions_subset=None)",
     "InMemoryJob": "(job_def)",
+    "RemoteRepositoryOrigin.get_job_origin": "(self, job_name)",
     "DagsterStorage.register_instance": "(self, instance)",
     "ConfigurableClass.config_type": "()",
     "ConfigurableClass.from_config_value": "(inst_data, config_value)",
@@ -41,15 +43,23 @@ SIGNATURES = {
     "SqliteScheduleStorage": "(conn_string, inst_data=None)",
     "SqliteScheduleStorage.connect": "(self)",
     "SqliteScheduleStorage.from_local": "(base_dir, inst_data=None)",
+    "WorkspaceFileTarget.create_origins": "(self)",
+    "WorkspaceProcessContext.reload_code_location": "(self, name)",
+    "WorkspaceProcessContext": "(instance, workspace_load_target, version='', read_only=False, "
+    "grpc_server_registry=None, code_server_log_level='INFO', server_command=<GrpcServerCommand.API_GRPC: 'api_grpc'>)",
 }
 """Parameters of what is called or overridden; annotations are left out."""
 
 UNDOCUMENTED = {
-    "create_run_for_job": {"job_def", "tags", "run_config"},
+    "create_run_for_job": {"job_def", "tags", "run_config", "remote_job_origin"},
     "add_run_tags": {"run_id", "new_tags"},
     "all_logs": {"run_id", "of_type"},
+    "report_dagster_event": {"dagster_event", "run_id"},
     "report_run_failed": {"dagster_run", "message"},
     "from_config": {"config_dir"},
+    "get_daemon_heartbeats": {"self"},
+    "get_required_daemon_types": {"self"},
+    "optimize_for_webserver": {"statement_timeout", "pool_recycle", "max_overflow"},
 }
 """Methods of the public instance that are called and that Dagster does not document, with the parameters used."""
 

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +19,7 @@ from events_from_outside import TOKEN, deployed, event, post, write_token
 from kills import kill
 from orchestration import external_events
 from patterns.ingestion.event_inbox import Inbox
-from quality.contracts import CONTRACTS
-from services import config, doctor, event_receiver, event_service, event_tokens, processes
+from services import config, doctor, event_service, event_tokens, processes
 from services.config import Settings
 from services.event_receiver import MOST_BYTES
 
@@ -76,14 +74,6 @@ def raw(url: str, request: bytes, *, seconds: float = 30.0) -> bytes:
         return answer
 
 
-def trickle(connection: socket.socket, *, seconds: float) -> None:
-    """Send a byte now and then."""
-    began = time.monotonic()
-    while time.monotonic() - began < seconds:
-        connection.sendall(b"x")
-        time.sleep(0.1)
-
-
 def test_a_call_is_accepted_refused_and_logged(own: Settings, url: str, inbox: Inbox) -> None:
     body = event()
     assert post(url, body) == (202, {"event": "shop/release-42", "state": "waiting", "known": False})
@@ -125,45 +115,6 @@ def test_hostile_requests_end_and_start_nothing(url: str, inbox: Inbox) -> None:
     assert b" 400 " in raw(url, b"\xff\xfe\r\n\r\n")
     assert post(url, event(id="line\nbreak"))[0] == 400
     assert inbox.waiting() == []
-
-
-def test_a_slow_client_blocks_nobody(own: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_receiver, "_SECONDS", 1.0)
-    server = event_receiver.Server(("127.0.0.1", 0), external_events.answer(external_events.trigger(own, CONTRACTS)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = server.server_address[:2]
-    slow = [socket.create_connection(address, timeout=60) for _ in range(8)]
-    for connection in slow:
-        connection.sendall(b"POST /events HTTP/1.1\r\nContent-Length: 100\r\n")
-    assert post(f"http://127.0.0.1:{address[1]}/events", event())[0] == 202
-    # A byte now and then does not extend the time.
-    with pytest.raises(OSError):
-        trickle(slow[0], seconds=20)
-    for connection in slow:
-        connection.close()
-    server.shutdown()
-    server.server_close()
-
-
-def test_too_many_clients_are_turned_away(own: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_receiver, "_MOST_AT_ONCE", 2)
-    server = event_receiver.Server(("127.0.0.1", 0), external_events.answer(external_events.trigger(own, CONTRACTS)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = server.server_address[:2]
-    held = [socket.create_connection(address, timeout=60) for _ in range(2)]
-    with socket.create_connection(address, timeout=60) as third:
-        assert third.recv(1) == b"", "closed without an answer; it may come again"
-    for connection in held:
-        connection.close()
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            assert post(f"http://127.0.0.1:{address[1]}/events", event())[0] == 202
-            break
-        except OSError:
-            assert time.monotonic() < deadline
-    server.shutdown()
-    server.server_close()
 
 
 def test_simultaneous_deliveries_are_one_event(url: str, inbox: Inbox) -> None:

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 import spark_cluster
@@ -46,6 +47,16 @@ def test_work_goes_on_when_a_worker_is_killed(own: Settings, cluster: SparkClust
     assert session.range(100).repartition(4).count() == 100
     os.kill(cluster.processes[-1].pid, signal.SIGKILL)
     assert session.range(100).repartition(4).count() == 100
+    spark_session.release(session)
+
+
+def test_the_secret_is_on_no_command_line(own: Settings, cluster: SparkCluster) -> None:
+    session = spark_session.attach(spark_connect.running_server(cluster.settings(own)).url)
+    assert session.range(100).repartition(4).count() == 100
+    assert session.conf.get("spark.authenticate") == "true"
+    shown = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+    assert any("CoarseGrainedExecutorBackend" in line for line in shown)
+    assert not any(cluster.secret in line for line in shown)
     spark_session.release(session)
 
 

@@ -130,7 +130,10 @@ def test_a_reused_process_number_is_left_alone(own: Settings) -> None:
     server = spark_connect.running_server(own)
     file = own.home / "services" / "spark" / "server.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "pid": os.getpid()}))
+    left = own.home / "services" / "spark" / "scratch" / "tmp" / "left"
+    left.touch()
     again = spark_connect.running_server(own)
+    assert not left.exists(), "temporary files of a server that has ended are removed"
     assert "belongs to another process now" in again.notices[0]
     # The server itself was nobody's then; it must not stay behind with its port and its memory.
     assert f"process {server.pid}) was stopped" in again.notices[1]
@@ -205,7 +208,8 @@ def test_a_failed_start_reports_its_log_and_ends(
     with pytest.raises(spark_connect.SparkServerFailed, match="Master must") as caught:
         spark_connect.running_server(wrong)
     assert caught.value.where.endswith("server.log")
-    assert not caught.value.transient
+    # No partition waits for a person because there was no server.
+    assert caught.value.transient
     assert spark_connect.status(fresh).state == "stopped"
     assert processes.with_argument(f"-Dblogdata.home={fresh.home}") == []
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 import oracle
+from simulated import assert_figures_equal_the_recount
 from simulator.faults import LINE_FAULTS, FaultRates
 from simulator.landing import LandingOccupied, simulate
 from simulator.spec import SimulationSpec
@@ -29,20 +29,6 @@ def simulated(landing: Path, spec: SimulationSpec) -> AdsTruth:
     return truth.ads
 
 
-def assert_truth_equals_the_recount(truth: AdsTruth, landing: Path) -> oracle.OracleTruth:
-    recount = oracle.count(landing, "ads")
-    landed = [hour for hour in truth.hours if hour.state != "missing"]
-    assert [hour.arrival_hour for hour in landed] == list(recount.arrivals)
-    for hour in landed:
-        counted = recount.arrivals[hour.arrival_hour]
-        for figure in ("lines", "bytes", "valid", "dead", "late", "reasons", "by_event_hour"):
-            assert getattr(counted, figure) == getattr(hour, figure), (hour.arrival_hour, figure)
-    assert [asdict(hour) for hour in truth.display_hours] == [
-        vars(recount.event_hours[key]) for key in sorted(recount.event_hours)
-    ]
-    return recount
-
-
 def contents(landing: Path, *tables: str) -> dict[str, bytes]:
     return {
         str(path.relative_to(landing)): path.read_bytes()
@@ -55,7 +41,7 @@ def contents(landing: Path, *tables: str) -> dict[str, bytes]:
 def test_the_truth_of_every_fault_equals_recounts(tmp_path: Path) -> None:
     spec = SimulationSpec(days=2, visits_per_day=12000, seed=11, faults=EVERY_FAULT, part_lines=40, ads=True)
     truth = simulated(tmp_path, spec)
-    recount = assert_truth_equals_the_recount(truth, tmp_path)
+    recount = assert_figures_equal_the_recount(truth.hours, truth.display_hours, oracle.count(tmp_path, "ads"))
     assert recount.reasons().keys() == {
         "empty_line", "not_utf8", "too_large", "truncated", "several_objects", "not_json",
         *(f"{what}:{name}" for what in ("missing_field", "wrong_type") for name in oracle.DISPLAY_REQUIRED),

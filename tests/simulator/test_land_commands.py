@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,14 @@ import pytest
 from deltalake import write_deltalake
 from typer.testing import CliRunner
 
+from blogdata import land_commands
 from blogdata.land_commands import app
 from errors import ConfigurationError
 from patterns.error_management.checkpointer import StreamSpec, open_checkpoint
 from patterns.error_management.dead_letter_replay import CorrectionAwaited
+from patterns.ingestion.readiness_marker import ENDED, LandingZone
 from patterns.ingestion.whole_files import SourceMissing
-from simulator.landing import LandingOccupied
+from simulator.landing import LandingOccupied, add
 
 LINE = b'1.2.3.4 - - [05/Jan/2026:03:04:05 +0000] "GET /%s HTTP/1.1" 200 1 "-" "-"\n'
 
@@ -50,20 +53,43 @@ def test_simulate_prints_its_truth_and_changes_nothing_twice(tmp_path: Path) -> 
     assert "nothing was changed" in simulate(tmp_path)[0]
 
 
+def test_a_simulation_notes_when_its_data_end(tmp_path: Path) -> None:
+    simulate(tmp_path, "--begin", "2026-02-28")
+    end = datetime(2026, 3, 1, tzinfo=timezone.utc)
+    assert LandingZone(folder=tmp_path).ended_at == end
+    # One of an earlier version is complete, and lacks the note.
+    (tmp_path / ENDED).unlink()
+    assert "nothing was changed" in simulate(tmp_path, "--begin", "2026-02-28")[0]
+    assert LandingZone(folder=tmp_path).ended_at == end
+    add(2, tmp_path, now=end + timedelta(days=1))
+    assert LandingZone(folder=tmp_path).ended_at == end + timedelta(hours=2)
+
+
 def test_simulate_takes_rates_a_start_and_compression(tmp_path: Path) -> None:
     (tmp_path / "faults.toml").write_text("duplicate = 1.0\n")
     landing = tmp_path / "landing"
     faults = ("--faults", str(tmp_path / "faults.toml"))
-    said, error = simulate(landing, *faults, "--start", "2026-02-28", "--gzip", "--no-ads", "--json")
+    said, error = simulate(landing, *faults, "--begin", "2026-02-28", "--gzip", "--no-ads", "--json")
     assert error is None
     assert (json.loads(said)["duplicates"], "ads" in json.loads(said)) == (200, False)
     assert list(landing.glob("visits/date=2026-02-28/hour=12/visits-00000.json.gz"))
 
 
+def test_simulated_days_have_just_ended_and_stay_the_same_tomorrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(land_commands, "_today", lambda: date(2026, 3, 2))
+    assert simulate(tmp_path)[1] is None
+    assert [folder.name for folder in tmp_path.glob("visits/*")] == ["date=2026-03-01"]
+    monkeypatch.setattr(land_commands, "_today", lambda: date(2026, 3, 3))
+    assert "nothing was changed" in simulate(tmp_path)[0]
+    assert isinstance(simulate(tmp_path, "--begin", "2026-03-02")[1], LandingOccupied)
+
+
 def test_simulate_refuses_changed_options_and_wrong_arguments(tmp_path: Path) -> None:
     simulate(tmp_path)
     assert isinstance(simulate(tmp_path, "--gzip")[1], LandingOccupied)
-    assert isinstance(simulate(tmp_path / "x", "--start", "28.02.2026")[1], ConfigurationError)
+    assert isinstance(simulate(tmp_path / "x", "--begin", "28.02.2026")[1], ConfigurationError)
     assert isinstance(simulate(tmp_path / "x", "--faults", str(tmp_path / "absent"))[1], ConfigurationError)
     assert not (tmp_path / "x").exists()
 
@@ -82,6 +108,18 @@ def test_logs_land_once_and_missing_files_are_refused(tmp_path: Path) -> None:
     assert refused.exit_code != 0
 
 
+def test_logs_of_every_named_format_land_and_the_formats_are_said(tmp_path: Path) -> None:
+    line = LINE % b"one"
+    (tmp_path / "main.log").write_bytes(b"\xef\xbb\xbf" + line.replace(b"\n", b' "-"\n') * 2 + line)
+    (tmp_path / "vhost.log").write_bytes(b"blog.example.org:443 " + line)
+    (tmp_path / "empty.log").touch()
+    files = [str(tmp_path / name) for name in ("main.log", "vhost.log", "empty.log")]
+    command = ["logs", *files, "--landing", str(tmp_path / "landing")]
+    assert f"{files[0]}: format main, combined; landed" in CliRunner().invoke(app, command).stdout.replace("\n", " ")
+    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert [row["formats"] for row in found] == [["main", "combined"], ["vhost_combined"], []]
+
+
 def test_files_that_are_no_access_logs_are_refused_before_anything_lands(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"\n" + LINE % b"one")
     (tmp_path / "README.md").write_text("# Not a log\n")
@@ -94,7 +132,9 @@ def test_files_that_are_no_access_logs_are_refused_before_anything_lands(tmp_pat
         return str(error), sorted(path.name for path in tmp_path.glob("landing/*/*"))
 
     assert landed("log", "README.md")[1] == landed("log", "cut.gz")[1] == []
-    assert "no line at its beginning has the time of an access log" in landed("README.md")[0]
+    refused = landed("README.md")[0]
+    assert "the first one is nearest to the format combined, but its time does not fit" in refused
+    assert "combined, common, " in refused
     assert "the file cannot be read" in landed("cut.gz")[0]
     assert landed("log", "empty")[1] == ["empty", "log"], "a log that was just rotated has no line yet"
 

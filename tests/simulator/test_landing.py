@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import asdict
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -12,32 +10,11 @@ from pathlib import Path
 import pytest
 
 import oracle
+from simulated import EVERY_FAULT, Killed, assert_truth_equals_the_recount, contents
 from simulator.faults import LINE_FAULTS, FaultRates
 from simulator.landing import LandingOccupied, simulate
 from simulator.spec import SimulationSpec
 from simulator.truth import Truth
-
-EVERY_FAULT = FaultRates(
-    **{name: 0.02 for name in LINE_FAULTS if name not in ("late", "huge_line")},
-    late=0.08,
-    huge_line=0.0005,
-    empty_hour=0.06,
-    missing_hour=0.06,
-)
-
-
-def assert_truth_equals_the_recount(truth: Truth, landing: Path) -> oracle.OracleTruth:
-    recount = oracle.count(landing)
-    landed = [hour for hour in truth.hours if hour.state != "missing"]
-    assert [hour.arrival_hour for hour in landed] == list(recount.arrivals)
-    for hour in landed:
-        counted = recount.arrivals[hour.arrival_hour]
-        for figure in ("lines", "bytes", "valid", "dead", "late", "reasons", "by_event_hour"):
-            assert getattr(counted, figure) == getattr(hour, figure), (hour.arrival_hour, figure)
-    assert [asdict(hour) for hour in truth.event_hours] == [
-        vars(recount.event_hours[key]) for key in sorted(recount.event_hours)
-    ]
-    return recount
 
 
 @pytest.fixture(scope="module")
@@ -103,14 +80,6 @@ def test_sessions_cross_hours_and_have_distinct_times(tmp_path: Path) -> None:
     assert all(len(set(times)) == len(times) for times in seen.values())
 
 
-def contents(landing: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(landing)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(landing.rglob("*"))
-        if path.is_file()
-    }
-
-
 def test_equal_specs_give_equal_bytes(tmp_path: Path) -> None:
     specs = [SimulationSpec(days=1, visits_per_day=500, seed=seed) for seed in (9, 9, 10)]
     for number, spec in enumerate(specs):
@@ -159,10 +128,6 @@ def test_a_landing_zone_with_access_logs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "access_logs" / "access.log").write_text("")
     with pytest.raises(LandingOccupied, match="no simulation wrote"):
         simulate(SimulationSpec(days=1, visits_per_day=200, seed=2), tmp_path)
-
-
-class Killed(Exception):
-    """Stands for the death of the process."""
 
 
 @pytest.mark.parametrize("hour", [1, 13, 24, 40])

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.connect.session import SparkSession
 
 from errors import ConfigurationError
 from lake.lake import Lake
@@ -70,6 +71,22 @@ def test_statistics_of_unsorted_rows_skip_nothing(spark: Any, tmp_path: Path) ->
     rows = spark.range(1000).selectExpr("'2026-01-05' AS day", "(id * 379) % 1000 AS user")
     rows.repartition(10).write.format("delta").mode("append").save(spread.path(VISITS.dataset))
     assert files_read(spark, spread, "user = 421") == files_read(spark, spread) > 1
+
+
+def test_a_table_is_made_by_the_session_it_is_given(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may have let go of the session that was its default."""
+    monkeypatch.setattr(SparkSession, "active", lambda: pytest.fail("it asks the default session"))
+    made = Lake(root=str(tmp_path))
+    tables.create_or_evolve(spark, made, VISITS)
+    table = made.table(VISITS.dataset)
+    assert table is not None
+    types = {field.name: str(field.type) for field in table.schema().fields}
+    assert types == {
+        column.name: f'PrimitiveType("{named}")'
+        for column, named in zip(VISITS.columns, ("string", "binary", "timestamp", "long", "string"), strict=True)
+    }
 
 
 def test_statistics_of_an_unsuitable_column_are_refused() -> None:

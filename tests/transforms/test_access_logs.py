@@ -15,9 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import oracle
+import oracle_logs
 from assets.transforms import access_logs, user_agents, visit_events, visits_by_inactivity
 from assets.transforms.keyed_hash import derived_key, keyed_hash
 from errors import ConfigurationError
+from patterns.ingestion import log_formats
 
 REAL_LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
 LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
@@ -90,18 +92,20 @@ FILTERED = {
 REJECTED = {
     "nothing": ("", "empty_line"),
     "white space": (" \t", "empty_line"),
-    "prose": ("not a log line", "not_combined_log"),
-    "common log format": (
-        '10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 12',
-        "not_combined_log",
+    "prose": ("not a log line", "not_combined_log:time"),
+    "cut": (line()[:-10], "not_combined_log:agent"),
+    "text after": (line() + " x", "not_combined_log:end"),
+    "a host that is followed by no request": (
+        "blog:443 10.0.0.1 - - " + line()[13:41],
+        "not_vhost_combined_log:request",
     ),
-    "cut": (line()[:-10], "not_combined_log"),
-    "text after": (line() + " x", "not_combined_log"),
-    "no such day": (line(time="31/Feb/2015:10:05:03 +0000"), "not_combined_log"),
-    "no such month": (line(time="17/Mai/2015:10:05:03 +0000"), "not_combined_log"),
-    "no offset": (line(time="17/May/2015:10:05:03"), "not_combined_log"),
-    "the separator itself": (line(referrer="a\x1fb"), "not_combined_log"),
-    "only separators": ("\x1f" * 5, "not_combined_log"),
+    "no such day": (line(time="31/Feb/2015:10:05:03 +0000"), "not_combined_log:time"),
+    "no such day in another format": (line(time="31/Feb/2015:10:05:03 +0000") + ' "-"', "not_main_log:time"),
+    "no such month": (line(time="17/Mai/2015:10:05:03 +0000"), "not_combined_log:time"),
+    "no offset": (line(time="17/May/2015:10:05:03"), "not_combined_log:time"),
+    "the separator itself": (line(referrer="a\x1fb"), "not_combined_log:control_character"),
+    "only separators": ("\x1f" * 5, "not_combined_log:control_character"),
+    "what a read line is replaced by": ("combined" + "\x1f+" * 6, "not_combined_log:control_character"),
     "invalid bytes": (line().encode() + b"\xff", "not_utf8"),
     "too large": (line(referrer="x" * 1_048_576), "too_large"),
     "a future time": (line(time="17/May/2015:11:05:01 +0000"), "impossible_time"),
@@ -117,12 +121,53 @@ def test_requests_are_page_views_or_filtered_by_name(spark: SparkSession) -> Non
     assert all(row["event_hour"] == "2015-05-17T10" for row in rows)
 
 
-def test_lines_of_another_format_are_rejected(spark: SparkSession) -> None:
+def test_lines_of_no_format_are_rejected_with_the_nearest_and_its_first_wrong_field(spark: SparkSession) -> None:
     rows = judged(spark, [text for text, _ in REJECTED.values()])
     assert {name: row["reasons"] for name, row in zip(REJECTED, rows, strict=True)} == {
         name: [reason] for name, (_, reason) in REJECTED.items()
     }
     assert all(row["filtered_by"] is None and row["event_time"] is None for row in rows)
+
+
+FORMATS = {
+    "combined": "{}",
+    "combined_duration": "{} 2512",
+    "combined_quoted_duration": '{} "0.025"',
+    "main": '{} "203.0.113.7, 10.0.0.9"',
+    "main_duration": '{} "-" 0.025',
+    "main_quoted_duration": '{} "-" "0.025"',
+    "vhost_combined": "blog.example.org:443 {}",
+    "host_combined": "blog.example.org {}",
+}
+
+
+def test_lines_give_the_same_page_views_in_every_format(spark: SparkSession) -> None:
+    own = [line(agent='a \\"b\\" c'), line(address="2001:db8::1"), line(agent=IPHONE)]
+    usual = [*(text for text, _ in FILTERED.values()), *own]
+    assert {*FORMATS, "common"} == {*log_formats.DECLARED}
+    lines: list[str | bytes] = [form.format(text) for form in FORMATS.values() for text in usual]
+    verdicts = visit_events.judge(frame_of(spark, lines), formats=LOGS).cache()
+    judged_as = [(row["reasons"], row["filtered_by"]) for row in verdicts.orderBy("source_offset").collect()]
+    views: list[tuple[Any, ...]] = [()] * len(lines)
+    kept = [name for name in visit_events.PARSED if name not in ("raw", "source_offset")]
+    for row in visit_events.parse(verdicts, formats=LOGS, key="k").collect():
+        views[row["source_offset"]] = tuple(row[name] for name in kept)
+    verdicts.unpersist()
+    expected = [*([([], removed) for _, removed in FILTERED.values()]), *[([], None)] * len(own)]
+    assert judged_as == expected * len(FORMATS)
+    assert views == views[: len(usual)] * len(FORMATS)
+    assert [view == () for view in views[: len(usual)]] == [removed is not None for _, removed in expected]
+
+
+def test_a_line_in_common_log_format_is_a_page_view_of_an_unknown_browser(spark: SparkSession) -> None:
+    short = line().removesuffix(f' "-" "{FIREFOX}"')
+    first, second, full = parsed(spark, [short, short.replace("10.0.0.1", "10.0.0.2"), line()])
+    assert {name: first[name] for name in ("page", "ip", "referral", "browser", "device_type")} == {
+        "page": "/blog/a",
+        "ip": "10.0.0.1",
+        **dict.fromkeys(("referral", "browser", "device_type")),
+    }
+    assert len({first["user_id"], second["user_id"], full["user_id"]}) == 3
 
 
 def test_log_times_apply_their_utc_offset(spark: SparkSession) -> None:
@@ -310,9 +355,9 @@ def test_a_real_log_agrees_with_the_oracle(spark: SparkSession) -> None:
     lines = REAL_LOG.read_bytes().split(b"\n")[:-1]
     rows = []
     for number, raw in enumerate(lines):
-        found = oracle._LOG.fullmatch(raw.decode())
-        assert found is not None
-        moment = oracle.log_time(found["time"])
+        found = oracle_logs.request_of(raw.decode())
+        assert isinstance(found, dict)
+        moment = oracle_logs.log_time(found["time"][1:-1])
         assert moment is not None
         rows.append((raw, "visits/a.log", number, moment.strftime("%Y-%m-%dT%H"), "combined"))
     verdicts = visit_events.judge(spark.createDataFrame(rows, LINES), formats=LOGS).cache()

@@ -131,7 +131,8 @@ def test_a_private_visit_has_no_place_that_a_service_told(spark: Any) -> None:
 
 
 def asked(spark: Any, told: Any, *visits: tuple[Any, ...], disclosed: bool = True) -> list[places.Question]:
-    return places.questions(spark.createDataFrame(visits, EVENT), told, disclosed=disclosed)
+    new = spark.createDataFrame(visits, EVENT)
+    return places.questions(new, told, visits=new, disclosed=disclosed)
 
 
 def test_a_service_does_not_learn_of_private_visitors(spark: Any) -> None:
@@ -145,6 +146,9 @@ def test_a_service_does_not_learn_of_private_visitors(spark: Any) -> None:
     assert [(one.address, one.seen) for one in asked(spark, table_of_places(spark), *visits)] == [(OTHER, seen)]
     here = asked(spark, table_of_places(spark), *visits, disclosed=False)
     assert [one.address for one in here] == [PUBLIC, OTHER]
+    # An address that waits is asked for only while a visitor allows it.
+    rows = [(ip, ALWAYS, None, "waiting", None, None, None, None) for ip in (PUBLIC, OTHER)]
+    assert [one.address for one in asked(spark, table_of_places(spark, *rows), *visits)] == [OTHER]
 
 
 @pytest.fixture

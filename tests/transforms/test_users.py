@@ -1,11 +1,10 @@
-"""The users' deliveries: judging lines, and deriving the history."""
+"""The users' deliveries: deriving the history."""
 
 from __future__ import annotations
 
 import random
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +12,8 @@ from pyspark.sql import functions as F
 
 from assets.transforms import users
 from quality.contracts import CONTRACTS
+from transforms.user_rows import deliver, in_utc, utc
 
-LINES = "raw BINARY, source_offset BIGINT, source_file STRING, load_date STRING"
 ROWS = (
     "load_date STRING, source_file STRING, source_offset BIGINT, id STRING, login STRING, email STRING,"
     " registered_datetime TIMESTAMP, first_connection_datetime TIMESTAMP, last_connection_datetime TIMESTAMP,"
@@ -24,40 +23,6 @@ TODAY = (
     "user_id STRING, login STRING, email STRING, registered_datetime TIMESTAMP, first_connection_datetime TIMESTAMP,"
     " last_connection_datetime TIMESTAMP, changed_on STRING, occurrences BIGINT"
 )
-
-
-def utc(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[misc,arg-type]
-
-
-def in_utc(rows: list[Any]) -> list[Any]:
-    """Rows come to the client in its own time zone, without saying so."""
-    return [
-        SimpleNamespace(
-            **{
-                name: value.astimezone(timezone.utc) if isinstance(value, datetime) else value
-                for name, value in row.asDict().items()
-            }
-        )
-        for row in rows
-    ]
-
-
-def deliver(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> Any:
-    rows, offset = [], 0
-    for line in lines:
-        raw = line if isinstance(line, bytes) else line.encode()
-        rows.append((raw, offset, file, "2026-01-01"))
-        offset += len(raw) + 1
-    return spark.createDataFrame(rows, LINES)
-
-
-def judged(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> list[Any]:
-    return in_utc(users.judge(deliver(spark, *lines, file=file)).orderBy("source_offset").collect())
-
-
-def reasons(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> list[list[str]]:
-    return [row.reasons for row in judged(spark, *lines, file=file)]
 
 
 def snapshot(day: int, user: str, login: str = "l", email: str = "e", offset: int = 0, last: int | None = None) -> Any:
@@ -97,99 +62,6 @@ def test_all_results_have_the_columns_of_their_contracts(spark: Any) -> None:
     assert names_and_types(users.history(bronze)) == promised("silver.users")
     before = spark.createDataFrame([], TODAY)
     assert names_and_types(users.newest(bronze, before, "2026-01-01")) == promised("silver.users_current")
-
-
-def test_a_json_line_is_typed(spark: Any) -> None:
-    line = (
-        '{"id":"u1","login":"ann","email":"a@b.example","registered_datetime":"2026-01-01T02:00:00+02:00",'
-        '"last_connection_datetime":null,"unannounced":{"x":1}}'
-    )
-    (row,) = judged(spark, line)
-    assert row.reasons == []
-    assert (row.id, row.login, row.email) == ("u1", "ann", "a@b.example")
-    assert row.registered_datetime == utc(2026, 1, 1)
-    assert row.last_connection_datetime is None
-    assert bytes(row.raw) == line.encode()
-
-
-def test_every_line_is_judged_with_all_its_reasons(spark: Any) -> None:
-    expected: dict[str | bytes, list[str]] = {
-        "": ["empty_line"],
-        " \t": ["empty_line"],
-        b"\xff{}": ["not_utf8"],
-        '{"id":"a': ["truncated"],
-        '{"id":"a"}{"id":"b"}': ["not_json"],
-        '{"id":"a"},{"id":"b"}': ["not_json"],
-        '[{"id":"a"}]': ["not_json"],
-        "12": ["not_json"],
-        "{........": ["not_json"],
-        "{}": ["missing_field:id"],
-        '{"id":null}': ["missing_field:id"],
-        '{"id":" "}': ["missing_field:id"],
-        '{"id":12}': ["wrong_type:id"],
-        '{"id":{"a":1}}': ["wrong_type:id"],
-        '{"id":"a","login":["x"],"registered_datetime":"yesterday","last_connection_datetime":5}': [
-            "wrong_type:login",
-            "invalid_time:registered_datetime",
-            "invalid_time:last_connection_datetime",
-        ],
-        '{"id":"a","registered_datetime":"2026-01-01T00:00:00"}': ["invalid_time:registered_datetime"],
-        '{"login":[1],"registered_datetime":{}}': [
-            "missing_field:id",
-            "wrong_type:login",
-            "wrong_type:registered_datetime",
-        ],
-    }
-    assert reasons(spark, *expected) == list(expected.values())
-
-
-def test_logins_resembling_objects_or_seals_are_usable(spark: Any) -> None:
-    rows = judged(spark, '{"id":"a","login":"{x"}', '{"id":"__end","login":"__end"}', '{"id":"c","login":7}')
-    assert [(row.reasons, row.login) for row in rows] == [([], "{x"), ([], "__end"), ([], "7")]
-
-
-def test_a_line_too_long_is_not_parsed(spark: Any) -> None:
-    long = '{"id":"' + "x" * 1_048_576 + '"}'
-    assert reasons(spark, long) == [["too_large"]]
-    assert reasons(spark, long, file="u.csv") == [["too_large"]]
-
-
-@pytest.mark.parametrize("file", ["users/date=2026-01-01/u.csv", "users/date=2026-01-01/u.CSV.gz"])
-def test_csv_columns_are_found_by_their_header(spark: Any, file: str) -> None:
-    lines = (
-        "\ufefflogin;extra;id;email\r",
-        'ann;;u1;"a;b ""c"""\r',
-        ";;u2;\r",
-    )
-    header, first, second = judged(spark, *lines, file=file)
-    assert (header.reasons, header.id, header.login) == (["header"], None, None)
-    assert (first.reasons, first.id, first.login, first.email) == ([], "u1", "ann", 'a;b "c"')
-    assert (second.reasons, second.id, second.login, second.email) == ([], "u2", None, None)
-
-
-def test_broken_csv_lines_are_rejected_without_shifting_columns(spark: Any) -> None:
-    lines = ("id;login;email", "u1;ann", "u1;ann;e;x", 'u1;"ann;e', "", ";ann;e", "u1;__end;e", ";" * 30_000)
-    assert reasons(spark, *lines, file="u.csv") == [
-        ["header"],
-        ["not_csv"],
-        ["not_csv"],
-        ["not_csv"],
-        ["empty_line"],
-        ["missing_field:id"],
-        [],
-        ["not_csv"],
-    ]
-
-
-def test_csv_files_without_headers_are_rejected_whole(spark: Any) -> None:
-    assert reasons(spark, "u1;ann;e", "u2;bob;f", file="u.csv") == [["header"], ["missing_field:id"]]
-
-
-def test_two_csv_files_may_order_their_columns_differently(spark: Any) -> None:
-    one = deliver(spark, "id;login", "u1;ann", file="1.csv")
-    other = deliver(spark, "login;id", "bob;u2", file="2.csv")
-    rows = users.judge(one.union(other)).where(F.size("reasons") == 0).collect()
-    assert {(row.id, row.login) for row in rows} == {("u1", "ann"), ("u2", "bob")}
 
 
 def test_a_changed_login_makes_a_new_version(spark: Any) -> None:
@@ -352,6 +224,32 @@ def test_the_history_equals_a_daily_derivation(spark: Any, seed: int) -> None:
     found = versions(spark, *rows)
     assert sum(row.snapshots for row in found) == sum(not row[-1] for row in rows)
     assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in found} == by_hand(rows)
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_the_history_is_the_same_however_it_is_continued(spark: Any, seed: int) -> None:
+    """All columns, days without a usable row among the deliveries, and a merge of nothing."""
+    draw = random.Random(seed)
+    days = sorted(draw.sample(range(1, 29), 8))
+    rows = [
+        rejected(day, f"u{user}", offset=offset)
+        if draw.random() < 0.3 or day in days[2:3]
+        else snapshot(day, f"u{user}", draw.choice("ab"), draw.choice("ef"), offset, last=draw.choice([None, 1, 2]))
+        for day in days
+        for user in range(20)
+        for offset in range(draw.choice([0, 1, 1, 1, 2]))
+    ]
+    draw.shuffle(rows)
+    whole = versions(spark, *rows)
+    assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in whole} == by_hand(rows)
+    delivered, found, last = spark.createDataFrame(rows, ROWS), None, None
+    ends = [days[1], days[3], days[3], days[6], days[7]]
+    for begin, end in zip([0, *ends], ends, strict=False):
+        part = delivered.where(F.col("load_date").between(f"2026-01-{begin + 1:02}", f"2026-01-{end:02}"))
+        rows_of_both = users.history(part, found, last)
+        # Held as a table holds it: the plan of the next day does not grow with those before it.
+        found, last = spark.createDataFrame(rows_of_both.toArrow(), rows_of_both.schema), f"2026-01-{end:02}"
+    assert in_utc(found.orderBy("user_id", "valid_from").collect()) == whole
 
 
 def by_hand(rows: list[Any]) -> set[Any]:

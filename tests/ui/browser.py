@@ -55,6 +55,14 @@ class Browser:
         """Wait until a text is there."""
         self.until(lambda: text in self.text(), f"'{text}' on {self._driver.current_url}", seconds)
 
+    def address(self) -> str:
+        """Where it is."""
+        return self._driver.current_url
+
+    def title(self) -> str:
+        """The title of the page."""
+        return self._driver.title
+
     def text(self) -> str:
         """All that can be read."""
         return self._driver.find_element(By.TAG_NAME, "body").text

@@ -51,7 +51,7 @@ def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     deployment = Served(home=home, environ=environment(home), days=days)
     try:
         volume = ("--days", str(DAYS), "--visits-per-day", "4800", "--seed", "7", "--no-ads")
-        deployment.run("land", "simulate", *volume, "--start", days[0])
+        deployment.run("land", "simulate", *volume, "--begin", days[0])
         for flag in deployment.flags(*days[1:]):
             flag.unlink()
         deployment.run("run")
@@ -80,6 +80,7 @@ def browser(served: Served, chromium: str, tmp_path_factory: pytest.TempPathFact
     driver = Chrome(options=options, service=Service(shutil.which("chromedriver")))
     driver.set_page_load_timeout(120)
     try:
+        driver.get(served.link)
         yield Browser(driver, served.url, pictures)
     finally:
         driver.quit()

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from services import config, secrets
+from services.dagster_home import UI_TOKEN
 from services.processes import free_port
+from services.ui_guard import sign_in_link
 
 COMMAND = str(Path(sys.executable).with_name("blogdata"))
 RUNS = (
@@ -65,6 +68,16 @@ class Served:
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 
+    @property
+    def token(self) -> str:
+        """What the UI asks of programs."""
+        return secrets.read(config.load({"BLOGDATA_HOME": str(self.home)}), UI_TOKEN)
+
+    @property
+    def link(self) -> str:
+        """Where a browser signs in."""
+        return sign_in_link(self.url, self.token)
+
     def flags(self, *days: str) -> list[Path]:
         """Where the flags of all hours of some days are, or belong."""
         visits = self.home / "landing" / "visits"
@@ -100,7 +113,7 @@ class Served:
         request = urllib.request.Request(
             f"{self.url}/graphql",
             data=json.dumps({"query": query, "variables": variables}).encode(),
-            headers={"content-type": "application/json"},
+            headers={"content-type": "application/json", "authorization": f"Bearer {self.token}"},
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
             found = json.load(answer)

@@ -31,7 +31,7 @@ LANDS = f"{NEXT}T23"
 """The hour that lands while the days before it are backfilled."""
 USERS = "silver.users_current"
 FILES = ("serving.page_stats_csv", "serving.page_stats_parquet", "serving.page_stats_compared")
-LIMIT, BACKFILLS = 4, 2
+LIMIT, BACKFILLS = 5, 2
 """What `dagster.yaml` allows at one time: runs, and runs of backfills."""
 
 
@@ -59,7 +59,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
     served = Served(home=home, environ=environment(home), days=(*DAYS, NEXT))
     try:
         volume = ("--days", str(len(DAYS) + 1), "--visits-per-day", "50", "--seed", "7", "--no-ads")
-        served.run("land", "simulate", *volume, "--start", DAYS[0])
+        served.run("land", "simulate", *volume, "--begin", DAYS[0])
         _keep_an_hour_a_day(home / "landing" / "visits")
         late = home / "landing" / "visits" / f"date={LANDS[:10]}" / f"hour={LANDS[11:]}" / "_SUCCESS"
         late.unlink()

@@ -3,9 +3,11 @@
 Problem: if one run at a time is allowed, a slow one keeps all others waiting, though they write other tables. If any
 number is allowed, a backfill of a year takes every slot, and the hour that has just landed waits for its end.
 
-How it works: the queue (`deploy/dagster.yaml`) executes at most four runs at a time, of which at most two belong to
-backfills and one is a :data:`BACKGROUND` run. So one slot is always left for new data, and runs that are
-:data:`ARRIVING` leave the queue first, however many are queued before them. Runs overlap only if they are isolated: a
+How it works: the queue (`deploy/dagster.yaml`) executes at most five runs at a time, of which at most two belong to
+backfills, one computes :data:`AGAIN` what was published before, and one is a :data:`BACKGROUND` run. So one slot is
+always left for new data, and runs that are :data:`ARRIVING` leave the queue first, however many are queued before them.
+A long replay does not hold a table, either: it claims its partitions piece by piece, and a run for new data leaves
+those that are claimed to it (`orchestration.refresh`). Runs overlap only if they are isolated: a
 run that materializes assets takes a slot in the pool of each table it writes (:func:`pool_of`), and each pool has one
 slot. A failed run frees its slots; it stops no other.
 
@@ -34,7 +36,13 @@ from __future__ import annotations
 
 ARRIVING = {"dagster/priority": "10"}
 """Tags of runs for newly landed data; backfills have no priority tag, so they are dequeued later."""
-BACKGROUND = {"blogdata/lane": "background"}
+LANE = "blogdata/lane"
+"""Tag of a run: what the queue limits it with."""
+NEW_DATA = {LANE: "landed", **ARRIVING}
+"""Tags of the sensor's run for what has landed; there is one at a time."""
+AGAIN = {LANE: "again", "dagster/priority": "0"}
+"""Tags of runs for what was published before and is asked for again; the queue executes one of them at a time."""
+BACKGROUND = {LANE: "background"}
 """Tags of runs that nothing waits for; the queue executes one of them at a time."""
 
 

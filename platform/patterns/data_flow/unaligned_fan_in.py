@@ -45,10 +45,12 @@ class Source:
     Args:
         published: Keys of its published parts.
         delivered: Keys of the parts that were delivered; late rows publish a part that was not.
+        held: Keys of delivered parts whose own delivery was not taken in yet; other rows may have published them.
     """
 
     published: Collection[str]
     delivered: Collection[str]
+    held: Collection[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ def gather(periods: Sequence[str], grain: Grain, of: Grain, sources: Mapping[str
     found: dict[str, dict[str, Completeness]] = {period: {} for period in periods}
     read: dict[str, set[str]] = {period: set() for period in periods}
     for name, source in sources.items():
-        there = set(source.published) & set(source.delivered)
+        there = (set(source.published) & set(source.delivered)) - set(source.held)
         first = min((coarser(key, of, grain) for key in source.delivered), default=None)
         for period, parts in completeness(periods, grain, of, there).items():
             if not set(source.published).isdisjoint(parts.needed):

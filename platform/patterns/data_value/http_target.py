@@ -59,10 +59,9 @@ class HttpTarget:
         if status == 408 or status >= 500:
             raise self._fault(Unanswered, f"the partner answered {status}")
         if status != 200:
-            text = content[:200].decode("utf-8", "replace")
             raise self._fault(
                 Refused,
-                f"the partner refused a request of {len(records)} records: {status} {text}",
+                f"the partner refused a request of {len(records)} records: status {status}",
                 "correct the address, the key or what is sent; the records wait",
             )
         return self._failed(content, len(records)) if request.bulk else {}

@@ -267,6 +267,14 @@ class Outbox:
             _wait_again(connection, [record.id for record in request.records])
             connection.execute("DELETE FROM requests WHERE id = ?", (request.id,))
 
+    def check(self) -> None:
+        """Read the whole file, if there is one.
+
+        Raises:
+            OutboxUnusable: It is damaged.
+        """
+        self._file.check()
+
     @property
     def _file(self) -> SqliteFile:
         # A commit is on the disk when it returns: the request may be at the target a moment later.
@@ -278,7 +286,8 @@ class Outbox:
         return OutboxUnusable(
             what=f"the outbox cannot be used: {error}",
             where=str(self.path),
-            next_step="check the disk and the file's permissions; nothing is sent meanwhile",
+            next_step="check the disk and the file's permissions; nothing is sent meanwhile; if it is damaged, put it "
+            "back from a copy: without it everything would be sent once more",
         )
 
 

@@ -3,13 +3,14 @@
 Problem: an Incremental Sessionizer is as late as its partitions are long. A stream sees rows within seconds, but in any
 order, and a session lies in many of its batches.
 
-How it works: rows are grouped by visitor. The state of a visitor holds the rows of the open sessions, each once,
-whatever came twice. New rows are merged into it, and the whole is cut wherever a silence is longer than the inactivity,
-by the rule of the Incremental Sessionizer. So a late row extends a session, joins two, or begins one of its own, in any
-order of arrival. An event-time timer is set for the session that ends first. It fires when the watermark has passed the
-session's last row plus the inactivity: the session comes out once, completed, and its rows leave the state. The state
-is as large as the rows of the inactivity and the allowed lateness, however long the stream runs. The id comes from the
-visitor and the first appended row (Keyed Idempotency), so a batch that is retried, and the batch twin, find the same.
+How it works: rows are grouped by visitor (:func:`sessionize`). The state of a visitor holds the rows of the open
+sessions, each once, whatever came twice. New rows are merged into it, and the whole is cut wherever a silence is
+longer than the inactivity, by the rule of the Incremental Sessionizer. So a late row extends a session, joins two, or
+begins one of its own, in any order of arrival. An event-time timer is set for the session that ends first. It fires
+when the watermark has passed the session's last row plus the inactivity: the session comes out once, completed, and
+its rows leave the state. The state is as large as the rows of the inactivity and the allowed lateness, however long
+the stream runs. The id comes from the visitor and the first appended row (Keyed Idempotency), so a batch that is
+retried, and the batch twin, find the same.
 
 The trap: a timer that is set from the watermark (watermark plus inactivity) instead of the newest row. It fires while
 rows may still come that belong to the session, and cuts it. A timer of processing time is worse: a slow batch ends

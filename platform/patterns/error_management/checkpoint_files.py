@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import struct
-import zlib
 from pathlib import Path
 from typing import Any
 
 from errors import PlatformError
 from errors.remedies import Remedy, RunStream
+from lake.checksums import mismatch
 
 
 class CheckpointDamaged(PlatformError):
@@ -47,22 +46,12 @@ def read_text(file: Path) -> str:
         content = file.read_bytes()
     except FileNotFoundError as error:
         raise damaged(file, "is not there") from error
-    sums = file.with_name(f".{file.name}.crc")
-    if sums.exists() and not _sums_up(content, sums.read_bytes()):
+    if mismatch(file) is not None:
         raise damaged(file, "does not match its checksum")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise damaged(file, "is not text") from error
-
-
-def _sums_up(content: bytes, sums: bytes) -> bool:
-    """Verify content against Hadoop's checksum file: `crc`, a zero byte, the chunk length, one CRC-32 per chunk."""
-    length = struct.unpack(">i", sums[4:8])[0] if len(sums) >= 8 else 0
-    if sums[:4] != b"crc\0" or length <= 0:
-        return False
-    chunks = range(0, len(content), length)
-    return sums[8:] == b"".join(struct.pack(">I", zlib.crc32(content[at : at + length])) for at in chunks)
 
 
 def parsed(file: Path, text: str) -> dict[str, Any]:

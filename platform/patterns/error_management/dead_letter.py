@@ -1,8 +1,9 @@
 """Dead-Letter: rows that cannot be processed are set aside with every reason, and the rest goes on.
 
 Problem: one unreadable row stops a job and everything downstream of it.
-How it works: each rule is a Column that is true for a bad row. A row keeps the names of *all* rules it
-breaks, in rule order; a row that breaks at least one is rejected. One pass, no Python worker.
+How it works: each rule is a Column that is true for a bad row. A row keeps the names of *all* rules it breaks, in
+rule order (:func:`reasons`); a row that breaks at least one is a dead letter (:func:`is_rejected`). One pass, no
+Python worker.
 The trap: error-safe functions turn a failure into a null, which looks like a missing value (:func:`unreadable`
 distinguishes the two). A growing share of rejected rows hides a real failure: :func:`error_for_partition` keeps
 downstream datasets from using such a partition, and :class:`Tolerance` stops a stream after its rows are stored. A
@@ -120,6 +121,13 @@ def reasons(rules: Sequence[RejectRule]) -> Column:
     broken = reduce(Column.__or__, [F.coalesce(rule.condition, F.lit(False)) for rule in rules])
     named = F.array(*[F.when(rule.condition, F.lit(rule.name)) for rule in rules])
     return F.when(broken, F.array_except(named, F.array(F.lit(None).cast("string")))).otherwise(none)
+
+
+def is_rejected() -> Column:
+    """Build the condition that a judged row is a dead letter: `reasons` names at least one."""
+    from pyspark.sql import functions as F
+
+    return F.size("reasons") > 0
 
 
 def unreadable(name: str, *, source: Column, result: Column) -> RejectRule:

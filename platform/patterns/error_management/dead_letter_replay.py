@@ -20,8 +20,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from errors import PlatformError
+from errors import PlatformError, foreign
 from errors.remedies import Query, Remedy, RunStream
+from patterns.ingestion.landed_formats import extension
 from patterns.ingestion.landed_lines import REPLAY_PREFIX
 from patterns.ingestion.landed_links import require_within
 from patterns.ingestion.readiness_marker import FLAG, Convention, mark
@@ -130,7 +131,7 @@ def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
             ) from error
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise ReplayRefused(
-                what=f"line {number} is not a correction: {error!r}",
+                what=f"line {number} is not a correction: {foreign.unquoted(error)}",
                 where=where,
                 next_step='write {"source_file": …, "source_offset": …, "payload": …} a line',
             ) from error
@@ -247,7 +248,7 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
             next_step="bring all files of its hour back first: the hour is computed again from what is landed there, "
             "and would consist of the corrections alone",
         )
-    unflagged = [file for file in files if not (landing / file).with_name(FLAG).is_file()]
+    unflagged = [file for file in files if not (landing / _folder(file) / FLAG).is_file()]
     # Without flags it is enough that the hour has been published, which its dead letters prove.
     if unflagged and convention == "flag":
         raise HourIncomplete(
@@ -257,10 +258,17 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
         )
 
 
+def _folder(file: str) -> str:
+    """Return the folder of a file's hour; the file may lie deeper."""
+    found = HOUR_FOLDER.match(file)
+    assert found is not None
+    return found[0]
+
+
 def _place(correction: Correction) -> str:
     hour = correction.arrival_hour
     name = _stem(correction.position)
-    if correction.source_file.removesuffix(".gz").endswith(".log"):
+    if extension(correction.source_file) == "log":
         # No payload hash: the visit ids of a log are derived from its file names, and no stream reads logs.
         name = f"{name}.log"
     else:

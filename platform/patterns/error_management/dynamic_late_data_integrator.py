@@ -5,8 +5,8 @@ Problem: a fixed lookback re-runs days that did not change, and misses a row tha
 How it works: every publication of the receiving dataset records in its commit the row count of each event partition;
 every publication of the integrating dataset records the version of the receiving dataset that it read. An event
 partition is stale ("behind") when an arrival that touches it is newer than that version, or when the row counts
-differ. This is the pattern's state table. It is derived from the commits, so it cannot disagree with them: a failed
-run leaves its partition stale, and the partition is found again. Only the claim on a partition
+differ. This is the pattern's state table (:func:`state`). It is derived from the commits, so it cannot disagree with
+them: a failed run leaves its partition stale, and the partition is found again. Only the claim on a partition
 (:mod:`evidence.claims`) is stored separately, so that only one of several runs integrates it; a claim ends with its
 owner, even if the owner crashes.
 

@@ -4,7 +4,7 @@ Problem: a closed hour keeps receiving rows; a job must find them to correct wha
 How it works: every source partition reports the greatest event time it has seen. The watermark of a partition
 is the greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several
 sources, MIN follows the slowest of them and MAX the fastest. A row behind the watermark of the partition it
-arrives in is late: it is reported, never dropped here.
+arrives in is late: it is reported (:func:`late`), never dropped here.
 In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
 Streaming would drop late rows silently; :func:`is_late` finds them first.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of

@@ -2,13 +2,14 @@
 
 Problem: figures that are used for settlement must include late rows for some time, and must not change after it.
 
-How it works: an execution has a lookback window of fixed length before it. Within the window only partitions that late
-rows have touched run again. Older ones are final; rows that arrive too late for them are counted, not forgotten. A
-stateless dataset runs its current partition first, because users wait for it; a stateful one runs the late partitions
-first, because the current one is computed from them.
+How it works: an execution has a lookback window of fixed length before it (:func:`due`; after an outage that of the
+newest one, :func:`collapse`). Within the window only partitions that late rows have touched run again. Older ones are
+final; rows that arrive too late for them are counted, not forgotten. A stateless dataset runs its current partition
+first, because users wait for it; a stateful one runs the late partitions first, because the current one is computed
+from them.
 
 The trap: replaying each of several executions whose windows overlap, as after an outage. The newest one's window covers
-the partitions between them; :func:`collapse` keeps only that one.
+the partitions between them; `collapse` keeps only that one.
 
 When not to use it: when figures must be right however late a row comes (Dynamic Late Data Integrator).
 

@@ -10,14 +10,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errors import ConfigurationError, PlatformError
+from errors import ConfigurationError, PlatformError, shown
 from errors.remedies import Remedy, RunStream
 from lake.commit import Commit
 from lake.store_faults import LandedFileVanished
 from patterns.error_management.checkpointer import Checkpoint
-from patterns.ingestion.landed_lines import REPLAY_PREFIX, WITHIN, LandedSize, measure_all, relative_to
+from patterns.ingestion.landed_entries import Obstacle, irregular
+from patterns.ingestion.landed_formats import extension
+from patterns.ingestion.landed_lines import (
+    LONGEST,
+    REPLAY_PREFIX,
+    WITHIN,
+    Bounds,
+    LandedSize,
+    as_pattern,
+    measure_all,
+    relative_to,
+)
 from patterns.ingestion.landed_links import StrayLink, leading_out
 from patterns.ingestion.readiness_marker import scan
+from publish.audit import FileFigures
 from publish.partitions import Grain, start_of
 
 if TYPE_CHECKING:
@@ -28,6 +40,8 @@ MISNAMED = "misnamed"
 """Key in the notes of a batch's commit: its files in a folder whose name is not an hour."""
 LINKS = "links"
 """Key in the notes of a batch's commit: its links that lead out of the landing zone, each with its target."""
+OTHERS = "others"
+"""Key of what is left out: files that the batch datasets read and that have none of the stream's suffixes."""
 _FOR_EVER = "36500d"
 _NAMED = 5
 _NOTHING = LandedSize(lines=0, bytes=0)
@@ -45,13 +59,14 @@ class BatchFile:
         name: Relative to the landing zone.
         hour: Arrival hour, from its folder; None if the folder's name is not an hour, or the file is not read.
         size: Its lines and bytes, counted without Spark.
-        link: The link on its path that leads out of the landing zone, so that the file is not read; None without one.
+        link: The link on its path that leads out of the landing zone, or that it is no file, so that it is not read;
+            None for a file that is read.
     """
 
     name: str
     hour: str | None
     size: LandedSize
-    link: StrayLink | None = None
+    link: StrayLink | Obstacle | None = None
 
     @property
     def is_replay(self) -> bool:
@@ -79,25 +94,28 @@ class StreamedFiles:
         """Return the properties of the source that a checkpoint depends on."""
         return {"kind": "files", "place": str(landing / self.table), "suffixes": " ".join(self.suffixes)}
 
-    def lines(self, spark: SparkSession, landing: Path) -> DataFrame:
+    def lines(self, spark: SparkSession, landing: Path, bounds: Bounds) -> DataFrame:
         """Open the stream, with columns raw, source_offset and source_file (relative to the landing zone).
 
         Args:
             spark: Session on a server that has the engine's jar.
             landing: The landing zone.
+            bounds: What a landed file may need.
         """
         reader = (
             spark.readStream.format("lines")
             .schema(SCHEMA)
-            .option("pathGlobFilter", "*{" + ",".join(self.suffixes) + "}")
+            # Spark takes a hidden name with an equals sign for that of a partition.
+            .option("pathGlobFilter", "[^_.]*{" + ",".join(self.suffixes) + "}")
             .option("recursiveFileLookup", "true")
             .option("maxFilesPerTrigger", str(self.files_per_batch))
             # By default Spark silently skips files that are a week older than the newest one it has seen.
             .option("maxFileAge", _FOR_EVER)
             .option(WITHIN, str(landing))
+            .option(LONGEST, str(bounds.longest_line))
         )
         # A glob pattern may match nothing yet; a plain folder would have to exist.
-        frame = reader.load(str(landing / self.table / "date=*" / "hour=*"))
+        frame = reader.load(f"{as_pattern(landing / self.table)}/date=*/hour=*")
         return frame.select("raw", "source_offset", relative_to(landing).alias("source_file"))
 
     def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
@@ -141,35 +159,43 @@ class StreamedFiles:
 
         Returns:
             The files in folders whose name is not an hour, relative to the landing zone (:data:`MISNAMED`), and the
-            links that are not followed, each with its target (:data:`LINKS`).
+            links that are not followed and the entries that cannot be read (:data:`LINKS`), and the files with another
+            suffix, except access logs (:data:`OTHERS`).
         """
-        misnamed = [str(file.relative_to(landing)) for file in self._files(landing) if _hour(file.parent) is None]
-        links = [str(link) for hour in scan(landing / self.table, Grain.HOUR) for link in hour.links]
-        return {MISNAMED: sorted(misnamed), LINKS: sorted(links)}
+        hours = scan(landing / self.table, Grain.HOUR)
+        names = [str((hour.folder / file.name).relative_to(landing)) for hour in hours for file in hour.files]
+        misnamed = [name for name in names if name.endswith(self.suffixes) and _hour(name) is None]
+        links = [str(link) for hour in hours for link in hour.links]
+        others = [name for name in names if not name.endswith(self.suffixes) and extension(name) != "log"]
+        return {MISNAMED: sorted(misnamed), LINKS: sorted(links), OTHERS: sorted(others)}
 
     def _files(self, landing: Path) -> Iterator[Path]:
         for hour in scan(landing / self.table, Grain.HOUR):
             yield from (hour.folder / file.name for file in hour.files if file.name.endswith(self.suffixes))
 
-    def batch_files(self, checkpoint: Checkpoint, batch: int, landing: Path, *, at: int = 0) -> Sequence[BatchFile]:
+    def batch_files(
+        self, checkpoint: Checkpoint, batch: int, landing: Path, bounds: Bounds, *, at: int = 0
+    ) -> Sequence[BatchFile]:
         """List the files of a batch from the checkpoint, and count their lines and bytes.
 
         Args:
             checkpoint: Checkpoint of the stream.
             batch: The number of the batch.
             landing: The landing zone.
+            bounds: What each file may need.
             at: Number of this source among those of the stream.
 
         Raises:
             CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
             LandedFileGone: A file no longer exists.
             LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
+            LandedFileRefused: The format of a file is not read, or it exceeds the bounds.
         """
         paths = [Path(path) for path in checkpoint.files(batch, at)]
-        links = {path: link for path in paths if (link := leading_out(path, landing))}
+        links = {path: link for path in paths if (link := leading_out(path, landing) or irregular(path))}
         read = [path for path in paths if path not in links]
         try:
-            sizes = dict(zip(read, measure_all(read, landing), strict=True))
+            sizes = dict(zip(read, measure_all(read, landing, bounds), strict=True))
         except LandedFileVanished as error:
             raise LandedFileGone(
                 what="a landed file that belongs to a batch is gone",
@@ -181,8 +207,8 @@ class StreamedFiles:
             ) from error
         return [
             BatchFile(
-                name=str(path.relative_to(landing)),
-                hour=None if path in links else _hour(path.parent),
+                name=(name := str(path.relative_to(landing))),
+                hour=None if path in links else _hour(name),
                 size=sizes.get(path, _NOTHING),
                 link=links.get(path),
             )
@@ -222,14 +248,20 @@ def left_out_warnings(left_out: Mapping[str, Sequence[str]]) -> list[str]:
         )
     if links := left_out.get(LINKS):
         warnings.append(
-            f"{len(links)} links are not followed, and nothing is taken in through them: {_first(links)}; "
-            "land the data themselves, under another name"
+            f"{len(links)} links are not followed or entries not read, and nothing is taken in through them: "
+            f"{_first(links)}; land the data themselves, under another name"
+        )
+    if others := left_out.get(OTHERS):
+        warnings.append(
+            f"{len(others)} files have an ending that is not streamed, and are in the batch datasets only: "
+            f"{_first(others)}; let their names end in .json or .json.gz, whatever compresses them"
         )
     return warnings
 
 
 def _first(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(shown.line, names[:_NAMED])) + more
 
 
 def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
@@ -242,8 +274,19 @@ def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
     return sums
 
 
-def _hour(folder: Path) -> str | None:
-    key = f"{folder.parent.name.removeprefix('date=')}T{folder.name.removeprefix('hour=')}"
+def figures_by_hour(files: Sequence[BatchFile]) -> dict[str, dict[str, FileFigures]]:
+    """Map each arrival hour to its files' lines and bytes; files without an hour are skipped."""
+    found: dict[str, dict[str, FileFigures]] = {}
+    for file in files:
+        if file.hour is not None:
+            found.setdefault(file.hour, {})[file.name] = (file.size.lines, file.size.bytes)
+    return found
+
+
+def _hour(name: str) -> str | None:
+    """Return the arrival hour of a file, by its name relative to the landing zone; it may lie deeper in the folder."""
+    _, day, hour, *_ = [*name.split("/"), "", ""]
+    key = f"{day.removeprefix('date=')}T{hour.removeprefix('hour=')}"
     try:
         start_of(key, Grain.HOUR)
     except ConfigurationError:

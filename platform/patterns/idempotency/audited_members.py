@@ -197,6 +197,7 @@ def _of(provenance: Provenance, partitions: Sequence[str]) -> Provenance:
         provenance,
         accounts={key: value for key, value in provenance.accounts.items() if key in partitions},
         expected={key: value for key, value in provenance.expected.items() if key in partitions},
+        files={key: value for key, value in provenance.files.items() if key in partitions},
         landed={key: value for key, value in provenance.landed.items() if key in partitions},
     )
 

@@ -2,7 +2,8 @@
 
 Problem: a retried or backfilled job that appends stores its rows twice.
 
-How it works: the rows of exactly the declared partitions are replaced in one commit. Delta refuses rows that the
+How it works: the rows of exactly the declared partitions, or of the whole table, are replaced in one commit
+(:func:`overwrite_partitions`, :func:`overwrite_table`). Delta refuses rows that the
 predicate does not cover, so a wrong window fails instead of deleting neighbouring partitions.
 
 The trap: an empty input must be written, too. A partition that no longer has rows is emptied, not skipped: the

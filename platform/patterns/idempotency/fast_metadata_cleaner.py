@@ -5,9 +5,10 @@ of a table that grows every day, so the job takes longer every day.
 
 How it works: the rows of each period are a table of their own, a member. The dataset is the union of the members that
 its pointer names. To replace a period, its new rows are written to a new member and audited; then one commit of the
-pointer swaps it for the old member. No file of any other period is opened, however many there are. The old member is
-kept until no reader can still use it (`lake.retired`). :func:`freeze` turns the final periods of a past year into one
-immutable member: every store limits the number of tables, and a view over many of them is slow.
+pointer swaps it for the old member (:func:`replace_periods`). No file of any other period is opened, however many
+there are. The old member is kept until no reader can still use it (`lake.retired`). :func:`freeze` turns the final
+periods of a past year into one immutable member: every store limits the number of tables, and a view over many of
+them is slow.
 
 The trap: dropping the table before the view stops naming it. Readers fail in between, and a crash there leaves a view
 of a missing table. Here the pointer moves first. Another trap is granularity: a period is the smallest unit that can be

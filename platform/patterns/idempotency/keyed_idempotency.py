@@ -3,11 +3,11 @@
 Problem: a job that derives keys from the rows it finds, e.g. for sessions, derives other keys when a rerun finds more
 rows. Its earlier output then remains beside the new one, as other entities.
 
-How it works: the key of an entity that grows is derived from its first *appended* row, whatever the event time of that
-row: later rows are appended behind it and cannot become the first. Partial results therefore have the key of the final
-one. If a later row joins two entities, the result has the key of the one that was appended first. Files that a run
-writes are named after their source and the time of the copy (:func:`stamp`); if the file exists already, a rerun writes
-under its existing name.
+How it works: the key of an entity that grows is derived from its first *appended* row, whatever the event time of
+that row (:func:`first_appended`, :func:`first_of`, :func:`key`): later rows are appended behind it and cannot become
+the first. Partial results therefore have the key of the final one. If a later row joins two entities, the result has
+the key of the one that was appended first. Files that a run writes are named after their source and the time of the
+copy (:func:`stamp`); if the file exists already, a rerun writes under its existing name.
 
 The trap: event time. A late event that lies before the first one becomes the first, and changes the key.
 

@@ -3,13 +3,13 @@
 Problem: a provider delivers only the changes, or always everything although little has changed. Replacing the table
 each time rewrites unchanged rows.
 
-How it works: one MERGE, audited and committed like every write. A change with a known key updates the row if it
-differs, or deletes it if it is marked as removed; a change with a new key is inserted. The audits see the table as
-the merge would leave it. Only files with rows that really change are rewritten: Delta rewrites a file if a change
-matches one of its rows, even when the row stays the same, so changes without effect are filtered out first. The filter
-compares with one version of the table, and the merge commits on that version or not at all. Where MERGE cannot be
-audited (``Engine.CHECKPOINT``), the whole table is computed and replaced, with the same guarantee: it commits only
-while the table still has the rows of that version.
+How it works: one MERGE (:func:`merge`; of a full delivery :func:`merge_all`), audited and committed like every write.
+A change with a known key updates the row if it differs, or deletes it if it is marked as removed; a change with a new
+key is inserted. The audits see the table as the merge would leave it. Only files with rows that really change are
+rewritten: Delta rewrites a file if a change matches one of its rows, even when the row stays the same, so changes
+without effect are filtered out first. The filter compares with one version of the table, and the merge commits on
+that version or not at all. Where MERGE cannot be audited (``Engine.CHECKPOINT``), the whole table is computed and
+replaced, with the same guarantee: it commits only while the table still has the rows of that version.
 
 The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add
 it for ever; a change marked as removed is never inserted. Another trap: several changes with one key. Which one wins

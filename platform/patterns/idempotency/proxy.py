@@ -3,10 +3,10 @@
 Problem: a job replaces its dataset each time, because readers want only the newest state. Then an audit asks what the
 dataset contained in March, who saw it, and for proof that it was not changed since.
 
-How it works: each load is written to a table of its own, whose name is derived from immutable attributes: the delivery
-and the run. It is audited and closed. Only then does one small commit point the stable name to it, so a reader sees the
-old copy or the new one, never a gap. The pointer records when each copy was visible (:func:`history`,
-:func:`visible_at`). A retry of the run finds its copy and does not write a second one.
+How it works: each load is written to a table of its own, whose name is derived from immutable attributes: the
+delivery and the run (:func:`load`). It is audited and closed. Only then does one small commit point the stable name
+to it, so a reader sees the old copy or the new one, never a gap. The pointer records when each copy was visible
+(:func:`history`, :func:`visible_at`). A retry of the run finds its copy and does not write a second one.
 
 The trap: copies that are declared immutable, but not enforced to be. Here the platform refuses to write to a closed
 copy. So does Delta: the copy is append-only, and appended rows are in no version that is read. On a file system, the

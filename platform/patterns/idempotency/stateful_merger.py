@@ -3,15 +3,16 @@
 Problem: each execution merges its changes into one table. If an old one is rerun, its changes are merged into rows of
 later ones, and readers see a state that never existed (Merger).
 
-How it works: the commit of a merge records its execution, and the commit of a restoration the version it restored. The
-pattern's state table (execution time -> table version) is derived from these commits (:mod:`evidence.executions`). An
-execution later than all those in the table is only merged. Any other one first restores the version before the first
-merge that must not be visible: its own earlier merge, or that of the next later execution. The restoration is an
-audited commit of its own: the table must have as many rows again as it had then. Then the execution is merged, and
-after it the later ones, in order (`executions.due`). After a crash at any point they count as not contained, and the
-next run continues with them. If a merge fails permanently (its audit, a constraint, a lost input file, an unforeseen
-error), the earlier state is not lost: the table is taken back to its state before the restoration, whichever attempt,
-run or earlier day made that restoration. Executions merged since then count as not contained.
+How it works: the commit of a merge records its execution, and the commit of a restoration the version it restored
+(:func:`execute`). The pattern's state table (execution time -> table version) is derived from these commits
+(:mod:`evidence.executions`). An execution later than all those in the table is only merged. Any other one first
+restores the version before the first merge that must not be visible: its own earlier merge, or that of the next later
+execution. The restoration is an audited commit of its own: the table must have as many rows again as it had then.
+Then the execution is merged, and after it the later ones, in order (`executions.due`). After a crash at any point
+they count as not contained, and the next run continues with them. If a merge fails permanently (its audit, a
+constraint, a lost input file, an unforeseen error), the earlier state is not lost: the table is taken back to its
+state before the restoration, whichever attempt, run or earlier day made that restoration. Executions merged since
+then count as not contained.
 
 The trap: restoring the version that the previous execution made. Commits in between, e.g. a compaction, would be lost;
 the version to restore is that of the execution's own merge minus one. And a vacuum deletes files that only old versions

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql
 
-from errors import PlatformError
+from errors import PlatformError, foreign
 from errors.remedies import Remedy, ShowLedger
 from evidence.served import Served
 from publish.compatibility import Rename
@@ -156,7 +156,7 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery)
         if isinstance(error, psycopg.OperationalError) and not (error.sqlstate or "").startswith(_TOO_MUCH):
             raise
         raise RowsRefused(
-            what=f"PostgreSQL refused the delivery: {' '.join(str(error).split())[:300]}",
+            what=f"PostgreSQL refused the delivery: {foreign.unquoted(error)}",
             where=f"{schema}, {delivery.batch_id}",
             next_step="nothing of it is served; mend the rows, or what the table of the database allows",
         ) from error

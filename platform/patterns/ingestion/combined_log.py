@@ -1,7 +1,7 @@
-"""Reads the hour of an access log line in Combined Log Format from the bytes of the line alone.
+"""Reads the hour of an access log line, of any format that has the time in brackets, from the bytes of the line alone.
 
 Only the beginning of a line is parsed, up to the time stamp: a request or user agent that is truncated or full of
-invalid bytes does not affect the time. The format is defined in the Apache HTTP Server documentation, "Log Files".
+invalid bytes does not affect the time. The formats are those of :mod:`.log_formats`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ import re
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-_STAMP = re.compile(rb"\S+ \S+ [^\[\n]*\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):[0-5]\d ([+-]\d\d)([0-5]\d)\]")
+from patterns.ingestion.log_formats import SYSLOG, in_python
+
+_QUOTED_USER = rb'"(?:[^"\\\n]|\\.)*" '
+_STAMP = re.compile(
+    in_python(SYSLOG).encode()
+    + rb"\S+ \S+ (?:%s|[^\[\n]*)" % _QUOTED_USER
+    + rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):[0-5]\d ([+-]\d\d)([0-5]\d)\]"
+)
 _MONTHS = dict(zip(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), range(1, 13), strict=True))
 
 

@@ -255,6 +255,14 @@ class Inbox:
                 f"UPDATE events SET {change} WHERE {where}", (*values, entry.event.key, entry.run_number, entry.state)
             )
 
+    def check(self) -> None:
+        """Read the whole file, if there is one.
+
+        Raises:
+            InboxUnusable: It is damaged.
+        """
+        self._file.check()
+
     @property
     def _file(self) -> SqliteFile:
         # A commit is on the disk when it returns: the sender forgets an event that was answered.
@@ -264,7 +272,8 @@ class Inbox:
         return InboxUnusable(
             what=f"the inbox of events cannot be used: {error}",
             where=str(self.path),
-            next_step="check the disk and the file's permissions; senders keep their events meanwhile",
+            next_step="check the disk and the file's permissions; senders keep their events meanwhile; if it is "
+            "damaged, move it away: the events that waited in it are lost, and their senders may send them again",
         )
 
 

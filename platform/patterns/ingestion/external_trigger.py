@@ -37,6 +37,7 @@ from patterns.ingestion.trigger_event import (
     EventRefused,
     Forged,
     NotPermitted,
+    SpanTooLong,
     TooLarge,
     Undeclared,
     WrongTime,
@@ -99,6 +100,7 @@ class Trigger:
         datasets: The declared datasets.
         inbox: Where accepted events wait.
         oldest: How old an event may be when it arrives.
+        longest: How long a span an event may request.
         version: Version of the platform, recorded with each event.
     """
 
@@ -107,6 +109,7 @@ class Trigger:
     datasets: Collection[str]
     inbox: Inbox
     oldest: timedelta
+    longest: timedelta
     version: str
 
     def take(self, notification: Notification) -> tuple[Entry, bool]:
@@ -154,6 +157,18 @@ class Trigger:
                 )
             )
             raise
+
+    def is_known(self, token: str | None) -> bool:
+        """Return whether a token is that of a sender.
+
+        Raises:
+            ConfigurationError: A token cannot be read.
+        """
+        try:
+            authenticated(token, self.tokens())
+        except Forged:
+            return False
+        return True
 
     def retry(self, name: str, now: datetime) -> Entry:
         """Have an event wait again: a failed or started one, or a refused notification, whatever its age.
@@ -215,6 +230,12 @@ class Trigger:
                 what=f"{known.name} may not request {', '.join(beyond) or 'all datasets'}",
                 where="datasets",
                 next_step=f"request only: {', '.join(known.datasets)}",
+            )
+        if event.window is not None and event.window[1] - event.window[0] > self.longest:
+            raise SpanTooLong(
+                what=f"the span {event.span} is longer than {self.longest.total_seconds() / 86_400:g} days",
+                where="span",
+                next_step="request shorter spans, each by an event of its own; or have the owner set a longer max_span",
             )
 
     def _require_declared(self, event: Event) -> None:

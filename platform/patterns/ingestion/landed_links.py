@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from errors import PlatformError
+from errors import PlatformError, shown
 
 _OUT = "leads out of the landing zone, to"
 _NOWHERE = "leads to what does not exist:"
@@ -38,8 +38,8 @@ class StrayLink:
     target: str
 
     def __str__(self) -> str:
-        """Return the link, the problem and the target."""
-        return f"{self.path} {self.why} {self.target}"
+        """Return the link, the problem and the target, as one line."""
+        return shown.line(f"{self.path} {self.why} {self.target}")
 
     def refusal(self) -> LinkRefused:
         """Build the error to raise where the link would have to be followed."""
@@ -79,14 +79,16 @@ def leading_out(file: Path, landing: Path) -> StrayLink | None:
         landing: The landing zone.
 
     Returns:
-        The first such link on the path; None when the file lies in the landing zone.
+        The first such link on the path, or the path itself without one; None when the file lies in the landing zone.
     """
     zone = os.path.realpath(landing)
     if _within(os.path.realpath(file), zone):
         return None
     way = [parent for parent in (file, *file.parents) if landing in parent.parents]
     links = (stray(step, zone) for step in reversed(way) if step.is_symlink())
-    return next((link for link in links if link is not None), None)
+    # Without a link it is the path itself that leads out, such as by `..`.
+    itself = StrayLink(path=os.fspath(file), why=_OUT, target=os.path.realpath(file))
+    return next((link for link in links if link is not None), itself)
 
 
 def require_within(files: Iterable[Path], landing: Path) -> None:

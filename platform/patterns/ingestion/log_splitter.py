@@ -1,31 +1,33 @@
 """Replicates a growing access log, byte for byte, into the hours in which its lines were logged.
 
 Part of the Passthrough Replicator, whose card explains the reasons. The progress of a log is stored in a small file
-beside it and written last: after a crash at any moment, the same call again produces the same parts.
+beside it and written last (:mod:`.log_progress`): after a crash at any moment, the same call again produces the same
+parts.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import IO
 
 from errors import PlatformError
 from patterns.idempotency.keyed_idempotency import STAMP, stamp
+from patterns.ingestion import log_progress
+from patterns.ingestion.landed_entries import Obstacle, printable, unreadable
+from patterns.ingestion.landed_formats import DAMAGED
 from patterns.ingestion.landed_links import StrayLink, leading_out, require_within, stray
+from patterns.ingestion.log_progress import PROGRESS, Taken
 from patterns.ingestion.readiness_marker import FLAG, mark
-from patterns.ingestion.whole_files import BLOCK, content, hidden, same_bytes, write_whole
+from patterns.ingestion.whole_files import BLOCK, content, hidden, same_bytes
 from publish.partitions import Grain, between, following, key_of
 
 LOGS = "access_logs"
-PROGRESS = ".replicated"
 LONGEST_SILENCE_HOURS = 31 * 24
 """Maximum length of a gap, in hours, whose hours count as empty; a longer gap gets no folders."""
 PART = rf"([^/]+)-({STAMP})-(\d{{12}})\.log$"
@@ -33,12 +35,12 @@ PART = rf"([^/]+)-({STAMP})-(\d{{12}})\.log$"
 HourOf = Callable[[bytes], str | None]
 
 
-class LogRewritten(PlatformError):
-    """Raised when a log no longer begins with the bytes that were taken from it before."""
-
-
 class LogUnreadable(PlatformError):
     """Raised when a compressed log is damaged."""
+
+
+class LogNotSplit(PlatformError):
+    """Raised when the parts of a log cannot be written, such as when a file is in the way of an hour's folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,38 +77,40 @@ class SplitReport:
     unreadable: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Taken:
-    """Progress of a log: its complete lines, and possibly an incomplete last line in a part of its own."""
-
-    covered: int
-    sha256: str
-    hour: str | None
-    open_part: str | None
-    source_size: int
-    source_mtime_ns: int
-
-
 def unsplit_logs(landing: Path) -> list[Path]:
     """List landed logs that are new or have changed since they were split, by name; none behind a refused link."""
-    logs = [log for log in _logs(landing) if not isinstance(log, StrayLink)]
-    return [log for log in logs if log.is_file() and not _is_done(log, _taken(_progress_file(log)))]
+    logs = [log for log in _logs(landing) if isinstance(log, Path)]
+    return [log for log in logs if not log_progress.is_done(log)]
 
 
-def refused_logs(landing: Path) -> list[StrayLink]:
-    """List the links among the landed logs that are refused (see :func:`stray`), by name: they are not split."""
-    return [log for log in _logs(landing) if isinstance(log, StrayLink)]
+def refused_logs(landing: Path) -> list[StrayLink | Obstacle]:
+    """List the links among the landed logs that are refused (see :func:`stray`), and what cannot be read, by name."""
+    return [log for log in _logs(landing) if not isinstance(log, Path)]
 
 
-def _logs(landing: Path) -> list[Path | StrayLink]:
+def _logs(landing: Path) -> list[Path | StrayLink | Obstacle]:
     folder, zone = landing / LOGS, os.path.realpath(landing)
-    for place in (folder, folder / PROGRESS):
-        if place.is_symlink() and (link := stray(place, zone)):
-            return [link]
-    if not folder.is_dir():
-        return []
-    logs = [path for path in sorted(folder.iterdir()) if path.name[0] not in "_."]
-    return [(stray(path, zone) if path.is_symlink() else None) or path for path in logs]
+    try:
+        for place in (folder, folder / PROGRESS):
+            if place.is_symlink() and (link := stray(place, zone)):
+                return [link]
+        names = sorted(path for path in folder.iterdir() if path.name[0] not in "_.") if folder.is_dir() else []
+        return [log for path in names if (log := _judged(path, zone)) is not None]
+    except OSError as error:
+        return [unreadable(str(folder), error)]
+
+
+def _judged(path: Path, zone: str) -> Path | StrayLink | Obstacle | None:
+    """Return a log or why it is refused; None for a link to a log beside it, such as to the current one."""
+    if path.is_symlink() and (link := stray(path, zone)):
+        return link
+    if path.is_symlink() and Path(os.path.realpath(path)).parent == Path(os.path.realpath(path.parent)):
+        return None
+    if not path.is_file():
+        why = "is a folder, and logs lie side by side" if path.is_dir() else "is neither a file nor a folder"
+        return Obstacle(path=printable(str(path)), why=why)
+    readable = os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
+    return path if readable else Obstacle(path=printable(str(path)), why="may not be read")
 
 
 def split_by_hour(
@@ -123,7 +127,7 @@ def split_by_hour(
     part contains the time at which it was first taken (Keyed Idempotency), which distinguishes it from later parts.
 
     Args:
-        log_file: The log in landing/access_logs, plain or gzip.
+        log_file: The log in landing/access_logs, plain or compressed.
         landing: The landing zone.
         hour_of: Returns the hour of a line as `2026-01-31T05`, None if it cannot be read.
         now: Current time, timezone-aware; its hour is used for a log without a readable time.
@@ -133,46 +137,50 @@ def split_by_hour(
 
     Raises:
         LinkRefused: The log, or the hour of one of its lines, lies behind a link that leads out of the landing zone.
+        LogNotSplit: A part cannot be written.
         LogRewritten: The log no longer begins with what was taken from it.
+        LogTaken: It is new, and begins with what was taken from another log.
         LogUnreadable: The log is compressed and damaged; nothing was taken.
     """
-    progress = _progress_file(log_file)
-    require_within([log_file, progress], landing)
-    newest = key_of(now, Grain.HOUR)
-    taken = _taken(progress)
+    require_within([log_file, log_progress.file_of(log_file)], landing)
     try:
-        survey = _survey(log_file, taken)
-        hour = (taken and taken.hour) or _first_hour(log_file, hour_of, newest)
-    except (EOFError, OSError, zlib.error) as error:
+        return _split(log_file, landing, hour_of, now)
+    except OSError as error:
+        raise LogNotSplit(
+            what=f"the log cannot be split into hours: {error.strerror}",
+            where=printable(error.filename or str(log_file)),
+            next_step="make room, or remove what is in the way; it is tried again by each run",
+        ) from error
+
+
+def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime) -> SplitReport:
+    newest, prefix = key_of(now, Grain.HOUR), _prefix(log)
+    taken = log_progress.read(log)
+    try:
+        if taken is None and (taken := log_progress.recovered(log, log_progress.parts(landing, prefix))) is None:
+            log_progress.require_new(log)
+        survey = _survey(log, taken)
+        hour = (taken and taken.hour) or _first_hour(log, hour_of, newest)
+    except DAMAGED as error:
         raise LogUnreadable(
             what=f"the log cannot be read to its end: {error}",
-            where=str(log_file),
+            where=str(log),
             next_step="land an undamaged copy of it, or a decompressed one",
         ) from error
-    started = progress.with_suffix(".started")
-    interrupted = started.exists()
-    write_whole(started, b"")
     run = _Run(
-        log=log_file,
-        landing=landing,
-        hour_of=hour_of,
-        newest=newest,
-        hour=hour or newest,
-        stamp=stamp(now),
+        log=log, prefix=prefix, landing=landing, hour_of=hour_of, newest=newest, hour=hour or newest, stamp=stamp(now)
     )
     run.split(survey)
-    _remove_stale(landing, run, taken, survey.start if interrupted else None)
+    _remove_stale(run, survey.start, since=(taken and taken.hour) or "")
     empty = _flag(landing, run)
-    state = Taken(
+    settled = Taken(
         covered=survey.complete,
         sha256=run.digest.hexdigest(),
         hour=run.settled_hour if survey.complete > survey.start else (taken.hour if taken else None),
-        open_part=_relative(run.parts[-1].path, landing) if survey.size > survey.complete else None,
         source_size=survey.status[0],
         source_mtime_ns=survey.status[1],
     )
-    write_whole(progress, json.dumps(asdict(state)).encode())
-    started.unlink()
+    log_progress.write(log, settled)
     return SplitReport(
         parts=tuple(run.parts),
         empty_hours=empty,
@@ -202,11 +210,7 @@ def _survey(log: Path, taken: Taken | None) -> _Survey:
             digest.update(block)
             position += len(block)
         if taken and (position < start or digest.hexdigest() != taken.sha256):
-            raise LogRewritten(
-                what="the log no longer begins with what was taken from it",
-                where=str(log),
-                next_step="land it under another name, so that its lines are taken as a log of their own",
-            )
+            raise log_progress.rewritten(log)
         complete = start
         while block := file.read(BLOCK):
             feed = block.rfind(b"\n")
@@ -215,6 +219,12 @@ def _survey(log: Path, taken: Taken | None) -> _Survey:
     return _Survey(
         start=start, size=position, complete=complete, digest=digest, status=(stat.st_size, stat.st_mtime_ns)
     )
+
+
+def _skip(file: IO[bytes], count: int) -> None:
+    """Read on by a number of bytes: not every compressed file can be positioned."""
+    while count and (block := file.read(min(BLOCK, count))):
+        count -= len(block)
 
 
 def _first_hour(log: Path, hour_of: HourOf, newest: str) -> str | None:
@@ -237,6 +247,7 @@ class _Run:
     """One pass over the new bytes of a log; parts are renamed to their final names one after the other."""
 
     log: Path
+    prefix: str
     landing: Path
     hour_of: HourOf
     newest: str
@@ -252,7 +263,7 @@ class _Run:
     def split(self, survey: _Survey) -> None:
         self.digest = survey.digest
         with content(self.log) as file:
-            file.seek(survey.start)
+            _skip(file, survey.start)
             self._write(file, survey.start, survey.complete)
             self.settled_hour = self.hour
             settled = self.digest.copy()
@@ -294,13 +305,6 @@ class _Run:
         self.hour = hour
         return True
 
-    @property
-    def prefix(self) -> str:
-        """Name prefix of all parts of the log."""
-        name = self.log.name
-        stem = re.sub(r"[^A-Za-z0-9.-]", "-", re.sub(r"(\.log)?(\.gz)?$", "", name)).lstrip(".") or "log"
-        return f"{stem}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-
     def _target(self, position: int) -> Path:
         folder = _folder(self.landing, self.hour)
         require_within([folder], self.landing)
@@ -331,14 +335,11 @@ def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
     return tuple(silent)
 
 
-def _remove_stale(landing: Path, run: _Run, taken: Taken | None, redone_from: int | None) -> None:
+def _remove_stale(run: _Run, start: int, since: str) -> None:
     """Remove the part of a once incomplete last line that has moved, and stale parts of an interrupted call."""
-    stale = {landing / taken.open_part} if taken and taken.open_part else set()
-    if redone_from is not None:
-        found = landing.glob(f"visits/date=*/hour=*/{run.prefix}-*.log")
-        stale |= {path for path in found if int(path.stem.rpartition("-")[2]) >= redone_from}
-    for path in stale - {part.path for part in run.parts}:
-        if leading_out(path.parent, landing) is None:
+    kept = {part.path for part in run.parts}
+    for offset, path in log_progress.parts(run.landing, run.prefix, since=since):
+        if offset >= start and path not in kept and leading_out(path.parent, run.landing) is None:
             path.unlink(missing_ok=True)
 
 
@@ -353,21 +354,7 @@ def _folder(landing: Path, hour: str) -> Path:
     return landing / "visits" / f"date={hour[:10]}" / f"hour={hour[11:]}"
 
 
-def _relative(path: Path, landing: Path) -> str:
-    return path.relative_to(landing).as_posix()
-
-
-def _progress_file(log: Path) -> Path:
-    return log.parent / PROGRESS / f"{log.name}.json"
-
-
-def _taken(progress: Path) -> Taken | None:
-    return Taken(**json.loads(progress.read_text())) if progress.exists() else None
-
-
-def _is_done(log: Path, taken: Taken | None) -> bool:
-    stat = log.stat()
-    return taken is not None and (taken.source_size, taken.source_mtime_ns) == (
-        stat.st_size,
-        stat.st_mtime_ns,
-    )
+def _prefix(log: Path) -> str:
+    """Return what the names of all parts of a log begin with."""
+    stem = re.sub(r"[^A-Za-z0-9.-]", "-", re.sub(r"(\.log)?(\.(gz|bz2|xz|zst))?$", "", log.name)).lstrip(".") or "log"
+    return f"{stem}-{hashlib.sha256(os.fsencode(log.name)).hexdigest()[:8]}"

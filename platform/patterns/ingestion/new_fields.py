@@ -9,9 +9,7 @@ bounded, and what cannot be printed is replaced.
 from __future__ import annotations
 
 import csv
-import gzip
 import json
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lake.store_faults import landed_unreadable, landed_vanished
+from patterns.ingestion.landed_formats import MARK, content, extension, stored_as
+from patterns.ingestion.landed_lines import faults_of
 from patterns.ingestion.landed_links import require_within
 from publish.column_types import DataType, Field, Struct
 
@@ -52,7 +51,7 @@ def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> Looke
     """Look for fields that were not announced in samples of files.
 
     Args:
-        files: JSON Lines, or CSV with `;` and a header (`.csv`), plain or gzip; access logs are left out.
+        files: JSON Lines, or CSV with `;` and a header (`.csv`), plain or compressed; access logs are left out.
         root: The landing zone.
         announced: The fields that the producer has announced; the fields of an announced struct are looked at, too.
 
@@ -71,15 +70,11 @@ def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> Looke
 
 
 def _in_file(file: Path, announced: Sequence[Field]) -> Looked:
-    kind = file.name.removesuffix(".gz").rpartition(".")[2]
+    kind = extension(file.name)
     if kind == "log":
         return Looked(lines=0, names={})
-    try:
+    with faults_of(file):
         blocks = list(_blocks(file))
-    except FileNotFoundError as error:
-        raise landed_vanished(str(file)) from error
-    except (EOFError, OSError, zlib.error) as error:
-        raise landed_unreadable(str(file), str(getattr(error, "strerror", None) or error)) from error
     if kind == "csv":
         return _in_header(blocks[0][:1] if blocks else [], announced)
     counted, lines = Counter[str](), 0
@@ -96,8 +91,8 @@ def _in_file(file: Path, announced: Sequence[Field]) -> Looked:
 
 def _blocks(file: Path) -> Iterator[list[bytes]]:
     """Read whole lines from places spread over a file."""
-    if file.suffix == ".gz":
-        with gzip.open(file, "rb") as stream:
+    if stored_as(file) is not None:
+        with content(file) as stream:
             yield _whole_lines(stream.read(BLOCK * BLOCKS), first=True)[: LINES * BLOCKS]
         return
     size = file.stat().st_size
@@ -109,7 +104,7 @@ def _blocks(file: Path) -> Iterator[list[bytes]]:
 
 
 def _whole_lines(block: bytes, *, first: bool) -> list[bytes]:
-    lines = block.split(b"\n")
+    lines = (block.removeprefix(MARK) if first else block).split(b"\n")
     # A block may begin and end within a line; what is cut off at the end is not JSON, and so is not counted.
     return [line for line in (lines if first else lines[1:]) if line]
 

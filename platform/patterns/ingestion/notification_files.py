@@ -40,17 +40,21 @@ def take_files(trigger: Trigger, landing: Path) -> list[EventRefused]:
         landing: The landing zone.
 
     Returns:
-        The refusals.
+        The refusals; that of the folder itself if it cannot be read.
 
     Raises:
         LinkRefused: The folder is a link that leads out of the landing zone.
         InboxUnusable: The events could not be kept; transient.
     """
     folder = landing / FOLDER
-    if not folder.is_dir():
-        return []
-    require_within([folder], landing)
-    before, found = trigger.inbox.files(), dict(_found(folder))
+    try:
+        if not folder.is_dir():
+            return []
+        require_within([folder], landing)
+        found = dict(_found(folder))
+    except OSError as error:
+        return [_unreadable(FOLDER, error)]
+    before = trigger.inbox.files()
     read: dict[str, str] = {}
     refused: list[EventRefused] = []
     for name in sorted(found):
@@ -86,7 +90,10 @@ def _found(folder: Path) -> Iterator[tuple[str, _File]]:
             if entry.name[0] in "_." or not entry.name.endswith(SUFFIX):
                 continue
             # A link may lead out of the landing zone, and an event needs none.
-            about = entry.stat(follow_symlinks=False)
+            try:
+                about = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
             if stat.S_ISREG(about.st_mode):
                 mark = f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
                 # A file name need not be valid UTF-8.
@@ -98,14 +105,10 @@ def _notification(name: str, file: _File) -> Notification:
     body = b""
     if file.size <= MOST_BYTES:
         try:
-            with file.path.open("rb") as opened:
+            with os.fdopen(_itself(file.path), "rb") as opened:
                 body = opened.read(MOST_BYTES + 1)
         except OSError as error:
-            raise Unreadable(
-                what=f"{FOLDER}/{name} cannot be read: {error.strerror}",
-                where=f"{FOLDER}/{name}",
-                next_step="check the file's permissions and the disk; it is tried again until it can be read",
-            ) from error
+            raise _unreadable(f"{FOLDER}/{name}", error) from error
     return Notification(
         body=body,
         size=max(file.size, len(body)),
@@ -113,6 +116,19 @@ def _notification(name: str, file: _File) -> Notification:
         origin=f"{FOLDER}/{name}",
         # It waits while the daemon is down: its age counts from when it was written.
         at=_instant(name, file.written),
+    )
+
+
+def _itself(path: Path) -> int:
+    """Open a file, but no link or pipe that has taken its place since it was listed: a pipe would block for ever."""
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _unreadable(name: str, error: OSError) -> Unreadable:
+    return Unreadable(
+        what=f"{name} cannot be read: {error.strerror}",
+        where=name,
+        next_step="check its permissions and the disk; it is tried again until it can be read",
     )
 
 

@@ -3,14 +3,16 @@
 Problem: the same data is needed elsewhere, exactly as it is. A copy that parses and rewrites the data changes
 it: `1.0` becomes `1`, keys change their order, one of two equal keys is lost.
 
-How it works: bytes are copied to a hidden name and hashed on the way. The copy is read back and compared, and only
-then renamed to its final name. `log_splitter` replicates an access log into the hours in which its lines were logged:
-each part is a byte range of the log, and the parts concatenated by offset are the log again.
+How it works: bytes are copied to a hidden name and hashed on the way (:func:`replicate`, :func:`land`). The copy is
+read back and compared, and only then renamed to its final name. `log_splitter` replicates an access log into the
+hours in which its lines were logged: each part is a byte range of the log, and the parts concatenated by offset are
+the log again.
 
 The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part
-of its own, which is rewritten once the line is complete; a log whose replicated bytes have changed is refused. A single
-wrong time stamp must not move lines to another period: times in the future are ignored, and hours never go backwards
-within a log, because lines are appended in order of arrival.
+of its own, which is rewritten once the line is complete; a log whose replicated bytes have changed is refused. Rotation
+gives a log another name, and its name to another log: :func:`land` knows a log by its beginning, never by its name. A
+single wrong time stamp must not move lines to another period: times in the future are ignored, and hours never go
+backwards within a log, because lines are appended in order of arrival.
 
 When not to use it: where personal data may not be copied; then a Transformation Replicator removes it on
 the way.
@@ -27,10 +29,21 @@ from pathlib import Path
 from typing import Literal
 
 from errors import PlatformError
+from patterns.ingestion.landed_formats import DAMAGED
 from patterns.ingestion.landed_links import leading_out, require_within
-from patterns.ingestion.whole_files import BLOCK, checksum, hidden, opened, same_bytes, starts_with
+from patterns.ingestion.whole_files import (
+    BLOCK,
+    SourceMissing,
+    checksum,
+    content,
+    hidden,
+    opened,
+    same_bytes,
+    starts_with,
+)
 
 LandOutcome = Literal["new", "same", "grown", "renamed"]
+_HEAD = 4096
 
 
 class CorruptCopy(PlatformError):
@@ -90,8 +103,8 @@ class Replicated:
 
     Args:
         path: The copy.
-        outcome: `new`; `same` if all of it was there already; `grown` if the existing copy was its beginning and
-            was replaced; `renamed` if another file has its name, so that a content hash was added to the name.
+        outcome: `new`; `same` if all of it was there already, under any name; `grown` if an existing copy was its
+            beginning and was replaced; `renamed` if another log has its name, so that a content hash was added to it.
         replica: The copy made; None if the file was there already.
     """
 
@@ -101,7 +114,9 @@ class Replicated:
 
 
 def land(source: Path, folder: Path) -> Replicated:
-    """Replicate a file into a folder under its own name, without ever losing existing data.
+    """Replicate a log into a folder without ever losing existing data, and without landing a line twice.
+
+    A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name.
 
     Args:
         source: The file, compressed or not; a link is followed, because a person has named it.
@@ -114,21 +129,51 @@ def land(source: Path, folder: Path) -> Replicated:
         LinkRefused: The folder is a link that leads out of the landing zone.
     """
     require_within([folder], folder.parent)
+    opened(source).close()
     target = folder / source.name
-    outcome: LandOutcome = "new"
-    with opened(source):
-        present = _is_there(target)
-    if present:
-        if same_bytes(source, target) or starts_with(target, source):
-            return Replicated(path=target, outcome="same", replica=None)
-        outcome = "grown"
-        if not starts_with(source, target):
-            stem, dot, rest = source.name.partition(".")
-            target = folder / f"{stem}-{checksum(source)[:8]}{dot}{rest}"
-            outcome = "renamed"
-            if _is_there(target) and same_bytes(source, target):
-                return Replicated(path=target, outcome="same", replica=None)
-    return Replicated(path=target, outcome=outcome, replica=replicate(source, target))
+    # An empty log is the beginning of every other.
+    copies = [copy for copy in _copies(folder, target) if copy == target or (_head(copy) and _head(source))]
+    for copy in copies:
+        if same_bytes(source, copy) or _begins(copy, source):
+            return Replicated(path=copy, outcome="same", replica=None)
+    # Earlier releases made several copies of a log that grew after it was rotated.
+    if grown := [copy for copy in copies if _begins(source, copy)]:
+        copy = max(grown, key=_length)
+        return Replicated(path=copy, outcome="grown", replica=replicate(source, copy))
+    if not _is_there(target):
+        return Replicated(path=target, outcome="new", replica=replicate(source, target))
+    stem, dot, rest = source.name.partition(".")
+    target = folder / f"{stem}-{checksum(source)[:8]}{dot}{rest}"
+    return Replicated(path=target, outcome="renamed", replica=replicate(source, target))
+
+
+def _copies(folder: Path, target: Path) -> list[Path]:
+    """List the landed logs in a folder, that of the same name first."""
+    found = folder.iterdir() if folder.is_dir() else ()
+    logs = [path for path in found if path.name[0] not in "_." and path.is_file() and _is_there(path)]
+    return sorted(logs, key=lambda path: (path != target, path.name))
+
+
+def _begins(whole: Path, beginning: Path) -> bool:
+    """Return whether a log begins with another one; a damaged one does not, and is no beginning."""
+    try:
+        return _head(whole).startswith(_head(beginning)) and starts_with(whole, beginning)
+    except (SourceMissing, *DAMAGED):
+        return False
+
+
+def _head(log: Path) -> bytes:
+    """Read the first bytes of a log, which all logs but copies of it differ in; none of one that cannot be read."""
+    try:
+        with content(log) as file:
+            return file.read(_HEAD)
+    except (SourceMissing, *DAMAGED):
+        return b""
+
+
+def _length(log: Path) -> int:
+    with content(log) as file:
+        return sum(map(len, iter(lambda: file.read(BLOCK), b"")))
 
 
 def _is_there(target: Path) -> bool:

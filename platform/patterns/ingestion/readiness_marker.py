@@ -5,9 +5,12 @@ Problem: a folder with files does not show whether more will come.
 How it works: either (a) the producer writes the flag `_SUCCESS` as its last step, or (b), for producers that write
 no flag, by convention a partition is complete once a later one has data and it was not written to for :data:`QUIET`.
 :func:`scan` derives both from the names, sizes and times of files alone, and computes a fingerprint for each partition.
-The same fingerprint is the same delivery, so a consumer that stores it starts once.
+The same fingerprint is the same delivery, so a consumer that stores it starts once. A copier may preserve the time of
+modification, but not that of the last change (`ctime`): a file came at the later of the two. A changed `ctime` alone
+may be a `chmod`, a hard link or a rewrite that preserved size and time: only the content tells
+(:mod:`patterns.ingestion.published_files`).
 
-The trap: nothing enforces the flag. Files written after it (:func:`late_files`), data whose flag never comes
+The trap: nothing enforces the flag. Files that came after it (:func:`late_files`), data whose flag never comes
 (:func:`overdue`), a missing partition between others (:func:`gaps`) and a flag without data
 (:attr:`LandedPartition.empty`) are detected here and have to be reported. Convention (b) never completes the newest
 partition, and treats a skipped one as complete.
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
@@ -31,16 +35,21 @@ from pathlib import Path
 from typing import Literal
 
 from errors import ConfigurationError, PlatformError
+from patterns.ingestion.landed_entries import LandedEntry, Obstacle, astray, is_data, printable, unreadable, walk
 from patterns.ingestion.landed_links import StrayLink, stray
 from patterns.ingestion.whole_files import write_whole
 from publish.partitions import Grain, between, following, key_of, start_of
 
 FLAG = "_SUCCESS"
+ENDED = "_ENDED"
+"""File of a landing zone to which no more data come, such as a simulation: when they ended, as ISO 8601."""
 Convention = Literal["flag", "next_exists"]
 QUIET = timedelta(minutes=5)
-"""Convention (b): time without a write after which a partition without a flag may be complete."""
+"""Convention (b): time without a new or changed file after which a partition without a flag may be complete."""
 LONGEST_GAP = timedelta(days=31)
 """A longer gap has no missing partitions: the producer was off, or the data after it are another producer's."""
+_LONGEST_NOTE = 64
+"""Characters that are read of the file :data:`ENDED`."""
 
 
 class NothingToMark(PlatformError):
@@ -55,9 +64,11 @@ class Lack(str, Enum):
     SUCCESSOR = "successor"
     """Convention (b): no later partition has data."""
     QUIET = "quiet"
-    """Convention (b): it was written to within the last :data:`QUIET`."""
+    """Convention (b): a file came, or was changed, within the last :data:`QUIET`."""
     LINK = "link"
     """It contains, or is, a link that is not followed, such as one that leads out of the landing zone."""
+    ENTRY = "entry"
+    """It contains, or is, something that cannot be read, such as a folder without permission."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,20 +92,47 @@ class LandingZone:
         """Read all partitions of a landed table, as :func:`scan` does."""
         return scan(self.folder / table, grain, convention=self.convention, since=since)
 
+    @property
+    def ended_at(self) -> datetime | None:
+        """When the data ended, by the file :data:`ENDED`; None without one, or if it has no time."""
+        file = self.folder / ENDED
+        try:
+            # A producer might put a link there, or a pipe.
+            if file.is_symlink() or not file.is_file():
+                return None
+            with file.open(encoding="utf-8") as note:
+                end = datetime.fromisoformat(note.read(_LONGEST_NOTE).strip())
+        except (OSError, ValueError):
+            return None
+        return end if end.tzinfo else end.replace(tzinfo=timezone.utc)
+
+    def astray(self, table: str, grain: Grain) -> list[str]:
+        """List the entries of a landed table that lie in no partition, by path."""
+        prefixes = ("date=", "hour=") if grain is Grain.HOUR else ("date=",)
+        return astray(os.fspath(self.folder / table), os.path.realpath(self.folder), prefixes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LandedFile:
-    """A data file of a partition.
+    """A data file of a partition, or its flag.
 
     Args:
         name: Its name in the partition's folder.
         size: Bytes.
-        mtime_ns: When it was last written, nanoseconds since 1970.
+        mtime_ns: When it was last written, nanoseconds since 1970; a copier may preserve the time of the original.
+        ctime_ns: When its content, its name or anything else about it was last changed here; nobody can set it.
     """
 
     name: str
     size: int
     mtime_ns: int
+    ctime_ns: int
+
+    @property
+    def came_ns(self) -> int:
+        """When it came into its folder with this content, at the latest, nanoseconds since 1970."""
+        # A time of modification that is still to come was set by somebody whose clock is ahead.
+        return self.ctime_ns if self.mtime_ns > time.time_ns() else max(self.mtime_ns, self.ctime_ns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,23 +140,28 @@ class LandedPartition:
     """A partition as found in the landing zone.
 
     Args:
-        key: `2026-01-31T05` or `2026-01-31`. Shorter if a link that is not followed stands in place of a day of hours
+        key: `2026-01-31T05` or `2026-01-31`. Shorter if a refused entry stands in place of a day of hours
             (`2026-01-31`) or of the whole table (empty).
         folder: Its folder.
         lacks: Why it is not complete; None if it is.
-        files: Its data files, sorted by name, without links that are not followed.
-        links: Its links that are not followed.
-        fingerprint: Changes when a file is added, removed or rewritten.
-        marked_at_ns: When its flag was written, nanoseconds since 1970; None without a flag.
+        files: Its data files, sorted by name, those in its folders too, without what is refused.
+        links: Its links that are not followed, and its other entries that cannot be read.
+        fingerprint: Changes when a file is added, removed or rewritten, unless the rewrite preserves size and time.
+        flag: Its flag; None without one.
     """
 
     key: str
     folder: Path
     lacks: Lack | None
     files: tuple[LandedFile, ...]
-    links: tuple[StrayLink, ...]
+    links: tuple[StrayLink | Obstacle, ...]
     fingerprint: str
-    marked_at_ns: int | None
+    flag: LandedFile | None
+
+    @property
+    def changes(self) -> str:
+        """Digest of the files' change times: it differs after a rewrite that preserves size and time, and a `chmod`."""
+        return _digest("\n".join(f"{file.name}\t{file.ctime_ns}" for file in self.files))[:16]
 
     @property
     def ready(self) -> bool:
@@ -154,7 +197,7 @@ def scan(
     """
     zone = os.path.realpath(table.parent)
     found = [
-        _behind_stray_link(key, place) if isinstance(place, StrayLink) else _partition(key, place, zone)
+        _refused(key, place) if isinstance(place, StrayLink | Obstacle) else _partition(key, place, zone)
         for key, place in _folders(table, grain, since, zone)
     ]
     return found if convention == "flag" else _apply_next_exists(found, grain, now or datetime.now(timezone.utc))
@@ -170,7 +213,7 @@ def mark(folder: Path, *, allow_empty: bool = False) -> None:
     Raises:
         NothingToMark: The folder has no data file, and `allow_empty` is false.
     """
-    if not allow_empty and not (folder.is_dir() and any(_is_data(path.name) for path in folder.iterdir())):
+    if not allow_empty and not (folder.is_dir() and any(is_data(path.name) for path in folder.iterdir())):
         raise NothingToMark(
             what="there is no data to be marked as complete",
             where=str(folder),
@@ -233,9 +276,9 @@ def start_of_key(key: str, grain: Grain) -> datetime | None:
 
 
 def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
-    """List the files that were written after the partition was flagged."""
-    at = partition.marked_at_ns
-    return () if at is None else tuple(file for file in partition.files if file.mtime_ns > at)
+    """List the files that came after the partition was flagged."""
+    flag = partition.flag
+    return () if flag is None else tuple(file for file in partition.files if file.came_ns > flag.came_ns)
 
 
 def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
@@ -250,8 +293,8 @@ def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: date
         if lacks is Lack.FLAG and partition.key >= last:
             lacks = Lack.SUCCESSOR
         elif lacks is Lack.FLAG:
-            written = max((file.mtime_ns for file in partition.files), default=0)
-            lacks = Lack.QUIET if written > quiet_since else None
+            came = max((file.came_ns for file in partition.files), default=0)
+            lacks = Lack.QUIET if came > quiet_since else None
         completed.append(replace(partition, lacks=lacks))
     return completed
 
@@ -261,22 +304,30 @@ def _is_due(key: str, grain: Grain, now: datetime, deadline: timedelta) -> bool:
     return start is not None and now > start + grain.length + deadline
 
 
-def _folders(table: Path, grain: Grain, since: str, zone: str) -> Iterator[tuple[str, str | StrayLink]]:
-    if table.is_symlink() and (link := stray(table, zone)):
+_Place = str | StrayLink | Obstacle
+
+
+def _folders(table: Path, grain: Grain, since: str, zone: str) -> Iterator[tuple[str, _Place]]:
+    try:
+        link = stray(table, zone) if table.is_symlink() else None
+    except OSError as error:
+        yield "", unreadable(os.fspath(table), error)
+        return
+    if link is not None:
         yield "", link
         return
     for day, folder in _children(os.fspath(table), "date=", zone):
-        if day < since[:10]:
+        if day < since[: min(len(day), 10)]:
             continue
-        if grain is not Grain.HOUR or isinstance(folder, StrayLink):
+        if grain is not Grain.HOUR or not isinstance(folder, str):
             yield day, folder
         else:
-            hours = ((f"{day}T{hour}", place) for hour, place in _children(folder, "hour=", zone))
-            yield from ((key, place) for key, place in hours if key >= since)
+            hours = ((f"{day}T{hour}" if hour else day, place) for hour, place in _children(folder, "hour=", zone))
+            yield from ((key, place) for key, place in hours if key >= since[: len(key)])
 
 
-def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, str | StrayLink]]:
-    found: list[tuple[str, str | StrayLink]] = []
+def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, _Place]]:
+    found: list[tuple[str, _Place]] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -284,56 +335,62 @@ def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, str | 
                     continue
                 link = stray(entry, zone) if entry.is_symlink() else None
                 if link is not None or entry.is_dir():
-                    found.append((entry.name[len(prefix) :], link or entry.path))
+                    found.append((printable(entry.name[len(prefix) :]), link or entry.path))
     except FileNotFoundError:
         return []
+    except OSError as error:
+        return [("", unreadable(folder, error))]
     return sorted(found, key=lambda child: child[0])
 
 
-def _behind_stray_link(key: str, link: StrayLink) -> LandedPartition:
+def _refused(key: str, entry: StrayLink | Obstacle) -> LandedPartition:
     return LandedPartition(
         key=key,
-        folder=Path(link.path),
-        lacks=Lack.LINK,
+        folder=Path(entry.path),
+        lacks=Lack.LINK if isinstance(entry, StrayLink) else Lack.ENTRY,
         files=(),
-        links=(link,),
-        fingerprint=_digest(str(link)),
-        marked_at_ns=None,
+        links=(entry,),
+        fingerprint=_digest(str(entry)),
+        flag=None,
     )
 
 
 def _partition(key: str, folder: str, zone: str) -> LandedPartition:
-    files, links = [], []
-    marked = None
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name != FLAG and not _is_data(entry.name):
-                continue
-            if entry.is_symlink() and (link := stray(entry, zone)):
-                links.append(link)
-            elif entry.name == FLAG:
-                marked = entry.stat().st_mtime_ns
-            elif entry.is_file():
-                stat = entry.stat()
-                files.append(LandedFile(name=entry.name, size=stat.st_size, mtime_ns=stat.st_mtime_ns))
+    files: list[LandedFile] = []
+    links: list[StrayLink | Obstacle] = []
+    flag = None
+    for entry in walk(folder, zone, flag=FLAG):
+        if isinstance(entry, StrayLink | Obstacle):
+            links.append(entry)
+        elif entry.name == FLAG:
+            flag = _file(entry)
+        else:
+            files.append(_file(entry))
     files.sort(key=lambda file: file.name)
     links.sort(key=lambda link: link.path)
     known = [f"{file.name}\t{file.size}\t{file.mtime_ns}" for file in files] + [str(link) for link in links]
     return LandedPartition(
         key=key,
         folder=Path(folder),
-        lacks=Lack.LINK if links else Lack.FLAG if marked is None else None,
+        lacks=_lack(links, flag),
         files=tuple(files),
         links=tuple(links),
         fingerprint=_digest("\n".join(known)),
-        marked_at_ns=marked,
+        flag=flag,
     )
+
+
+def _file(entry: LandedEntry) -> LandedFile:
+    stat = entry.stat()
+    return LandedFile(name=entry.name, size=stat.st_size, mtime_ns=stat.st_mtime_ns, ctime_ns=stat.st_ctime_ns)
+
+
+def _lack(refused: Sequence[StrayLink | Obstacle], flag: LandedFile | None) -> Lack | None:
+    if refused:
+        return Lack.LINK if any(isinstance(entry, StrayLink) for entry in refused) else Lack.ENTRY
+    return Lack.FLAG if flag is None else None
 
 
 def _digest(text: str) -> str:
     # A file name need not be valid UTF-8.
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]
-
-
-def _is_data(name: str) -> bool:
-    return name[0] not in "_."

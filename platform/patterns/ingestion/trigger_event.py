@@ -67,6 +67,12 @@ class WrongTime(EventRefused):
     kind = "wrong time"
 
 
+class SpanTooLong(EventRefused):
+    """Raised when an event requests more days or hours than the settings allow."""
+
+    kind = "span too long"
+
+
 class TooLarge(EventRefused):
     """Raised when an event is larger than :data:`MOST_BYTES`."""
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, ClassVar, cast
+from typing import IO, ClassVar
 
 from errors import PlatformError
+from patterns.ingestion import landed_formats
 
 BLOCK = 1 << 20
-GZIP_MAGIC = b"\x1f\x8b"
 
 
 class SourceMissing(PlatformError):
@@ -46,10 +45,13 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def content(path: Path) -> IO[bytes]:
-    """Open a file for reading its decompressed content; gzip is detected by its first bytes, not by its name."""
-    with opened(path) as file:
-        packed = file.read(2) == GZIP_MAGIC
-    return cast("IO[bytes]", gzip.open(path, "rb")) if packed else opened(path)
+    """Open a file for reading its decompressed content.
+
+    Raises:
+        SourceMissing: There is no such file, or it may not be read.
+    """
+    opened(path).close()
+    return landed_formats.content(path)
 
 
 def hidden(target: Path) -> Path:

@@ -4,12 +4,14 @@ Problem: a figure is in doubt, and it is unknown which source fields it was comp
 
 How it works: while a write's transaction is open, the engine walks Spark's analysed plan and follows every
 output column through projections, aggregates, joins, unions and generators down to the columns of the tables and
-files that were read. A stream's batch has no files in its plan; there the lineage ends at the source that the batch
-names. The lineage is recorded from the executed plan, not written by hand, so it cannot become stale.
-The run that wrote a row is known from the row's partition, see Metadata Decorator.
+files that were read (:func:`sources`). Rows that were computed once and kept are traced through to what they were
+computed from (:mod:`publish.kept_rows`). A stream's batch has no files in its plan; there the lineage ends at the
+source that the batch names. The lineage is recorded from the executed plan, not written by hand, so it cannot become
+stale. The run that wrote a row is known from the row's partition, see Metadata Decorator.
 
 The trap: a column that is only used to filter, join or sort is no input of the other columns; including it would make
-every column depend on every other.
+every column depend on every other. It is read all the same: :func:`read` has it. And a publication whose lineage was
+lost looks like one that reads nothing: it must count as one that reads everything.
 
 When not to use it: with ``Engine.CHECKPOINT`` the plan ends at the checkpoint, and no lineage is recorded.
 
@@ -25,6 +27,8 @@ from lake.commit import Commit
 from lake.lake import Lake
 from publish.changes import READ
 
+_OF_A_LINE = ("raw", "source_file", "source_offset")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSource:
@@ -32,6 +36,23 @@ class ColumnSource:
 
     dataset: str
     column: str
+
+
+def read(lake: Lake, landing: str, commit: Commit) -> frozenset[ColumnSource] | None:
+    """Find all columns that a publication read: for values, and also those that it filters, joins or sorts by.
+
+    Args:
+        lake: The tables' root, to translate paths into dataset names.
+        landing: Path of the landing zone.
+        commit: A publication.
+
+    Returns:
+        The columns, those of the table itself too; None if it is not known of any of them where it is from: recorded
+        by an earlier version of the platform, written without the engine, or computed from what Spark does not name.
+    """
+    recorded = commit.info.get("columns_read")
+    found = {_source(lake, landing, text, _streamed(commit)) for text in recorded or ()}
+    return None if recorded is None or None in found else frozenset(each for each in found if each is not None)
 
 
 def sources(lake: Lake, landing: str, commit: Commit) -> Mapping[str, Sequence[ColumnSource]]:
@@ -45,21 +66,28 @@ def sources(lake: Lake, landing: str, commit: Commit) -> Mapping[str, Sequence[C
     Returns:
         Output column to its sources, sorted. The table itself, which a merge also reads, is not listed as a source.
     """
-    streamed = commit.info.get("appended", {}).get("notes", {}).get(READ)
+    streamed = _streamed(commit)
     return {
         column: [
             source
-            for source in (_source(lake, landing, text, streamed) for text in found)
+            for source in dict.fromkeys(_source(lake, landing, text, streamed) for text in found)
             if source is not None and source.dataset != commit.dataset
         ]
         for column, found in commit.info["column_lineage"].items()
     }
 
 
+def _streamed(commit: Commit) -> str | None:
+    source: str | None = commit.info.get("appended", {}).get("notes", {}).get(READ)
+    return source
+
+
 def _source(lake: Lake, landing: str, text: str, streamed: str | None) -> ColumnSource | None:
     path, column = text.rsplit("#", 1)
     if not path:
-        # A stream's batch, or rows that a step has computed first: only of a stream is it known where they came from.
+        # Only of a stream's batch is it known where it came from. What a stream with state lets go of has columns of
+        # its own, which are computed from whole lines.
+        column = column if column in _OF_A_LINE else "raw"
         return None if streamed is None else ColumnSource(dataset=streamed, column=column)
     dataset = lake.dataset_at(path)
     if dataset is not None:

@@ -28,12 +28,12 @@ from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from typing import Any
 
-from errors.remedies import Land, Remedy
+from errors.remedies import Remedy, ShowLedger
 from lake.commit import Entry
 from patterns.ingestion.readiness_marker import LandedPartition, start_of_key
 from patterns.observability.reading import FLOW, Reading, span, unknown
 from publish.partitions import Grain
-from publish.watch import Flow
+from publish.watch import Flow, Layer
 
 INTERRUPTED = "interrupted"
 ENDED = "ended"
@@ -145,8 +145,14 @@ def detect(dataset: str, spec: Flow, came: Sequence[datetime], *, least: timedel
         verdict=ENDED if ended else INTERRUPTED,
         what=f"{where[spec.layer.value]} since {came[-1]:%Y-%m-%d %H:%M} UTC, for {span(silence)}; "
         + ("it has ended, it seems" if ended else f"at most {span(most)} are usual"),
-        remedy=Remedy("ask the producer if it has stopped; for a dataset below, see what it reads: ", Land()),
+        remedy=_remedy(dataset, spec.layer),
     )
+
+
+def _remedy(dataset: str, layer: Layer) -> Remedy:
+    if layer is Layer.STORAGE:
+        return Remedy("ask the producer whether it has stopped")
+    return Remedy("see which partitions are published, and what waits to be: ", ShowLedger(dataset=dataset))
 
 
 def _pauses(came: Sequence[datetime]) -> list[timedelta]:

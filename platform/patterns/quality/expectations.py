@@ -16,12 +16,14 @@ import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errors import PlatformError
 from patterns.quality import expectations_site
 from patterns.quality.validation import RuleResult, Validation
+from publish.column_types import DataType, Struct, parse
 from publish.contract import Contract
 
 if TYPE_CHECKING:
@@ -100,12 +102,16 @@ class Project:
             definition = self._context.validation_definitions.add(
                 gx.ValidationDefinition(name=contract.dataset, data=batch, suite=self._context.suites.add(wanted))
             )
-            outcome = definition.run(batch_parameters={"dataframe": frame}, result_format=RESULT_FORMAT)
+            outcome = definition.run(
+                batch_parameters={"dataframe": frame},
+                result_format=RESULT_FORMAT,
+                run_id=gx.RunIdentifier(run_name=contract.dataset, run_time=datetime.now(timezone.utc)),
+            )
         found = {result.rule: result for result in map(_result, outcome.results)}
         if any(result.error is not None for result in found.values()):
             # Raises if the server is gone: that is a fault of the run, not a result of the validation.
             frame.sparkSession.sql("SELECT 1").collect()
-            self._keep_without_values(contract.dataset, outcome)
+        self._keep_without_values(contract.dataset, outcome)
         if set(found) != set(names):
             raise ExpectationBroken(
                 what=f"{len(names)} expectations were stated but {len(found)} were answered",
@@ -117,7 +123,11 @@ class Project:
         return validation
 
     def _keep_without_values(self, dataset: str, outcome: Any) -> None:
-        """Replace each exception on the pages by the text of its result: its message and stack may quote rows."""
+        """Replace each exception on the pages by the text of its result: its message and stack may quote rows.
+
+        The pages name the dataset; the library knows a frame in memory by no name.
+        """
+        outcome.meta["batch_spec"] = {"data_asset_name": dataset}
         for result in outcome.results:
             error = _error(result.exception_info or {})
             if error is not None:
@@ -168,7 +178,7 @@ def suite(contract: Contract) -> Any:
     """
     gx = _library()
     # Great Expectations counts each field of a struct as a column too.
-    names = [name for column in contract.columns for name in _names(column.name, column.type)]
+    names = [name for column in contract.columns for name in _names(column.name, parse(column.type))]
     expectations = [
         # As a set: columns added later come last in the table, whatever their place in the contract.
         _expect(
@@ -220,12 +230,9 @@ def suite(contract: Contract) -> Any:
 
 def _unique(contract: Contract) -> Any:
     name, description = "unique." + "+".join(contract.key), "The key identifies a row within its partition"
-    key = list(contract.key)
-    if contract.partitioning and contract.partitioning.column not in key:
-        key.append(contract.partitioning.column)
-    if len(key) == 1:
-        return _expect("ExpectColumnValuesToBeUnique", name, description, column=key[0])
-    return _expect("ExpectCompoundColumnsToBeUnique", name, description, column_list=key)
+    if len(contract.identity) == 1:
+        return _expect("ExpectColumnValuesToBeUnique", name, description, column=contract.identity[0])
+    return _expect("ExpectCompoundColumnsToBeUnique", name, description, column_list=list(contract.identity))
 
 
 def _query(name: str, description: str, query: str) -> Any:
@@ -244,24 +251,12 @@ def _sql(expression: str) -> str:
     return expression.replace("{", "{{").replace("}", "}}")
 
 
-def _names(name: str, ddl: str) -> Iterator[str]:
+def _names(name: str, type_: DataType) -> Iterator[str]:
     """Name a column and, if it is a struct, its fields at any depth."""
     yield name
-    if ddl.upper().startswith("STRUCT<"):
-        for field in _fields(ddl[len("STRUCT<") : -1]):
-            own, _, its = field.partition(":")
-            yield from _names(f"{name}.{own.strip()}", its.strip())
-
-
-def _fields(inside: str) -> Iterator[str]:
-    """Split the fields of a struct at the commas that are in none of their types."""
-    depth, begun = 0, 0
-    for at, sign in enumerate(inside):
-        depth += (sign in "<(") - (sign in ">)")
-        if sign == "," and not depth:
-            yield inside[begun:at]
-            begun = at + 1
-    yield inside[begun:]
+    if isinstance(type_, Struct):
+        for field in type_.fields:
+            yield from _names(f"{name}.{field.name}", field.type)
 
 
 def _spark_type(contract: Contract, ddl: str) -> str:

@@ -99,12 +99,14 @@ def _retention(contract: Contract) -> dict[str, str]:
 
 
 def _create(spark: SparkSession, path: str, contract: Contract) -> None:
-    from pyspark.sql.types import DataType, StructField, StructType
+    from pyspark.sql.types import StructField, StructType
 
+    # By this session: `DataType.fromDDL` asks whichever is the process's default one, column by column.
+    types = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in contract.columns)
     schema = StructType(
         [
-            StructField(column.name, DataType.fromDDL(column.type), column.nullable, _described(column))
-            for column in contract.columns
+            StructField(column.name, found.dataType, column.nullable, _described(column))
+            for column, found in zip(contract.columns, spark.sql(f"SELECT {types}").schema, strict=True)
         ]
     )
     configuration = {

@@ -5,11 +5,15 @@ import java.sql.Date;
 import java.sql.Timestamp;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.Future;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
@@ -36,11 +40,15 @@ final class Audit {
       Future<List<Row>> figures = queries.start(audit.figures(written));
       Map<String, Future<List<Row>>> repeated = new LinkedHashMap<>();
       spec.unique.forEach((name, key) -> repeated.put(name, queries.start(audit.repeated(written, key))));
+      Future<List<Row>> files = spec.files.isEmpty() ? null : queries.start(audit.files(written));
       Map<String, Future<List<Row>>> breakdowns = new LinkedHashMap<>();
       spec.breakdowns.forEach((name, by) -> breakdowns.put(name, queries.start(audit.breakdown(written, by))));
       audit.judge(Queries.rows(figures));
       repeated.forEach((name, rows) -> audit.judgeUnique(name, Queries.rows(rows)));
       audit.compareWithExpected();
+      if (files != null) {
+        audit.compareFiles(Queries.rows(files));
+      }
       breakdowns.forEach((name, rows) -> audit.breakdowns.put(name, cells(Queries.rows(rows))));
     }
     return audit;
@@ -168,6 +176,46 @@ final class Audit {
                     violation("account." + name, partition, "expected " + expected, actual);
                   }
                 }));
+  }
+
+  private Dataset<Row> files(Dataset<Row> written) {
+    Column[] by =
+        Stream.concat(Arrays.stream(partition()), Stream.of(functions.col(spec.fileColumn))).toArray(Column[]::new);
+    Column[] figures = spec.fileFigures.stream().map(functions::expr).toArray(Column[]::new);
+    return written.groupBy(by).agg(figures[0], Arrays.copyOfRange(figures, 1, figures.length));
+  }
+
+  /** Compares each file by itself: of two files, one may have lost the rows that the other has twice. */
+  private void compareFiles(List<Row> rows) {
+    List<Long> nothing = Collections.nCopies(spec.fileFigures.size(), 0L);
+    Map<String, Map<String, List<Long>>> found = new LinkedHashMap<>();
+    for (Row row : rows) {
+      int at = partition().length;
+      List<Long> figures = new ArrayList<>();
+      for (int i = at + 1; i < row.size(); i++) {
+        figures.add(((Number) row.get(i)).longValue());
+      }
+      found.computeIfAbsent(partitionOf(row), key -> new LinkedHashMap<>()).put(row.getString(at), figures);
+    }
+    spec.files.forEach(
+        (partition, expected) -> {
+          Map<String, List<Long>> there = found.getOrDefault(partition, Map.of());
+          Set<String> all = new TreeSet<>(expected.keySet());
+          all.addAll(there.keySet());
+          all.removeIf(file -> there.getOrDefault(file, nothing).equals(expected.getOrDefault(file, nothing)));
+          for (String file : all.stream().limit(spec.mostNamed).toList()) {
+            violation(
+                "account.file",
+                partition,
+                "lines and bytes of " + file + ", of " + all.size() + " files that differ: expected "
+                    + shown(expected.getOrDefault(file, nothing)),
+                shown(there.getOrDefault(file, nothing)));
+          }
+        });
+  }
+
+  private static String shown(List<Long> figures) {
+    return figures.stream().map(String::valueOf).collect(Collectors.joining(" and "));
   }
 
   private Dataset<Row> breakdown(Dataset<Row> written, List<String> columns) {

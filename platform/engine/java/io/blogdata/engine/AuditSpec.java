@@ -39,6 +39,22 @@ final class AuditSpec {
   @JsonProperty("expected")
   Map<String, Map<String, Long>> expected = new LinkedHashMap<>();
 
+  /** Partition value to landed file to the figures that its rows must have; no row may have another file. */
+  @JsonProperty("files")
+  Map<String, Map<String, List<Long>>> files = new LinkedHashMap<>();
+
+  /** Column with the landed file of a row. */
+  @JsonProperty("file_column")
+  String fileColumn;
+
+  /** Aggregates whose values {@link #files} has, in its order: lines, and their bytes. */
+  @JsonProperty("file_figures")
+  List<String> fileFigures = List.of();
+
+  /** Maximum number of files of a partition that are named if they differ. */
+  @JsonProperty("most_named")
+  int mostNamed;
+
   /** Name to columns; row counts by these columns within each partition are stored in the commit. */
   @JsonProperty("breakdowns")
   Map<String, List<String>> breakdowns = new LinkedHashMap<>();

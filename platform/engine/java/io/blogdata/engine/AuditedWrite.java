@@ -178,7 +178,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     info.put("breakdowns", audit.breakdowns());
     info.put("files", added.size());
     info.put("bytes", added.stream().mapToLong(AddFile::size).sum());
-    info.put("column_lineage", ColumnLineage.of(data.queryExecution().analyzed()));
+    ColumnLineage.of(data).describe(info);
     if (companions.length > 0) {
       Map<String, Object> held = new LinkedHashMap<>();
       for (Companion companion : companions) {

@@ -1,7 +1,7 @@
 package io.blogdata.engine;
 
 import java.util.ArrayDeque;
-import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -10,17 +10,28 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.WeakHashMap;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LeafNode;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Range;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -29,34 +40,58 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Finds the source columns from which each output column of an analysed plan is computed.
+ * Finds the source columns ({@code path#column}) that an analysed plan reads, and those that each output column is
+ * computed from.
  *
- * <p>Only values count: a column that merely filters, joins or orders rows is not an input of the others.
+ * <p>For an output column only values count: a column that merely filters, joins or orders rows is not its source. It
+ * is read all the same. The path is empty for what the plan does not say where it is from: a stream's batch, whose
+ * source the stream knows, or anything unknown.
  */
 final class ColumnLineage {
+  /** What kept rows were computed from, as long as Spark has them: a plan on top of them ends there. */
+  private static final Map<RDD<?>, ColumnLineage> KEPT = Collections.synchronizedMap(new WeakHashMap<>());
+
   private final Map<ExprId, Set<ExprId>> inputs = new HashMap<>();
-  private final Map<ExprId, String> sources = new HashMap<>();
+  private final Map<ExprId, Set<String>> sources = new HashMap<>();
+  private final Set<ExprId> used = new HashSet<>();
+  private final Set<String> usedBelow = new TreeSet<>();
+  private final List<Attribute> outputs;
 
-  private ColumnLineage() {}
+  private ColumnLineage(LogicalPlan plan) {
+    outputs = CollectionConverters.asJava(plan.output());
+    visit(plan);
+  }
 
-  /** Maps each output column to the sorted list of source columns ({@code path#column}) it is computed from. */
-  static Map<String, List<String>> of(LogicalPlan plan) {
-    ColumnLineage lineage = new ColumnLineage();
-    lineage.visit(plan);
-    Map<String, List<String>> result = new LinkedHashMap<>();
-    for (Attribute output : CollectionConverters.asJava(plan.output())) {
-      result.put(output.name(), new ArrayList<>(lineage.trace(output.exprId())));
+  static ColumnLineage of(Dataset<Row> rows) {
+    return new ColumnLineage(((org.apache.spark.sql.classic.Dataset<Row>) rows).queryExecution().analyzed());
+  }
+
+  /** Remembers what rows were computed from that are kept by an RDD, with the same columns in the same order. */
+  void remember(LogicalRDD kept) {
+    KEPT.put(kept.rdd(), this);
+  }
+
+  /** Adds to a commit's metadata the sources of each output column, and every column that was read. */
+  void describe(Map<String, Object> info) {
+    Map<String, Set<String>> columns = new LinkedHashMap<>();
+    Set<String> read = new TreeSet<>(usedBelow);
+    used.forEach(id -> read.addAll(trace(id)));
+    for (Attribute output : outputs) {
+      columns.put(output.name(), trace(output.exprId()));
+      read.addAll(trace(output.exprId()));
     }
-    return result;
+    info.put("column_lineage", columns);
+    info.put("columns_read", read);
   }
 
   private void visit(LogicalPlan plan) {
-    for (LogicalPlan child : CollectionConverters.asJava(plan.children())) {
-      visit(child);
-    }
+    List<LogicalPlan> children = CollectionConverters.asJava(plan.children());
+    children.forEach(this::visit);
     if (plan instanceof LeafNode) {
       leaf(plan);
-    } else if (plan instanceof Union) {
+      return;
+    }
+    if (plan instanceof Union) {
       byPosition(plan.output(), plan.children());
     } else if (plan instanceof Generate) {
       Generate generate = (Generate) plan;
@@ -69,36 +104,71 @@ final class ColumnLineage {
     for (Expression expression : CollectionConverters.asJava(plan.expressions())) {
       aliases(expression);
     }
+    if (plan instanceof Aggregate) {
+      CollectionConverters.asJava(((Aggregate) plan).groupingExpressions()).forEach(this::use);
+    } else if (!(plan instanceof Project || plan instanceof Window || plan instanceof Expand)) {
+      CollectionConverters.asJava(plan.expressions()).forEach(this::use);
+    }
+    opaque(plan, children);
+  }
+
+  /** Has columns that a function makes in a way no plan shows (of whole batches, say) depend on all columns it gets. */
+  private void opaque(LogicalPlan plan, List<LogicalPlan> children) {
+    Set<ExprId> below = new HashSet<>();
+    for (LogicalPlan child : children) {
+      CollectionConverters.asJava(child.output()).forEach(column -> below.add(column.exprId()));
+    }
+    for (Attribute output : CollectionConverters.asJava(plan.output())) {
+      ExprId id = output.exprId();
+      if (!below.contains(id) && !inputs.containsKey(id)) {
+        below.forEach(column -> link(id, column));
+      }
+    }
   }
 
   private void leaf(LogicalPlan plan) {
-    String path = path(plan);
-    if (path == null) {
+    if (plan instanceof LocalRelation || plan instanceof OneRowRelation || plan instanceof Range) {
       return;
     }
-    for (Attribute column : CollectionConverters.asJava(plan.output())) {
-      sources.put(column.exprId(), path + "#" + column.name());
+    List<Attribute> columns = CollectionConverters.asJava(plan.output());
+    ColumnLineage kept = plan instanceof LogicalRDD ? KEPT.get(((LogicalRDD) plan).rdd()) : null;
+    if (kept != null) {
+      kept.used.forEach(id -> usedBelow.addAll(kept.trace(id)));
+      usedBelow.addAll(kept.usedBelow);
+      for (int i = 0; i < columns.size(); i++) {
+        sources.put(columns.get(i).exprId(), kept.trace(kept.outputs.get(i).exprId()));
+      }
+      return;
+    }
+    String path = path(plan);
+    if (path.isEmpty()) {
+      // Even if no column of it is used, whatever chose its rows is unknown.
+      usedBelow.add("#");
+    }
+    for (Attribute column : columns) {
+      sources.put(column.exprId(), Set.of(path + "#" + column.name()));
     }
     for (Attribute column : CollectionConverters.asJava(plan.metadataOutput())) {
-      sources.put(column.exprId(), path + "#" + column.name());
+      sources.put(column.exprId(), Set.of(path + "#" + column.name()));
     }
   }
 
-  /** Returns the path of a table or of files; empty for a stream's batch, whose source the stream knows. */
   private static String path(LogicalPlan plan) {
-    if (plan instanceof LogicalRDD) {
+    if (!(plan instanceof LogicalRelation)) {
       return "";
     }
-    if (!(plan instanceof LogicalRelation)
-        || !(((LogicalRelation) plan).relation() instanceof HadoopFsRelation)) {
-      return null;
+    if (((LogicalRelation) plan).relation() instanceof LandedLines.Relation) {
+      return ((LandedLines.Relation) ((LogicalRelation) plan).relation()).folder();
+    }
+    if (!(((LogicalRelation) plan).relation() instanceof HadoopFsRelation)) {
+      return "";
     }
     FileIndex files = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
     if (files instanceof TahoeFileIndex) {
       return ((TahoeFileIndex) files).path().toString();
     }
     List<Path> roots = CollectionConverters.asJava(files.rootPaths());
-    return roots.isEmpty() ? null : roots.get(0).getParent().toString();
+    return roots.isEmpty() ? "" : roots.get(0).getParent().toString();
   }
 
   private void byPosition(
@@ -125,24 +195,41 @@ final class ColumnLineage {
   private void aliases(Expression expression) {
     if (expression instanceof Alias) {
       feed(((Alias) expression).exprId(), ((Alias) expression).child());
+    } else if (expression instanceof SubqueryExpression) {
+      visit(((SubqueryExpression) expression).plan());
     }
     for (Expression child : CollectionConverters.asJava(expression.children())) {
       aliases(child);
     }
   }
 
+  private void use(Expression expression) {
+    columns(expression).forEach(used::add);
+  }
+
   private void feed(ExprId output, Expression expression) {
+    inputs.computeIfAbsent(output, id -> new HashSet<>());
+    columns(expression).forEach(input -> link(output, input));
+  }
+
+  private static Set<ExprId> columns(Expression expression) {
+    Set<ExprId> found = new HashSet<>();
     if (expression instanceof AttributeReference) {
-      link(output, ((AttributeReference) expression).exprId());
+      found.add(((AttributeReference) expression).exprId());
+    } else if (expression instanceof SubqueryExpression) {
+      LogicalPlan plan = ((SubqueryExpression) expression).plan();
+      CollectionConverters.asJava(plan.output()).forEach(column -> found.add(column.exprId()));
     }
     for (Expression child : CollectionConverters.asJava(expression.children())) {
-      feed(output, child);
+      found.addAll(columns(child));
     }
+    return found;
   }
 
   private void link(ExprId output, ExprId input) {
+    Set<ExprId> known = inputs.computeIfAbsent(output, id -> new HashSet<>());
     if (!output.equals(input)) {
-      inputs.computeIfAbsent(output, id -> new HashSet<>()).add(input);
+      known.add(input);
     }
   }
 
@@ -154,9 +241,7 @@ final class ColumnLineage {
     while (!open.isEmpty()) {
       ExprId id = open.poll();
       if (seen.add(id)) {
-        if (sources.containsKey(id)) {
-          found.add(sources.get(id));
-        }
+        found.addAll(sources.getOrDefault(id, Set.of()));
         open.addAll(inputs.getOrDefault(id, Set.of()));
       }
     }

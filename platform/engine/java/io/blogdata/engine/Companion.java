@@ -90,7 +90,7 @@ final class Companion {
     info.put("breakdowns", held.audit.breakdowns());
     info.put("files", held.files.size());
     info.put("bytes", held.files.stream().mapToLong(AddFile::size).sum());
-    info.put("column_lineage", ColumnLineage.of(data.queryExecution().analyzed()));
+    ColumnLineage.of(data).describe(info);
     List<Object> files = new ArrayList<>();
     for (AddFile file : held.files) {
       Map<String, Object> added = new LinkedHashMap<>();

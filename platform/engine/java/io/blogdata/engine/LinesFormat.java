@@ -3,20 +3,10 @@ package io.blogdata.engine;
 import java.io.IOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
-import java.net.URI;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.io.LongWritable;
-import org.apache.hadoop.io.Text;
 import org.apache.hadoop.mapreduce.Job;
-import org.apache.hadoop.mapreduce.TaskAttemptID;
-import org.apache.hadoop.mapreduce.TaskID;
-import org.apache.hadoop.mapreduce.TaskType;
-import org.apache.hadoop.mapreduce.lib.input.FileSplit;
-import org.apache.hadoop.mapreduce.lib.input.LineRecordReader;
-import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -28,7 +18,6 @@ import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.util.SerializableConfiguration;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.Function1;
 import scala.Option;
@@ -51,7 +40,7 @@ import scala.runtime.AbstractFunction1;
  * opened. A stream's source lists links like files, and no code can check them before the stream opens them.
  */
 public final class LinesFormat extends TextBasedFileFormat implements DataSourceRegister {
-  private static final StructType SCHEMA =
+  static final StructType SCHEMA =
       new StructType().add("raw", DataTypes.BinaryType, false).add("source_offset", DataTypes.LongType, false);
 
   @Override
@@ -80,57 +69,43 @@ public final class LinesFormat extends TextBasedFileFormat implements DataSource
       Seq<Filter> filters,
       Map<String, String> options,
       Configuration hadoop) {
-    String within = CollectionConverters.asJava(options).get("within");
-    return new OpenFile(requiredSchema.fieldNames(), within, new SerializableConfiguration(hadoop));
+    java.util.Map<String, String> given = CollectionConverters.asJava(options);
+    int longest = Integer.parseInt(given.getOrDefault("longest", String.valueOf(Integer.MAX_VALUE)));
+    return new OpenFile(requiredSchema.fieldNames(), given.get("within"), longest);
   }
 
   private static final class OpenFile extends AbstractFunction1<PartitionedFile, Iterator<InternalRow>>
       implements Serializable {
     private final String[] columns;
     private final String within;
-    private final SerializableConfiguration hadoop;
+    private final int longest;
 
-    OpenFile(String[] columns, String within, SerializableConfiguration hadoop) {
+    OpenFile(String[] columns, String within, int longest) {
       this.columns = columns;
       this.within = within;
-      this.hadoop = hadoop;
+      this.longest = longest;
     }
 
     @Override
     public Iterator<InternalRow> apply(PartitionedFile file) {
-      return leadsOut(file.toPath().toUri())
+      Path path = Path.of(file.toPath().toUri().getPath());
+      return within != null && Outside.of(path, within)
           ? Iterator$.MODULE$.empty()
-          : new Lines(file, columns, hadoop.value());
-    }
-
-    private boolean leadsOut(URI file) {
-      if (within == null || !"file".equals(file.getScheme())) {
-        return false;
-      }
-      Path path = Path.of(file.getPath());
-      try {
-        return !path.toRealPath().startsWith(Path.of(within).toRealPath());
-      } catch (IOException gone) {
-        // A file that is gone fails when it is opened, with an error that names it; only one that exists is outside.
-        return path.toFile().exists();
-      }
+          : new Lines(path, file, columns, longest);
     }
   }
 
   private static final class Lines extends AbstractIterator<InternalRow> {
-    private final LineRecordReader reader =
-        new LineRecordReader("\n".getBytes(StandardCharsets.UTF_8));
+    private final LineReader reader;
     private final String[] columns;
     private Boolean ready;
 
-    Lines(PartitionedFile file, String[] columns, Configuration hadoop) {
+    Lines(Path path, PartitionedFile file, String[] columns, int longest) {
       this.columns = columns;
-      FileSplit split = new FileSplit(file.toPath(), file.start(), file.length(), new String[0]);
-      TaskAttemptID attempt = new TaskAttemptID(new TaskID("lines", 0, TaskType.MAP, 0), 0);
       try {
-        reader.initialize(split, new TaskAttemptContextImpl(hadoop, attempt));
+        reader = new LineReader(path, file.start(), file.start() + file.length(), longest);
       } catch (IOException error) {
-        throw new UncheckedIOException("cannot open " + file.filePath(), error);
+        throw new UncheckedIOException("cannot open " + path, error);
       }
       if (TaskContext.get() != null) {
         TaskContext.get().addTaskCompletionListener((TaskCompletionListener) context -> close());
@@ -141,7 +116,7 @@ public final class LinesFormat extends TextBasedFileFormat implements DataSource
     public boolean hasNext() {
       if (ready == null) {
         try {
-          ready = reader.nextKeyValue();
+          ready = reader.next();
         } catch (IOException error) {
           throw new UncheckedIOException(error);
         }
@@ -158,11 +133,9 @@ public final class LinesFormat extends TextBasedFileFormat implements DataSource
         throw new java.util.NoSuchElementException();
       }
       ready = null;
-      Text line = reader.getCurrentValue();
-      LongWritable offset = reader.getCurrentKey();
       Object[] cells = new Object[columns.length];
       for (int i = 0; i < columns.length; i++) {
-        cells[i] = columns[i].equals("raw") ? line.copyBytes() : (Object) offset.get();
+        cells[i] = columns[i].equals("raw") ? reader.line() : (Object) reader.offset();
       }
       return new GenericInternalRow(cells);
     }

@@ -3,6 +3,7 @@ package io.blogdata.engine;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Paths;
+import java.util.Locale;
 
 /**
  * Lets a test step through a write. At each phase it creates {@code <folder>/<phase>.reached}, waits while {@code
@@ -37,10 +38,20 @@ final class Probe {
         Thread.sleep(20);
       }
       if (Files.exists(Paths.get(folder, phase + ".fail"))) {
-        throw new IllegalStateException("the write was ended at " + phase);
+        throw new WriteEnded(phase);
       }
     } catch (IOException | InterruptedException error) {
       throw new IllegalStateException("probe at " + phase, error);
+    }
+  }
+
+  /** The failure asked for; its condition names the phase, because only conditions of errors are kept. */
+  private static final class WriteEnded extends Refusal {
+    WriteEnded(String phase) {
+      super(
+          "BLOGDATA_WRITE_ENDED." + phase.toUpperCase(Locale.ROOT).replace('.', '_'),
+          "XX000",
+          "the write was ended at " + phase);
     }
   }
 }

@@ -1,0 +1,35 @@
+"""Schemas of run configuration that take values only.
+
+The schema that Dagster derives from a model takes `{"env": NAME}` in place of each value: whoever may launch a run
+reads the variables of its process, passwords among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+_KINDS: Mapping[Any, Any] = {
+    bool: bool,
+    int: int,
+    str: str,
+    list[str]: [str],
+    dict[str, int]: {str: int},
+    dict[str, list[str]]: {str: [str]},
+}
+
+
+def values_only(model: type[dg.Config]) -> dict[str, dg.Field]:
+    """Return the schema of a model, whose fields are required or have defaults as the model says.
+
+    Args:
+        model: The model; its fields are of the kinds above.
+    """
+    return {
+        name: dg.Field(_KINDS[field.annotation], is_required=True)
+        if field.is_required()
+        else dg.Field(_KINDS[field.annotation], default_value=field.get_default(call_default_factory=True))
+        for name, field in model.model_fields.items()
+    }

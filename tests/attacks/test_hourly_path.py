@@ -1,0 +1,103 @@
+"""What is asked for again keeps no hour waiting that lands: events with a long span, replays, repairs, late rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+
+import definitions
+from orchestration.refresh import JOB
+from patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
+from published import bronze, deployment, land, silver
+from resources.deployment import DeploymentResource
+from resources.lake import LakeResource
+from sensors.refresh import whatever_is_stale
+from sensors.run_requests import UNDER_WAY
+from services.config import Settings
+
+NEXT = "2026-01-07T00"
+PAST = [f"2026-01-0{day}T{hour:02d}" for day in (5, 6) for hour in range(24)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LakeResource:
+    return deployment(tmp_path)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+@pytest.fixture(scope="module")
+def defs() -> dg.Definitions:
+    nowhere = Path("/nowhere")
+    return definitions.build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere))
+
+
+class Asked:
+    """What one tick asks for, and has under way afterwards."""
+
+    def __init__(self, lake: LakeResource, instance: dg.DagsterInstance, defs: dg.Definitions) -> None:
+        self._lake, self._instance, self._defs = lake, instance, defs
+
+    def tick(self) -> dict[str, dict[str, Any]]:
+        """Return what is asked for by lane."""
+        resources = {"lake": self._lake, "deployment": DeploymentResource(home=str(self._lake.landing_path.parent))}
+        context = dg.build_sensor_context(instance=self._instance, definitions=self._defs, resources=resources)
+        found = whatever_is_stale().evaluate_tick(context).run_requests or ()
+        for request in found:
+            self.begin(request.tags, dg.DagsterRunStatus.STARTED)
+        return {request.tags[LANE]: request.run_config["resources"]["request"]["config"] for request in found}
+
+    def begin(self, tags: Any, status: dg.DagsterRunStatus) -> None:
+        """Have a run of the job under way."""
+        place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("blogdata"), "blogdata")
+        origin = RemoteJobOrigin(place, JOB)
+        self._instance.add_run(dg.DagsterRun(job_name=JOB, status=status, tags=dict(tags), remote_job_origin=origin))
+
+
+@pytest.fixture
+def asked(lake: LakeResource, instance: dg.DagsterInstance, defs: dg.Definitions) -> Asked:
+    return Asked(lake, instance, defs)
+
+
+@pytest.mark.parametrize("status", UNDER_WAY, ids=lambda status: status.value)
+def test_an_hour_is_asked_for_beside_what_runs_again(
+    lake: LakeResource, asked: Asked, status: dg.DagsterRunStatus
+) -> None:
+    asked.begin(AGAIN, status)
+    land(lake, "visits", NEXT, {"a.json": "{}\n"})
+    found = asked.tick()
+    assert {lane: (one["scope"], one["again"]) for lane, one in found.items()} == {"landed": ("ready", {})}
+    assert asked.tick() == {}, "one run for what has landed at a time"
+
+
+def test_what_a_replay_makes_stale_is_left_to_it(lake: LakeResource, asked: Asked) -> None:
+    silver(lake.lake, dict.fromkeys(PAST, 1), read=bronze(lake.lake, {key: {key: 1} for key in PAST}))
+    asked.begin(AGAIN, dg.DagsterRunStatus.STARTED)
+    bronze(lake.lake, {key: {key: 1} for key in PAST})
+    waits = asked.tick()
+    assert waits.get("landed", {}).get("few_again") in (None, 0)
+    assert "again" not in waits
+
+
+def test_many_late_hours_are_a_run_of_their_own(lake: LakeResource, asked: Asked) -> None:
+    """Nobody asked for them: late rows, or a repair, have made more of them stale than a new hour can take along."""
+    read = bronze(lake.lake, {key: {key: 1} for key in PAST})
+    silver(lake.lake, dict.fromkeys(PAST, 1), read=read)
+    bronze(lake.lake, {NEXT: dict.fromkeys(PAST, 1)})
+    found = asked.tick()
+    assert (found["landed"]["few_again"], found["landed"]["lane"]) == (6, "landed")
+    assert (found["again"]["lane"], found["again"]["scope"], found["again"]["only_again"]) == ("again", "ready", False)
+
+
+def test_the_tags_of_both_differ() -> None:
+    assert NEW_DATA[LANE] != AGAIN[LANE]
+    assert int(NEW_DATA["dagster/priority"]) > int(AGAIN["dagster/priority"])

@@ -1,0 +1,119 @@
+"""What lies beside the folders of a table is named, and a producer whose clock is ahead does not stop its own hours."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from evidence.events import EventLog
+from lake.lake import Lake
+from patterns.error_management.streamed_files import StreamedFiles, left_out_warnings
+from patterns.ingestion.log_splitter import refused_logs
+from patterns.ingestion.readiness_marker import LandingZone, late_files, mark
+from planning.arrivals import Arrivals, link_warnings, warnings
+from planning.look import Snapshot
+from planning.plan import Planner
+from quality.contracts import CONTRACTS, GRAPH
+
+ASTRAY = (
+    "visits.json",
+    "date=2026-01-05/visits.json",
+    "2026-01-05/hour=03/visits.json",
+    "DATE=2026-01-05/hour=03/visits.json",
+    "date=2026-01-05/Hour=03/visits.json",
+    "date=2026-01-05/03/visits.json",
+    "date=2026-01-05/hour=04",
+)
+YEAR = 365 * 86_400
+
+
+def put(file: Path) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{}\n")
+    return file
+
+
+def said(landing: Path, dataset: str) -> list[str]:
+    events = EventLog(Lake(root=str(landing.parent / "lake")))
+    return warnings([CONTRACTS[dataset]], landing, events, datetime.now(timezone.utc))
+
+
+@pytest.mark.parametrize("name", ASTRAY)
+def test_what_lies_outside_of_all_hours_is_named(tmp_path: Path, name: str) -> None:
+    landing = tmp_path / "landing"
+    put(landing / "visits" / "date=2026-01-05" / "hour=03" / "visits.json")
+    mark(landing / "visits" / "date=2026-01-05" / "hour=03")
+    assert not any("outside" in line for line in said(landing, "bronze.visits"))
+    put(landing / "visits" / name)
+    (warning,) = [line for line in said(landing, "bronze.visits") if "outside" in line]
+    # The first folder that is none of a partition is named once, whatever is in it.
+    (entry,) = Arrivals.of(CONTRACTS["bronze.visits"], landing).zone.astray("visits", CONTRACTS["bronze.visits"].grain)
+    assert str(landing / "visits" / name).startswith(entry)
+    assert entry in warning
+    assert "date=YYYY-MM-DD/hour=HH" in warning
+
+
+def test_what_is_hidden_or_in_a_day_of_its_own_is_not_astray(tmp_path: Path) -> None:
+    landing = tmp_path / "landing"
+    for name in ("_tmp/users.json", ".users.json", "date=2026-01-05/users.json", "date=2026-01-05/part.json/0"):
+        put(landing / "users" / name)
+    assert not any("outside" in line for line in said(landing, "bronze.users"))
+    put(landing / "users" / "users.json")
+    assert any("users/users.json" in line for line in said(landing, "bronze.users"))
+
+
+def test_a_clock_that_is_ahead_holds_no_hour(tmp_path: Path) -> None:
+    for hour in ("03", "04"):
+        file = put(tmp_path / "visits" / "date=2026-01-05" / f"hour={hour}" / "visits.json")
+        os.utime(file, (time.time() + 70 * YEAR,) * 2)
+    zone = LandingZone(folder=tmp_path, convention="next_exists")
+    look = Snapshot(zone, EventLog(Lake(root=str(tmp_path / "lake"))))
+    first, _ = Arrivals.of(CONTRACTS["bronze.visits"], zone).partitions
+    assert first.files[0].came_ns == first.files[0].ctime_ns
+    assert first.lacks is not None, "it has just come"
+    assert Planner(graph=GRAPH, look=look).all_stale().get("bronze.visits", {}) == {}
+
+
+@pytest.mark.parametrize("ahead", ["file", "flag"])
+def test_a_clock_that_is_ahead_does_not_tell_what_is_late(tmp_path: Path, ahead: str) -> None:
+    folder = tmp_path / "visits" / "date=2026-01-05" / "hour=03"
+    early = put(folder / "early.json")
+    if ahead == "file":
+        os.utime(early, (time.time() + YEAR,) * 2)
+    mark(folder)
+    if ahead == "flag":
+        os.utime(folder / "_SUCCESS", (time.time() + YEAR,) * 2)
+    time.sleep(0.02)
+    put(folder / "late.json")
+    (partition,) = Arrivals.of(CONTRACTS["bronze.visits"], tmp_path).partitions
+    assert [file.name for file in late_files(partition)] == ["late.json"]
+
+
+def test_no_name_reaches_a_log_or_a_terminal_raw(tmp_path: Path) -> None:
+    landing, evil = tmp_path / "landing", "\x1b]0;owned\x07\n2026 error\u202e.log"
+    hour = landing / "visits" / "date=2026-01-05" / "hour=03"
+    put(hour / "early.json")
+    mark(hour)
+    time.sleep(0.02)
+    put(hour / evil)
+    put(landing / "visits" / evil)
+    mark(put(landing / "visits" / f"date={evil}" / "hour=03" / "a.json").parent)
+    (hour.with_name("hour=04") / evil).mkdir(parents=True)
+    (hour.with_name("hour=04") / evil / evil).symlink_to("/etc/passwd")
+    put(landing / "access_logs" / evil / "a.log")
+    contract = CONTRACTS["bronze.visits"]
+    events = EventLog(Lake(root=str(tmp_path / "lake")))
+    found = Arrivals.of(contract, landing)
+    lines = [
+        *said(landing, "bronze.visits"),
+        *(line for _, line in found.changed_warnings(Snapshot(landing, events))),
+        *(text for one in found.refused for link in one.links for text in (str(link), *link_warnings([link]))),
+        *(str(one) for one in refused_logs(landing)),
+        *left_out_warnings(StreamedFiles(table="visits", suffixes=(".json",)).left_out(landing)),
+    ]
+    assert sum("owned" in line for line in lines) >= 6
+    assert {line for line in lines if not line.isprintable()} == set()

@@ -1,0 +1,376 @@
+"""Landed files that are removed, cut off, renamed, restored or rewritten after they were published."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import published
+from lineage.conftest import Deploy, deploy
+from lineage.deployment import Deployment, event
+from patterns.ingestion import landed_content, published_files, readiness_marker, vanished_lines
+from patterns.ingestion.landed_content import Line
+from patterns.ingestion.readiness_marker import Lack, late_files, scan
+from patterns.ingestion.vanished_lines import Loss
+from planning import touched
+from planning.arrivals import warnings
+from planning.look import Snapshot
+from planning.plan import Planner
+from publish.partitions import Grain
+from quality.contracts import CONTRACTS, GRAPH
+from resources.lake import LakeResource
+
+__all__ = ["deploy"]
+
+HOUR = "2026-01-05T10"
+VISITS = CONTRACTS["bronze.visits"]
+Files = Mapping[str, list[str]]
+
+
+def write(folder: Path, files: Files) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in files.items():
+        content = "".join(f"{line}\n" for line in lines).encode()
+        (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+
+
+def lost(tmp_path: Path, before: Files, after: Files) -> Loss | None:
+    """What an hour lost that was published with some files and has others now, which are read from the disk."""
+    folder = tmp_path / "visits" / "date=2026-01-05" / "hour=10"
+    inside = str(folder.relative_to(tmp_path))
+    write(folder, after)
+    lines = [
+        Line(f"{inside}/{name}", 100 * at, line.encode())
+        for name, found in before.items()
+        for at, line in enumerate(found)
+    ]
+    return vanished_lines.loss(
+        HOUR,
+        {f"{inside}/{name}": len(found) for name, found in before.items()},
+        {f"{inside}/{name}": len(found) for name, found in after.items()},
+        published_lines=lambda: lines,
+        landed_lines=lambda: landed_content.landed_lines([folder / name for name in after], tmp_path),
+    )
+
+
+BEFORE = {"a.json": ["1", "2", "3"], "b.json": ["4", "5"]}
+FIRST, SECOND, OTHER = (f"replay-{stem * 16}-{payload * 16}.json" for stem, payload in ("ab", "ac", "db"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        pytest.param(BEFORE, {}, 5, id="the hour is emptied"),
+        pytest.param(BEFORE, {"a.json": ["1", "2", "3"]}, 2, id="a file is removed"),
+        pytest.param(BEFORE, {**BEFORE, "a.json": ["1"]}, 2, id="a file is cut off"),
+        pytest.param(BEFORE, {**BEFORE, "a.json": []}, 3, id="a file is emptied"),
+        pytest.param(
+            BEFORE, {"a.json": ["1", "2", "3"], "c.json": ["6", "7", "8"]}, 2, id="another file comes instead"
+        ),
+        pytest.param(BEFORE, {"c.json": ["1", "2", "3", "4"]}, 1, id="delivered anew with fewer lines"),
+        pytest.param({"a.json": ["1", "1"], "b.json": ["1"]}, {"a.json": ["1", "1"]}, 1, id="a copy of a line is one"),
+        pytest.param({**BEFORE, FIRST: ["6"]}, {**BEFORE, OTHER: ["7"]}, 1, id="a correction is removed"),
+        pytest.param(
+            {"a.json": ["1"], "b.json": ["2"]}, {"a.json": ["2"]}, 0, id="the lines of a file are in another one"
+        ),
+    ],
+)
+def test_lines_that_vanish_are_counted(tmp_path: Path, before: Files, after: Files, lines: int) -> None:
+    found = lost(tmp_path, before, after)
+    assert (found.lines if found is not None else 0) == lines
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(BEFORE, id="nothing changed"),
+        pytest.param({**BEFORE, "c.json": ["6"]}, id="a late file comes"),
+        pytest.param({**BEFORE, "a.json": ["1", "two", "3"]}, id="a file is corrected in place"),
+        pytest.param({**BEFORE, "a.json": ["0", "1", "2", "3"]}, id="a file grows"),
+        pytest.param({"z.json": BEFORE["a.json"], "b.json": BEFORE["b.json"]}, id="a file is renamed"),
+        pytest.param({"a.json.gz": BEFORE["a.json"], "b.json": BEFORE["b.json"]}, id="a file is compressed"),
+        pytest.param({"all.json": ["5", "4", "3", "2", "1"]}, id="the files are joined"),
+        pytest.param({"a.json": ["1", "2", "3", "4", "5"]}, id="one file takes in the other"),
+        pytest.param({**BEFORE, "a.json": ["1"], "c.json": ["3", "2"]}, id="a file is split"),
+        pytest.param({"x.json": ["a", "b", "c", "d", "e"]}, id="delivered anew, whole, under new names"),
+    ],
+)
+def test_explained_changes_are_no_loss(tmp_path: Path, after: Files) -> None:
+    assert lost(tmp_path, BEFORE, after) is None
+
+
+LINES = st.lists(st.sampled_from("abc"), max_size=4)
+HOURS_OF_FILES = st.dictionaries(st.sampled_from(["1.json", "2.json", "3.json"]), LINES)
+
+
+@given(HOURS_OF_FILES, HOURS_OF_FILES)
+def test_no_line_of_a_lacking_file_vanishes_unseen(before: Files, after: Files) -> None:
+    """Counted beside it: of the files that lack lines, each line is in the hour as often as before, or missed."""
+    there, now = (
+        [Line(name, at, line.encode()) for name, found in files.items() for at, line in enumerate(found)]
+        for files in (before, after)
+    )
+    sizes = [{name: len(found) for name, found in files.items()} for files in (before, after)]
+    found = vanished_lines.loss(HOUR, *sizes, published_lines=lambda: there, landed_lines=lambda: now)
+    if not before.keys() & after.keys() and len(now) >= len(there):
+        assert found is None, "delivered anew"
+        return
+    lacking = [line for name, lines in before.items() if len(after.get(name, [])) < len(lines) for line in lines]
+    missed = sum((Counter(lacking) - Counter(line for lines in after.values() for line in lines)).values())
+    assert (found.lines if found is not None else 0) >= missed
+    assert (found is None) or found.lines <= len(lacking)
+
+
+def test_a_corrected_correction_is_no_loss(tmp_path: Path) -> None:
+    assert lost(tmp_path, {**BEFORE, FIRST: ["6"]}, {**BEFORE, SECOND: ["7"]}) is None
+
+
+def test_the_refusal_names_files_and_the_way_on() -> None:
+    found = vanished_lines.refusal(
+        [Loss(partition=HOUR, published={"x/a.json": 3, "x/b.json": 2}, landed={"x/a.json": 1}, lines=4)],
+        where="bronze.visits",
+    )
+    assert f"{HOUR} (4 lines: a.json has 1 of 3, b.json with 2 is gone)" in found.what
+    assert "--accept size" in found.next_step
+    assert found.partitions == {HOUR}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LakeResource:
+    """A deployment without Spark, whose hour is published from two files."""
+    made = published.deployment(tmp_path / "home")
+    published.land(made, "visits", HOUR, {"a.json": "1\n2\n", "b.json": "3\n"})
+    return made
+
+
+def publish(lake: LakeResource, record: Callable[[readiness_marker.LandedPartition], str]) -> None:
+    """Publish the rows of the hour as they are in its files now, and what a release records of these."""
+    (partition,) = scan(lake.landing_path / "visits", Grain.HOUR)
+    files = [partition.folder / file.name for file in partition.files]
+    rows = [line._asdict() for line in landed_content.landed_lines(files, lake.landing_path)]
+    content = pa.table(
+        {
+            "source_file": [row["file"] for row in rows],
+            "source_offset": [row["offset"] for row in rows],
+            "raw": pa.array([row["raw"] for row in rows], pa.binary()),
+            "arrival_hour": [HOUR] * len(rows),
+        }
+    )
+    published.publish(
+        lake.lake,
+        "bronze.visits",
+        "arrival_hour",
+        {HOUR: len(rows)},
+        landed={HOUR: record(partition)},
+        measures={HOUR: {"dead": 0, "max_event_time": None}},
+        breakdowns={"event_hours": []},
+        content=content,
+    )
+
+
+def stale(lake: LakeResource) -> list[str]:
+    planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events))
+    return list(planner.all_stale().get("bronze.visits", {}))
+
+
+def found_touched(lake: LakeResource) -> list[str]:
+    return list(touched.touched_in(Snapshot(lake.landing_zone, lake.events), VISITS))
+
+
+def compare(lake: LakeResource) -> dict[str, list[str]]:
+    return touched.compare(Snapshot(lake.landing_zone, lake.events), [VISITS])
+
+
+def rewrite(file: Path, content: str) -> None:
+    """Write a file as `rsync -t --inplace` does: the same size, and the time of the original."""
+    before = file.stat()
+    assert len(content) == before.st_size
+    file.write_text(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+RECORDS = {"now": published_files.state_of, "earlier": lambda partition: partition.fingerprint}
+
+
+@pytest.mark.parametrize("release", RECORDS)
+def test_a_rewrite_with_the_same_size_and_time_is_noticed(lake: LakeResource, release: str) -> None:
+    publish(lake, RECORDS[release])
+    assert (stale(lake), found_touched(lake)) == ([], [])
+    folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
+    rewrite(folder / "a.json", "1\n7\n")
+    assert (stale(lake), found_touched(lake)) == ([], [HOUR]), "its content alone tells"
+    (warning,) = [
+        line for line in warnings([VISITS], lake.landing_zone, lake.events, datetime.now(timezone.utc)) if HOUR in line
+    ]
+    assert "the next run compares their content" in warning
+    assert compare(lake) == {"bronze.visits": [HOUR]}
+    assert (stale(lake), found_touched(lake)) == ([HOUR], [])
+    publish(lake, published_files.state_of)
+    assert (stale(lake), found_touched(lake)) == ([], [])
+
+
+@pytest.mark.parametrize("release", RECORDS)
+def test_touched_files_of_the_same_content_are_compared_once(lake: LakeResource, release: str) -> None:
+    publish(lake, RECORDS[release])
+    folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
+    for touch in (
+        lambda: (folder / "a.json").chmod(0o640),
+        lambda: os.link(folder / "b.json", folder / ".linked"),
+        lambda: shutil.copytree(folder, folder.with_name("kept")) and restore(folder),
+    ):
+        touch()
+        assert (stale(lake), found_touched(lake)) == ([], [HOUR])
+        assert compare(lake) == {}
+        assert (stale(lake), found_touched(lake)) == ([], []), "nothing is computed again, and nothing read again"
+
+
+def restore(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.with_name("kept").rename(folder)
+
+
+def test_an_unreadable_touched_file_is_left_to_the_run(lake: LakeResource) -> None:
+    folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
+    write(folder, {"c.json.gz": ["4"]})
+    publish(lake, published_files.state_of)
+    file = folder / "c.json.gz"
+    before = file.stat()
+    file.write_bytes(b"x" * before.st_size)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert compare(lake) == {"bronze.visits": [HOUR]}
+    assert stale(lake) == [HOUR]
+
+
+def flagless(table: Path, after: timedelta) -> Lack | None:
+    (first, *_) = scan(table, Grain.HOUR, convention="next_exists", now=datetime.now(timezone.utc) + after)
+    return first.lacks
+
+
+def test_preserved_times_do_not_complete_half_a_delivery(tmp_path: Path) -> None:
+    """As `rsync -t`, `cp -p` and tar leave them: one of two files is there, a later hour too, all of long ago."""
+    for hour in ("10", "11"):
+        folder = tmp_path / "date=2026-01-05" / f"hour={hour}"
+        write(folder, {"a.json": ["1"]})
+        os.utime(folder / "a.json", (0, 0))
+    assert flagless(tmp_path, timedelta(minutes=1)) is Lack.QUIET
+    assert flagless(tmp_path, timedelta(minutes=6)) is None
+    assert flagless(tmp_path, timedelta(minutes=4)) is Lack.QUIET
+
+
+def test_a_file_that_came_after_the_flag_is_late_whatever_its_time(tmp_path: Path) -> None:
+    folder = tmp_path / "date=2026-01-05" / "hour=10"
+    write(folder, {"a.json": ["1"]})
+    readiness_marker.mark(folder)
+    write(tmp_path, {"b.json": ["2"]})
+    os.utime(tmp_path / "b.json", (0, 0))
+    wait_for_the_clock(folder / "_SUCCESS", tmp_path / "tick")
+    shutil.copy2(tmp_path / "b.json", folder / "b.json")
+    (hour,) = scan(tmp_path, Grain.HOUR)
+    assert [file.name for file in late_files(hour)] == ["b.json"]
+
+
+def wait_for_the_clock(file: Path, tick: Path) -> None:
+    """Wait until a file that is changed now has a later time; the file system's clock is coarse."""
+    while True:
+        tick.touch()
+        if tick.stat().st_ctime_ns > file.stat().st_ctime_ns:
+            return
+
+
+READERS = ("bronze.visits", "bronze.ads", "bronze.users", "bronze.devices")
+HOURS = {name: f"2026-01-05T{at}" for at, name in enumerate(("gone", "cut", "same", "moved", "cleaned", "ads"), 10)}
+
+
+def display(page: str) -> bytes:
+    times = {"visit_id": f"visit-{page}", "display_time": "2026-01-05T15:01:00Z"}
+    return json.dumps({"ad_id": f"ad-{page}", "page": page, "campaign": "spring", **times}).encode()
+
+
+def deliver(made: Deployment, table: str, name: str, lines: list[bytes]) -> Path:
+    file = made.landing / table / "date=2026-01-05" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"".join(line + b"\n" for line in lines))
+    (file.parent / "_SUCCESS").touch()
+    return file
+
+
+def pages(made: Deployment, hour: str) -> list[str]:
+    rows = made.rows("bronze.visits", "arrival_hour", "raw")
+    return sorted(json.loads(raw)["page"] for key, raw in rows if key == hour)
+
+
+def test_no_published_row_vanishes_with_its_file(deploy: Deploy) -> None:
+    made = deploy("vanishing")
+    times = dict.fromkeys(
+        ("registered_datetime", "first_connection_datetime", "last_connection_datetime"), "2020-05-05"
+    )
+    users = [json.dumps({"id": name, "login": name, "email": "a@example.org", **times}).encode() for name in "abc"]
+    for name, hour in HOURS.items():
+        if name == "ads":
+            made.land(hour, [display("/1"), display("/2")], "one.json", table="ads")
+            made.land(hour, [display("/3")], "two.json", table="ads")
+        else:
+            made.land(hour, [event(f"{hour[11:]}:05", f"/{name}/{at}") for at in (1, 2)], "one.json")
+            made.land(hour, [event(f"{hour[11:]}:06", f"/{name}/3")], "two.json")
+    deliver(made, "users", "one.json", users[:2])
+    more_users = deliver(made, "users", "two.json", users[2:])
+    deliver(made, "devices", "one.csv", [b"type;full_name;version", b"PC;One;1", b"PC;Two;2"])
+    more_devices = deliver(made, "devices", "two.csv", [b"type;full_name;version", b"PC;Three;3"])
+    assert made.run(for_=READERS).problems == []
+    before = made.contents()
+
+    (made.folder(HOURS["gone"]) / "two.json").unlink()
+    cut = made.folder(HOURS["cut"]) / "one.json"
+    cut.write_bytes(cut.read_bytes().splitlines(keepends=True)[0])
+    same = made.folder(HOURS["same"]) / "two.json"
+    rewrite(same, same.read_text().replace("/same/3", "/same/4"))
+    moved = made.folder(HOURS["moved"]) / "two.json"
+    moved.with_name("renamed.json.gz").write_bytes(gzip.compress(moved.read_bytes()))
+    moved.unlink()
+    shutil.rmtree(made.folder(HOURS["cleaned"]))
+    (made.folder(HOURS["ads"], "ads") / "two.json").unlink()
+    more_users.unlink()
+    more_devices.unlink()
+
+    problems = "\n".join(made.run(for_=READERS).problems)
+    assert f"{HOURS['gone']} (1 line: two.json with 1 is gone)" in problems
+    assert f"{HOURS['cut']} (1 line: one.json has 1 of 2)" in problems
+    assert f"{HOURS['ads']} (1 line: two.json with 1 is gone)\n  where: bronze.ads" in problems
+    assert "2026-01-05 (1 line: two.json with 1 is gone)\n  where: bronze.users" in problems
+    assert "2026-01-05 (2 lines: two.csv with 2 is gone)\n  where: bronze.devices" in problems
+    assert problems.count("blogdata run --accept size") == 4
+    assert {name for name, rows in made.contents().items() if name.startswith("bronze.") and rows != before[name]} == {
+        "bronze.visits"
+    }, "two hours of it are computed: one was rewritten, and one has another file name"
+    for name in ("gone", "cut", "moved", "cleaned"):
+        assert pages(made, HOURS[name]) == [f"/{name}/{at}" for at in (1, 2, 3)]
+    assert pages(made, HOURS["same"]) == ["/same/1", "/same/2", "/same/4"]
+    waiting = made.planner.waiting(GRAPH.task_of("bronze.visits"))
+    assert sorted(waiting) == [HOURS["gone"], HOURS["cut"]]
+    assert made.problems() == []
+
+    assert made.run(for_=READERS, accept="size").problems == []
+    assert pages(made, HOURS["gone"]) == ["/gone/1", "/gone/2"]
+    assert pages(made, HOURS["cut"]) == ["/cut/1", "/cut/3"]
+    assert pages(made, HOURS["cleaned"]) == [f"/cleaned/{at}" for at in (1, 2, 3)]
+    assert made.run(for_=READERS).runs == 0
+    assert made.problems() == []
+
+    # The landing zone is restored from a backup: all is read once, and nothing computed.
+    versions = {name: version for name, version in made.versions().items() if name != "ops.events"}
+    shutil.copytree(made.landing, made.landing.with_name("backup"))
+    shutil.rmtree(made.landing)
+    made.landing.with_name("backup").rename(made.landing)
+    assert (made.run(for_=READERS).problems, made.run(for_=READERS).runs) == ([], 0)
+    assert {name: version for name, version in made.versions().items() if name != "ops.events"} == versions

@@ -1,0 +1,268 @@
+"""The bytes of a landed file decide what it is, accounts hold for each file, and no file is read whole into memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import resource
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lake.store_faults import LandedFileUnreadable, store_faults
+from lineage.command_line import Said
+from lineage.conftest import Deploy, deploy
+from lineage.deployment import Deployment, event
+from orchestration import landing as landed_step
+from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.landed_lines import LandedFileRefused, LandedSize, judge_all, measure, read
+from patterns.ingestion.log_splitter import refused_logs, split_by_hour, unsplit_logs
+from patterns.ingestion.readiness_marker import Lack, scan
+from planning import arrivals
+from publish.partitions import Grain
+from publish.write_faults import AuditFailed
+from quality.contracts import GRAPH, LANDED
+from unprivileged import give_away, readable_folder, unprivileged
+
+__all__ = ["deploy"]
+
+MARK = b"\xef\xbb\xbf"
+LINES = [b"", b"one", b'{"two": 2}\r', b"\xff\x00", b"", b"last"]
+TEXT = b"\n".join(LINES)
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": lambda content: pa.Codec("zstd").compress(content, asbytes=True),
+}
+PACKED = {kind: pack(TEXT[:9]) + pack(TEXT[9:]) for kind, pack in PACK.items()}
+HUGE_DICTIONARY = {"id": lzma.FILTER_LZMA2, "dict_size": 1 << 28, "mode": lzma.MODE_FAST, "mf": lzma.MF_HC3}
+NAMES = ["a.json", "a.json.gz", "a.GZ", "a.json.bz2", "a.xz", "a.json.zst", "a.json.deflate", "a.snappy", "a._COPYING_"]
+
+
+def offsets(mark: int = 0) -> list[tuple[int, bytes]]:
+    found, offset = [], 0
+    for line in LINES:
+        found.append((offset, line))
+        offset += len(line) + 1 + (0 if found[1:] else mark)
+    return found
+
+
+def test_files_are_read_by_their_bytes_under_any_name(spark: Any, tmp_path: Path) -> None:
+    files = [tmp_path / kind / name for kind in PACKED for name in NAMES]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(PACKED[file.parent.name])
+    expected = LandedSize(lines=len(LINES), bytes=len(TEXT) + 1)
+    assert set(map(measure, files)) == {expected}
+    rows = read(spark, tmp_path, files).collect()
+    found = sorted((row["source_file"], row["source_offset"], bytes(row["raw"])) for row in rows)
+    assert found == sorted((str(file.relative_to(tmp_path)), *line) for file in files for line in offsets())
+
+
+def test_a_byte_order_mark_belongs_to_the_place_of_the_first_line_and_not_to_its_text(
+    spark: Any, tmp_path: Path
+) -> None:
+    files = [tmp_path / "a.json", tmp_path / "b.json.gz", tmp_path / "only a mark"]
+    files[0].write_bytes(MARK + TEXT)
+    files[1].write_bytes(gzip.compress(MARK + TEXT))
+    files[2].write_bytes(MARK)
+    sizes = [LandedSize(lines=len(LINES), bytes=len(TEXT) + 1)] * 2 + [LandedSize(lines=0, bytes=0)]
+    for engine in (True, False):
+        assert [measure(file, engine=engine) for file in files] == sizes
+        rows = read(spark, tmp_path, files, engine=engine).collect()
+        found = sorted((row["source_file"], row["source_offset"], bytes(row["raw"])) for row in rows)
+        assert found == sorted((file.name, *line) for file in files[:2] for line in offsets(len(MARK)))
+
+
+def test_without_the_engine_a_file_is_refused_that_spark_takes_for_something_else(tmp_path: Path) -> None:
+    kinds = {"a.json": "plain", "a.json.gz": "gzip", "a.json.bz2": "bzip2", "a.GZ": "plain", "a.xz": "plain"}
+    for name in NAMES:
+        for kind, content in PACKED.items():
+            (tmp_path / name).write_bytes(content)
+            (found,) = judge_all([tmp_path / name], tmp_path, engine=False)
+            assert isinstance(found, LandedSize) == (kinds.get(name) == kind), (name, kind)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(PACKED["gzip"][:-6], id="gzip cut off"),
+        pytest.param(PACKED["bzip2"][:-6], id="bzip2 cut off"),
+        pytest.param(PACKED["xz"][:-6], id="xz cut off"),
+        pytest.param(PACKED["zstd"][:-6], id="zstd cut off"),
+        pytest.param(PACKED["gzip"] + b"more", id="gzip and more"),
+        pytest.param(PACKED["bzip2"] + b"more", id="bzip2 and more"),
+        pytest.param(PACKED["xz"] + b"more", id="xz and more"),
+        pytest.param(PACKED["zstd"] + b"more", id="zstd and more"),
+        pytest.param(lzma.compress(TEXT, filters=[HUGE_DICTIONARY]), id="xz of a huge dictionary"),
+    ],
+)
+def test_damage_is_noticed_to_the_last_byte(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(LandedFileUnreadable) as told:
+        measure(tmp_path / "a.json")
+    assert told.value.where == str(tmp_path / "a.json")
+
+
+def test_neither_reader_holds_more_than_a_line_within_the_bounds(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "visits" / "date=2026-01-05" / "hour=03"
+    folder.mkdir(parents=True)
+    bomb, long = folder / "bomb.json.gz", folder / "long.json"
+    with gzip.open(bomb, "wb", compresslevel=1) as file:
+        for _ in range(300):
+            file.write(bytes(1 << 20))
+    long.write_bytes(b"short\n" + bytes(100 << 20))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for file in (bomb, long):
+        with pytest.raises(LandedFileRefused, match="a line of more than 16,777,216 bytes"):
+            measure(file)
+    # In KiB; each content is 100 MiB or more.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60 << 10
+    # A file that grows after it was judged: the engine has the same bound.
+    for file in (bomb, long):
+        with pytest.raises(LandedFileUnreadable) as told, store_faults("bronze.visits"):
+            read(spark, tmp_path, [file]).count()
+        assert told.value.where == str(file)
+    assert spark.range(3).count() == 3
+
+
+@pytest.mark.parametrize("writes", ["transaction", "checkpoint"])
+def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], writes: str
+) -> None:
+    """The accounts of the hour balance: as many lines and bytes are there as have landed."""
+    deployment = deploy(writes)
+    with (deployment.settings.home / "blogdata.toml").open("a") as file:
+        file.write(f'writes = "{writes}"\n')
+    for name in ("a[b].json", "ab.json"):
+        deployment.land("2026-01-05T10", [event("10:00", name[-7])], name)
+    deployment.land("2026-01-05T11", [event("11:00", "c")])
+
+    def twice(spark: Any, root: Path, files: list[Path], *more: Any, **engine: bool) -> Any:
+        wrong = [file.with_name("ab.json") if file.name == "a[b].json" else file for file in files]
+        return read(spark, root, [wrong[0]], *more, **engine).unionByName(read(spark, root, wrong[1:], *more, **engine))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(landed_step, "read", twice)
+        deployment.run(for_=["bronze.visits"])
+    waiting = deployment.planner.waiting(GRAPH.task_of("bronze.visits"))
+    assert set(deployment.published("bronze.visits")) == {"2026-01-05T11"}
+    fault = waiting["2026-01-05T10"]
+    assert isinstance(fault, AuditFailed) or "account.file" in str(fault)
+    for name, found in (("a[b].json", "0 and 0"), ("ab.json", "2 and")):
+        assert f"found {found}" in str(fault)
+        assert f"{name}, of 2 files that differ: expected 1 and" in str(fault)
+    assert "account.accounted" not in str(fault)
+    monkeypatch.setenv("BLOGDATA_HOME", str(deployment.settings.home))
+    shown = "".join(map(str, Said(monkeypatch, capsys)("plan")))
+    assert "bronze.visits 2026-01-05T10 has failed, and its input has not changed since" in shown
+
+
+@pytest.fixture
+def zone() -> Iterator[Path]:
+    """A landing zone that others may read."""
+    with readable_folder() as folder:
+        yield folder / "landing"
+
+
+def test_what_lies_in_the_way_holds_its_own_hour_and_a_folder_of_files_is_read(zone: Path) -> None:
+    hours = {name: zone / "visits" / "date=2026-01-05" / f"hour={at:02}" for at, name in enumerate(WAYS)}
+    for folder in hours.values():
+        (folder / "part.json").mkdir(parents=True)
+        (folder / "part.json" / "part-0000").write_bytes(b"1\n")
+        (folder / "part.json" / "_SUCCESS").touch()
+        (folder / "_SUCCESS").touch()
+    os.mkfifo(hours["fifo"] / "fifo.json")
+    (hours["name"] / os.fsdecode(b"caf\xe9.json")).touch()
+    (hours["link"] / "again").symlink_to("part.json")
+    (hours["deep"] / "/".join("abcdefghi")).mkdir(parents=True)
+    (hours["folder"] / "part.json").chmod(0)
+    hours["hour"].chmod(0)
+    with unprivileged():
+        found = dict(zip(WAYS, scan(zone / "visits", Grain.HOUR), strict=True))
+        told = {error.where: error.what for error in arrivals.refusals(LANDED.values(), zone)}
+    assert [name for name, hour in found.items() if hour.lacks is Lack.ENTRY] == [name for name in WAYS if WAYS[name]]
+    for name, expected in WAYS.items():
+        whats = [what for where, what in told.items() if where.startswith(str(hours[name]))]
+        assert whats == ([f"an entry of the landing zone {expected}"] if expected else [])
+    assert [file.name for file in found["read"].files] == ["part.json/part-0000"]
+    hours["hour"].chmod(0o755)
+
+
+WAYS = {
+    "read": "",
+    "fifo": "is neither a file nor a folder",
+    "name": "has a name that is not UTF-8",
+    "link": "is a link to a folder, which is not followed here",
+    "deep": "lies more than 8 folders deep",
+    "folder": "may not be read: Permission denied",
+    "hour": "may not be read: Permission denied",
+}
+
+
+@pytest.mark.parametrize(
+    "place", ["", "visits", "visits/date=2026-01-05", "visits/date=2026-01-05/hour=10", "access_logs"]
+)
+def test_a_folder_without_permission_is_named_by_plan_without_a_traceback(
+    place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with readable_folder() as folder:
+        deployment = Deployment.create(folder / "home")
+        deployment.land("2026-01-05T10", [event("10:00", "a")])
+        deployment.land("2026-01-06T10", [event("10:00", "b")])
+        (deployment.landing / "access_logs").mkdir()
+        give_away(folder)
+        monkeypatch.setenv("BLOGDATA_HOME", str(deployment.settings.home))
+        said = Said(monkeypatch, capsys)
+        # Once as the superuser: what is imported on the way may lie where others cannot look.
+        assert said("plan")[0] == 0
+        (deployment.landing / place).chmod(0)
+        with unprivileged():
+            code, out, err = said("plan")
+        assert (code, "Traceback" in err, str(deployment.landing / place) in err) == (1, False, True), err
+        assert ("bronze.visits" in out) == (place not in ("", "visits")), out
+
+
+@pytest.mark.parametrize("kind", PACK)
+def test_a_log_is_split_whatever_compresses_it_and_whatever_it_is_called(tmp_path: Path, kind: str) -> None:
+    def line(hour: int) -> bytes:
+        return b'192.0.2.1 - - [05/Jan/2026:%02d:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "a"\n' % hour
+
+    log = tmp_path / "access_logs" / "access[1].log"
+    log.parent.mkdir()
+    text = MARK + line(3) + line(4)
+    for more in (b"", line(4) + line(6)):
+        text += more
+        log.write_bytes(PACK[kind](text))
+        split_by_hour(log, tmp_path, hour_of_combined, now=datetime(2026, 1, 6, tzinfo=timezone.utc))
+    parts = sorted((tmp_path / "visits").rglob("*.log"), key=lambda part: int(part.stem.rpartition("-")[2]))
+    assert b"".join(part.read_bytes() for part in parts) == text
+    assert [part.parent.name for part in parts] == ["hour=03", "hour=04", "hour=04", "hour=06"]
+    assert sum(measure(part).lines for part in parts) == 4
+
+
+def test_a_log_that_cannot_be_read_is_named_and_keeps_no_other_from_being_split(zone: Path) -> None:
+    (zone / "access_logs" / "folder").mkdir(parents=True)
+    for name in ("good.log", "secret.log", os.fsdecode(b"caf\xe9.log")):
+        (zone / "access_logs" / name).write_bytes(os.fsencode(name) + b"\n")
+    (zone / "access_logs" / "secret.log").chmod(0)
+    os.mkfifo(zone / "access_logs" / "pipe.log")
+    with unprivileged():
+        assert [os.fsencode(log.name) for log in unsplit_logs(zone)] == [b"caf\xe9.log", b"good.log"]
+        assert [str(log) for log in refused_logs(zone)] == [
+            f"{zone}/access_logs/folder is a folder, and logs lie side by side",
+            f"{zone}/access_logs/pipe.log is neither a file nor a folder",
+            f"{zone}/access_logs/secret.log may not be read",
+        ]
+    for log in unsplit_logs(zone):
+        if log.name != "secret.log":
+            split_by_hour(log, zone, hour_of_combined, now=datetime(2026, 1, 6, tzinfo=timezone.utc))
+    assert len(list((zone / "visits").rglob("*.log"))) == 2

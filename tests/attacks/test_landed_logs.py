@@ -1,0 +1,244 @@
+"""Access logs that servers rotate, and a landing zone that somebody tampers with: each line is taken once, or named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from errors import PlatformError
+from patterns.ingestion import log_progress
+from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.landed_links import LinkRefused, require_within
+from patterns.ingestion.log_progress import PROGRESS, LogRewritten, LogTaken
+from patterns.ingestion.log_splitter import LogNotSplit, refused_logs, split_by_hour, unsplit_logs
+from patterns.ingestion.passthrough_replicator import land
+
+START = datetime(2026, 3, 1, 10, 0, tzinfo=timezone.utc)
+NOW = START + timedelta(days=2)
+
+
+def lines(first: int, end: int) -> bytes:
+    """One line a minute."""
+    return b"".join(
+        f'203.0.113.9 - - [{START + timedelta(minutes=at):%d/%b/%Y:%H:%M:%S +0000}] "GET /{at} HTTP/1.1" 200 5 "-" '
+        '"Firefox/145.0"\n'.encode()
+        for at in range(first, end)
+    )
+
+
+def log(landing: Path, data: bytes, name: str = "a.log") -> Path:
+    file = landing / "access_logs" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+    return file
+
+
+def split_all(landing: Path) -> list[PlatformError]:
+    """Split all logs as a run does; return what is said of those that wait."""
+    faults = []
+    for file in unsplit_logs(landing):
+        try:
+            split_by_hour(file, landing, hour_of_combined, now=NOW)
+        except PlatformError as error:
+            faults.append(error)
+    return faults
+
+
+def taken(landing: Path) -> Counter[bytes]:
+    """Every line in the hours, with its number."""
+    found = landing.glob("visits/*/*/*.log")
+    return Counter(line for file in found for line in file.read_bytes().splitlines(keepends=True))
+
+
+def once(data: bytes) -> Counter[bytes]:
+    return Counter(data.splitlines(keepends=True))
+
+
+def test_a_log_that_is_rotated_and_landed_each_hour_is_taken_once(tmp_path: Path) -> None:
+    server, landing = tmp_path / "server", tmp_path / "landing"
+    server.mkdir()
+    current, last, packed = (server / name for name in ("access.log", "access.log.1", "access.log.2.gz"))
+    written = 0
+    for hour in range(1, 60):
+        with current.open("ab") as file:
+            file.write(lines(written, 60 * hour - 7))
+            written = 60 * hour - 7
+        if hour % 12 == 0:
+            # What the server writes between the last landing and the rotation is in the rotated log only.
+            with current.open("ab") as file:
+                file.write(lines(written, 60 * hour))
+                written = 60 * hour
+            if last.exists():
+                packed.write_bytes(gzip.compress(last.read_bytes()))
+            current.replace(last)
+            current.write_bytes(b"")
+        for file_ in (packed, last, current):
+            if file_.exists():
+                land(file_, landing / "access_logs")
+        assert split_all(landing) == []
+    assert taken(landing) == once(lines(0, written))
+
+
+def test_a_log_keeps_its_copy_when_another_one_has_taken_its_name(tmp_path: Path) -> None:
+    source, folder = tmp_path / "a.log", tmp_path / "access_logs"
+    outcomes = []
+    for data in (lines(0, 2), lines(5, 6), lines(5, 8), lines(0, 3), b"", lines(5, 7)):
+        source.write_bytes(data)
+        outcomes.append(land(source, folder).outcome)
+    assert outcomes == ["new", "renamed", "grown", "grown", "same", "same"]
+    assert sorted(file.read_bytes() for file in folder.iterdir()) == [lines(0, 3), lines(5, 8)]
+
+
+def test_a_log_that_others_have_rotated_in_the_landing_zone_is_named(tmp_path: Path) -> None:
+    file = log(tmp_path, lines(0, 90))
+    assert split_all(tmp_path) == []
+    file.rename(file.with_name("a.log.1"))
+    log(tmp_path, lines(90, 100))
+    assert {type(fault): Path(fault.where).name for fault in split_all(tmp_path)} == {
+        LogRewritten: "a.log",
+        LogTaken: "a.log.1",
+    }
+    assert taken(tmp_path) == once(lines(0, 90))
+
+
+def test_a_log_under_a_second_name_is_taken_once_and_a_folder_is_named(tmp_path: Path) -> None:
+    file = log(tmp_path, lines(0, 3))
+    file.with_name("current.log").symlink_to(file.name)
+    os.link(file, file.with_name("z.log"))
+    log(tmp_path, lines(7, 8), "2026/b.log")
+    (fault,) = split_all(tmp_path)
+    assert (type(fault), Path(fault.where).name) == (LogTaken, "z.log")
+    assert taken(tmp_path) == once(lines(0, 3))
+    assert [str(one) for one in refused_logs(tmp_path)] == [
+        f"{file.parent / '2026'} is a folder, and logs lie side by side"
+    ]
+
+
+def lost(file: Path) -> None:
+    file.unlink()
+
+
+def piped(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def altered(**fields: object) -> Callable[[Path], None]:
+    def alter(file: Path) -> None:
+        file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+    return alter
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    {
+        "lost": lost,
+        "empty": lambda file: file.write_bytes(b""),
+        "cut": lambda file: file.write_bytes(file.read_bytes()[:20]),
+        "no object": lambda file: file.write_text("[1]"),
+        "other fields": lambda file: file.write_text('{"covered": 1}'),
+        "a text for a number": altered(covered="1"),
+        "a negative number": altered(covered=-1),
+        "a pipe": piped,
+        "an hour that is a path": altered(hour="2026-03-01T/../../../../../outside"),
+        "an hour of no calendar": altered(hour="2026-13-01T99"),
+    }.items(),
+    ids=lambda case: case[0],
+)
+@pytest.mark.parametrize("open_line", [b"", b"an incomplete line"], ids=["whole", "open"])
+def test_progress_that_is_lost_or_damaged_doubles_nothing(
+    tmp_path: Path, spoil: tuple[str, Callable[[Path], None]], open_line: bytes
+) -> None:
+    landing = tmp_path / "landing"
+    log(landing, lines(5, 6), "b.log")
+    for end in (30, 50, 70):
+        file = log(landing, lines(10, end) + open_line)
+        assert split_all(landing) == []
+    spoil[1](log_progress.file_of(file))
+    assert [path.name for path in unsplit_logs(landing)] == ["a.log"]
+    before = sorted(landing.glob("visits/*/*/*.log"))
+    log(landing, lines(10, 75))
+    assert split_all(landing) == []
+    assert unsplit_logs(landing) == []
+    assert taken(landing) == once(lines(5, 6) + lines(10, 75))
+    assert {*before} - {*landing.glob("visits/*/*/*.log")} == set(), "a part that moved would be another visit's"
+    assert [*tmp_path.iterdir()] == [landing]
+
+
+@pytest.mark.parametrize("removed", [[10], [10, 11, 12]], ids=len)
+def test_progress_is_found_again_from_the_hours_that_are_left(tmp_path: Path, removed: list[int]) -> None:
+    log(tmp_path, lines(0, 200) + b"open")
+    split_all(tmp_path)
+    for hour in removed:
+        shutil.rmtree(tmp_path / "visits" / "date=2026-03-01" / f"hour={hour}")
+    shutil.rmtree(tmp_path / "access_logs" / PROGRESS)
+    log(tmp_path, lines(0, 210))
+    assert split_all(tmp_path) == []
+    assert taken(tmp_path) == once(lines(60 * len(removed), 210)), "what was removed stays so"
+
+
+def test_parts_of_another_log_are_no_progress(tmp_path: Path) -> None:
+    log(tmp_path, lines(0, 90))
+    split_all(tmp_path)
+    shutil.rmtree(tmp_path / "access_logs" / PROGRESS)
+    log(tmp_path, lines(100, 200))
+    (fault,) = split_all(tmp_path)
+    assert isinstance(fault, LogRewritten)
+    assert taken(tmp_path) == once(lines(0, 90))
+
+
+@pytest.mark.parametrize("field", ["open_part", "hour"])
+def test_what_lies_in_the_landing_zone_cannot_have_files_elsewhere_removed_or_written(
+    tmp_path: Path, field: str
+) -> None:
+    landing, victim = tmp_path / "landing", tmp_path / "home" / "secret"
+    victim.parent.mkdir()
+    victim.write_text("x")
+    file = log(landing, lines(0, 3))
+    split_all(landing)
+    altered(**{field: str(victim) if field == "open_part" else "2026-03-01T10/../../../../home"})(
+        log_progress.file_of(file)
+    )
+    log(landing, lines(0, 5))
+    assert split_all(landing) == []
+    assert [*victim.parent.iterdir()] == [victim]
+    assert taken(landing) == once(lines(0, 5))
+
+
+def test_a_path_that_leads_out_without_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    for path in (tmp_path / "landing" / ".." / "home", tmp_path / "home", Path("/etc/passwd")):
+        with pytest.raises(LinkRefused, match="leads out of the landing zone"):
+            require_within([path], tmp_path / "landing")
+
+
+def in_the_way(landing: Path) -> str:
+    (landing / "visits" / "date=2026-03-01").mkdir(parents=True)
+    (landing / "visits" / "date=2026-03-01" / "hour=10").write_bytes(b"")
+    log(landing, lines(0, 3), "a.log")
+    return "a.log"
+
+
+def long_name(landing: Path) -> str:
+    name = "a" * 251 + ".log"
+    log(landing, lines(0, 3), name)
+    return name
+
+
+@pytest.mark.parametrize("spoil", [in_the_way, long_name])
+def test_a_log_that_cannot_be_split_stops_no_other(tmp_path: Path, spoil: Callable[[Path], str]) -> None:
+    name = spoil(tmp_path)
+    log(tmp_path, lines(60, 65), "b.log")
+    (fault,) = split_all(tmp_path)
+    assert isinstance(fault, LogNotSplit)
+    assert [path.name for path in unsplit_logs(tmp_path)] == [name]
+    assert taken(tmp_path) == once(lines(60, 65))

@@ -1,0 +1,223 @@
+"""A column that somebody still reads is not removed, also where what was read is hard to see, or was not recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, write_deltalake
+from pyspark.sql import functions as F
+
+import toy
+from evidence.events import EventLog
+from lake.commit import Commit
+from lake.lake import Lake
+from patterns.idempotency.data_overwrite import overwrite_partitions
+from patterns.observability import column_readers, fine_grained_tracker
+from planning.reach import SAME
+from publish import kept_rows
+from publish.contract import Read
+from publish.target import Engine, Provenance
+from quality.contracts import CONTRACTS
+
+CLICKS = toy.CONTRACT.dataset
+COPY = replace(toy.CONTRACT, dataset="gold.copies", reads=(Read(dataset=CLICKS, reach=SAME),))
+COLUMNS = [column.name for column in COPY.columns]
+ALL = set(COLUMNS)
+
+
+def publish(frame: Any, root: Path, run: str, contract: Any = COPY, engine: Engine = Engine.TRANSACTION) -> Commit:
+    target = toy.target(root, run, engine, contract=contract)
+    return overwrite_partitions(frame.select(COLUMNS), target, toy.HOURS, Provenance())
+
+
+@pytest.fixture(scope="module")
+def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """A lake with clicks."""
+    root = tmp_path_factory.mktemp("lost")
+    publish(toy.clicks(spark), root, "clicks", toy.CONTRACT)
+    return Lake(root=str(root))
+
+
+@pytest.fixture
+def clicks(spark: Any, lake: Lake) -> Any:
+    """Rows that read one column, the key: all others are constants."""
+    frame = lake.read(spark, CLICKS)
+    constants = {"hour": F.lit(toy.HOURS[0]), "stands_for": F.lit(1).cast("bigint"), "page": F.lit("/")}
+    assert set(frame.columns) == ALL
+    return frame, lambda rows: rows.dropDuplicates(["click"]).withColumns(constants)
+
+
+def read(lake: Lake, commit: Commit) -> set[str] | None:
+    """Give the columns of the clicks that a publication says it has read."""
+    found = fine_grained_tracker.read(lake, "/landing", commit)
+    return found and {source.column for source in found if source.dataset == CLICKS}
+
+
+def sources(lake: Lake, commit: Commit) -> dict[str, set[str]]:
+    """Give the columns of the clicks by the column that is computed from them."""
+    found = fine_grained_tracker.sources(lake, "/landing", commit)
+    return {name: {source.column for source in of} for name, of in found.items() if of}
+
+
+def readers(lake: Lake, column: str, contracts: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Give who still reads a column of the clicks, and how that is known."""
+    declared = contracts or {COPY.dataset: COPY}
+    now = datetime.now(timezone.utc)
+    found = column_readers.readers(lake, EventLog(lake), declared, CLICKS, column, landing="/landing", now=now)
+    return {reader.name: reader.how for reader in found}
+
+
+USES = {
+    "filter": lambda rows: rows.where("page <> ''"),
+    "sort": lambda rows: rows.sort("page").limit(5),
+    "group": lambda rows: rows.groupBy("page").agg(F.max("click").alias("click")),
+    "distinct": lambda rows: rows.dropDuplicates(["page"]),
+    "join": lambda rows: rows.join(rows.select(F.col("page").alias("other")), F.col("page") == F.col("other")),
+    "semi join": lambda rows: rows.join(rows.select("page").limit(1), "page", "left_semi"),
+    "window": lambda rows: rows.withColumn("last", F.expr("row_number() OVER (PARTITION BY page ORDER BY click)"))
+    .where("last = 1"),
+    "subquery": lambda rows: rows.where(F.col("click") < rows.agg(F.length(F.max("page"))).scalar()),
+    "before it was kept": lambda rows: rows.where("page <> ''").drop("page"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_column_is_read_whatever_it_is_used_for(spark: Any, lake: Lake, clicks: Any, use: str) -> None:
+    frame, filled = clicks
+    used = USES[use](frame)
+    if use.endswith("kept"):
+        with kept_rows.computed(used) as kept:
+            commit = publish(filled(kept), Path(lake.root), use)
+    else:
+        commit = publish(filled(used), Path(lake.root), use)
+    assert sources(lake, commit).get("page") is None
+    assert read(lake, commit) == {"click", "page"}
+    assert readers(lake, "page") == {COPY.dataset: "filters, joins or sorts by it"}
+    assert readers(lake, "stands_for") == {}
+
+
+def test_kept_rows_know_what_they_were_computed_from(spark: Any, lake: Lake, clicks: Any) -> None:
+    frame, _ = clicks
+    swapped = frame.selectExpr(
+        "hour", "1000 * stands_for + click AS click", "click AS stands_for", "concat(page, hour) AS page"
+    )
+    expected = {"hour": {"hour"}, "click": {"click", "stands_for"}, "stands_for": {"click"}, "page": {"page", "hour"}}
+    with kept_rows.computed(swapped) as kept, kept_rows.computed(kept.where("click >= 0")) as twice:
+        assert sources(lake, publish(twice, Path(lake.root), "kept twice")) == expected
+        # Spark gives the rows other identifiers where they are joined with themselves.
+        itself = twice.join(twice.selectExpr("click AS id", "page AS other"), F.col("click") == F.col("id"))
+        joined = itself.select("hour", "click", "stands_for", F.col("other").alias("page"))
+        assert sources(lake, publish(joined, Path(lake.root), "joined with itself")) == expected
+        both = twice.unionByName(frame)
+        assert sources(lake, publish(both.limit(1), Path(lake.root), "united"))["stands_for"] == {"click", "stands_for"}
+
+
+def test_a_column_that_python_computes_comes_from_all_it_was_given(lake: Lake, clicks: Any) -> None:
+    frame, filled = clicks
+
+    def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    given = frame.select("click", "page").mapInArrow(same, "click BIGINT, told STRING")
+    commit = publish(filled(given.where("told <> ''")), Path(lake.root), "python")
+    assert sources(lake, commit)["click"] == read(lake, commit) == {"click", "page"}
+
+
+def test_what_lost_its_lineage_reads_everything(spark: Any, lake: Lake, clicks: Any) -> None:
+    frame, filled = clicks
+    root = Path(lake.root)
+    told = {COPY.dataset: "the columns that it reads were not recorded; run it again 2026-01-05T00 and 1 more"}
+    # Kept by Spark's own means; then by a deployment that may not load the engine.
+    for lost, engine in ((filled(frame).localCheckpoint(), Engine.TRANSACTION), (filled(frame), Engine.CHECKPOINT)):
+        commit = publish(lost, root, f"lost {engine.value}", engine=engine)
+        assert read(lake, commit) is None
+        assert {column: readers(lake, column) for column in ALL} == dict.fromkeys(ALL, told)
+    # Not even the rows that were chosen are known, whether or not a column of theirs is used.
+    one = frame.where("page <> ''").limit(1).localCheckpoint()
+    assert read(lake, publish(filled(one.select(F.lit(1).cast("bigint").alias("click"))), root, "chosen")) is None
+    publish(filled(frame), root, "found")
+    assert {column: set(readers(lake, column)) for column in ALL if readers(lake, column)} == {
+        "click": {f"{COPY.dataset}.click"}
+    }
+
+
+def recorded(lake: Lake, dataset: str, *, read: list[str] | None, code: str = "new", **more: Any) -> None:
+    """Add a publication of one hour, or what is given of it, as a platform of today or of earlier says it."""
+    lineage = [f"file:{lake.path(CLICKS)}#{column}" for column in read or ()]
+    info = {
+        "commit_id": f"{dataset} {code} {read}",
+        "column_lineage": {"page": lineage},
+        **({} if read is None else {"columns_read": lineage}),
+        "measures": {"hour": {"rows": 1, "accounted": 1}},
+        "accounts": {}, "reasons": [], "own_measures": [], "breakdowns": {}, "inputs": {},
+        "partition_column": "hour",
+        "run": {"run_id": "run", "code_version": code},
+        **more,
+    }  # fmt: skip
+    properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(info)})
+    write_deltalake(lake.path(dataset), pa.table({"page": ["/"]}), mode="append", commit_properties=properties)
+
+
+def hour(key: str) -> dict[str, Any]:
+    return {"measures": {key: {"rows": 1, "accounted": 1}}}
+
+
+def test_the_newest_code_decides_what_a_dataset_reads(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    recorded(lake, COPY.dataset, read=None, code="old", **hour("a"))
+    assert "run it again a" in readers(lake, "page")[COPY.dataset]
+    # Of what the code does now, each partition may show another part.
+    recorded(lake, COPY.dataset, read=["page"], **hour("b"))
+    recorded(lake, COPY.dataset, read=["click"], **hour("c"))
+    assert set(readers(lake, "page")) == set(readers(lake, "click")) == {f"{COPY.dataset}.page"}
+    recorded(lake, COPY.dataset, read=["click"], **hour("b"))
+    assert readers(lake, "page") == {}
+    # A platform that has gone back to an earlier version, or does without the engine, for one hour.
+    recorded(lake, COPY.dataset, read=None, **hour("d"))
+    assert "run it again d" in readers(lake, "page")[COPY.dataset]
+    recorded(lake, COPY.dataset, read=["click"], **hour("d"))
+    assert readers(lake, "page") == {}
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        {"execution": {"period": "a", "onto": 1, "restores": 0}},
+        {"change": {"statement": "OPTIMIZE"}},
+    ],
+)
+def test_a_restoration_hides_no_reader(tmp_path: Path, moved: dict[str, Any]) -> None:
+    lake = Lake(root=str(tmp_path))
+    recorded(lake, COPY.dataset, read=["page"], code="old", **hour("a"))
+    recorded(lake, COPY.dataset, read=[], **hour("a"), **moved)
+    assert set(readers(lake, "page")) == {f"{COPY.dataset}.page"}
+
+
+def test_a_table_whose_log_no_longer_says_what_it_read_reads_everything(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    write_deltalake(lake.path(COPY.dataset), pa.table({"page": ["/"]}))
+    assert set(readers(lake, "page")) == {COPY.dataset}
+
+
+def test_an_input_that_no_publication_names_is_read_by_other_means(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    recorded(lake, COPY.dataset, read=[])
+    assert "its contract has to say" in readers(lake, "page")[COPY.dataset]
+    says = replace(COPY, reads=(Read(dataset=CLICKS, reach=SAME, columns=("click",)),))
+    assert readers(lake, "page", {COPY.dataset: says}) == {}
+    assert readers(lake, "click", {COPY.dataset: says}) == {
+        COPY.dataset: "reads it outside Spark, as its contract says"
+    }
+
+
+def test_why_a_column_has_no_source_is_no_promise_about_rows() -> None:
+    contract = CONTRACTS["gold.page_stats"]
+    silent = replace(contract, columns=tuple(replace(column, sourceless=None) for column in contract.columns))
+    assert contract.fingerprint == silent.fingerprint != replace(contract, columns=()).fingerprint

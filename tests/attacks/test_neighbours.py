@@ -1,0 +1,223 @@
+"""A neighbour: an unprivileged user of the same machine, a real process, tries to get at a deployment."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psutil
+import pytest
+from pyspark.sql.connect.proto import base_pb2
+
+from services import privacy
+from services.config import Settings
+from services.spark_connect import SparkServer
+
+NOBODY = 65534
+AS_NEIGHBOUR = """
+import concurrent.futures.thread, encodings.idna, json, os, pathlib, psycopg, socket, struct, sys
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid({nobody})
+    os.setuid({nobody})
+given = json.load(sys.stdin)
+"""
+CONNECT = """
+def frame(kind, head, body=b""):
+    return struct.pack(">qb", 9 + len(head) + len(body), kind) + head + body
+def text(value):
+    return struct.pack(">H", len(value)) + value.encode()
+def spoken(port, request):
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(request)
+        connection.settimeout(1)
+        answer = b""
+        try:
+            while block := connection.recv(65536):
+                answer += block
+        except OSError:
+            pass
+        return answer.decode("latin-1")
+address = b"\\x01" + text("127.0.0.1") + struct.pack(">i", 1)
+message = b"\\x00" + address + text("MapOutputTracker") + b"\\xac\\xed\\x00\\x05t" + text("hello")
+call = frame(3, struct.pack(">qi", 7, len(message)), message)
+def file(name):
+    return frame(6, struct.pack(">i", len(name)) + name.encode())
+up = "../" * 40 + given["file"].lstrip("/")
+names = [f"/{folder}/{up}" for folder in ("artifacts", "classes", "files", "jars")]
+requests = [call, *map(file, names)]
+with concurrent.futures.ThreadPoolExecutor(20) as pool:
+    answers = [[*pool.map(spoken, [port] * len(requests), requests)] for port in given["ports"]]
+print(json.dumps(answers))
+"""
+LIST = """
+def tried(read, path):
+    try:
+        return bool(read(path))
+    except PermissionError:
+        return False
+print(json.dumps({
+    "parent": tried(os.listdir, os.path.dirname(given["home"])),
+    "home": tried(os.listdir, given["home"]),
+    "reached": [path for path in given["paths"] if tried(os.stat, path)],
+}))
+"""
+PROCESSES = """
+found = []
+for entry in pathlib.Path("/proc").glob("[0-9]*"):
+    for name in ("cmdline", "environ"):
+        try:
+            content = (entry / name).read_bytes()
+        except OSError:
+            continue
+        found += [str(entry / name)] if given["token"].encode() in content else []
+print(json.dumps(found))
+"""
+DATABASE = """
+said = []
+for login in ("", "blogdata@", "postgres@", "blogdata:guessed@"):
+    try:
+        psycopg.connect(f"postgresql://{login}127.0.0.1:{given['port']}/postgres", connect_timeout=10).close()
+    except psycopg.OperationalError as error:
+        said.append(str(error))
+    else:
+        said.append("connected")
+print(json.dumps(said))
+"""
+DEPLOY = """
+import os, sys
+os.umask(0)
+from pathlib import Path
+from durable.sqlite_file import SqliteFile
+from services import config, processes, secrets
+settings = config.load(overrides={"BLOGDATA_HOME": sys.argv[1]})
+secrets.read(settings, "pseudonyms")
+schema = "CREATE TABLE people (name TEXT)"
+file = SqliteFile(path=settings.home / "people.sqlite", schema=schema, busy_seconds=5, unusable=str, journal="WAL")
+with file.writing() as connection:
+    connection.execute("INSERT INTO people VALUES ('Ada')")
+    folder = settings.service_folder("child")
+    child = processes.start(
+        [sys.executable, "-c", "open('written', 'w').close()"], environment={}, log=folder / "log", folder=folder
+    )
+    while processes.is_alive(child):
+        pass
+    print("\\n".join(f"{path.stat().st_mode & 0o777:o} {path}" for path in settings.home.rglob("*") if path.is_file()))
+"""
+
+
+def neighbour(code: str, **given: Any) -> Any:
+    """Run code as a neighbour; return what it prints as JSON."""
+    script = AS_NEIGHBOUR.format(nobody=NOBODY) + code
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def listening(server: SparkServer) -> dict[int, str]:
+    """The TCP ports that a Spark server and its children listen on, with their addresses."""
+    assert server.pid is not None
+    process = psutil.Process(server.pid)
+    found = [one for each in (process, *process.children(recursive=True)) for one in each.net_connections(kind="tcp")]
+    return {one.laddr.port: one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN}
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that everybody can enter and list; pytest's own ones are closed to others."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_sparks_ports_answer_no_stranger(settings: Settings, spark_server: SparkServer, spark: Any) -> None:
+    # A Python process of a UDF, too; with the first session Spark has begun to serve its folder of artifacts.
+    assert spark.range(3).mapInPandas(lambda frames: frames, "id long").count() == 3
+    ports = listening(spark_server)
+    assert {address.removeprefix("::ffff:") for address in ports.values()} == {"127.0.0.1"}
+    assert len(ports) == 3, "Connect's, the driver's and the block manager's; none of Python processes, none of a UI"
+    state = settings.home / "services" / "spark" / "server.json"
+    token = spark_server.url.partition("token=")[2]
+    assert token in state.read_text(encoding="utf-8")
+    answers = neighbour(CONNECT, ports=[*ports], file=str(state))
+    assert "token=" not in json.dumps(answers)
+    calls = [call for call, *_ in answers]
+    # A call that is let in reaches the endpoint `MapOutputTracker`, which would not know what to do with a text.
+    assert sum("Expected SaslMessage" in call for call in calls) == 2
+    assert sum("HTTP/2 client preface" in call for call in calls) == 1
+    assert not any("MapOutputTracker" in call for call in calls)
+
+
+@pytest.mark.parametrize("token", [None, "guessed"])
+def test_every_request_needs_the_token(spark_server: SparkServer, token: str | None) -> None:
+    place = spark_server.url.removeprefix("sc://").partition("/")[0]
+    metadata = [] if token is None else [("authorization", f"Bearer {token}")]
+    service = base_pb2.DESCRIPTOR.services_by_name["SparkConnectService"]
+    methods = [f"/{service.full_name}/{method.name}" for method in service.methods]
+    assert {method.rpartition("/")[2] for method in methods} >= {
+        "ExecutePlan",
+        "AddArtifacts",
+        "Config",
+        "CloneSession",
+    }
+    with grpc.insecure_channel(place) as channel:
+        for method in methods:
+            with pytest.raises(grpc.RpcError) as refused:
+                list(channel.stream_stream(method)(iter([b""]), metadata=metadata, timeout=30))
+            assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED, method
+
+
+def test_the_token_is_in_no_process_that_others_see(spark_server: SparkServer) -> None:
+    assert neighbour(PROCESSES, token="SparkConnectServer"), "the command is seen"
+    assert neighbour(PROCESSES, token=spark_server.url.partition("token=")[2]) == []
+
+
+def test_the_servers_temporary_files_are_in_its_home(settings: Settings, spark_server: SparkServer, spark: Any) -> None:
+    assert spark.range(1000).repartition(3).count() == 1000
+    process = psutil.Process(spark_server.pid)
+    used = {file.path for file in process.open_files()} | {part.path for part in process.memory_maps()}
+    temporary = {path for path in used if Path(path).is_relative_to(tempfile.gettempdir())}
+    assert {path for path in temporary if not Path(path).is_relative_to(settings.home)} == set()
+    assert any(Path(path).is_relative_to(settings.home / "services" / "spark" / "scratch") for path in used)
+    for folder, folders, _ in os.walk(settings.home / "services" / "spark" / "scratch"):
+        assert not any(
+            Path(folder, name).lstat().st_mode & 0o077 for name in folders if not Path(folder, name).is_symlink()
+        )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_home_is_closed_whatever_the_umask(reachable: Path) -> None:
+    home = reachable / "home"
+    made = subprocess.run([sys.executable, "-c", DEPLOY, str(home)], capture_output=True, text=True, timeout=60)
+    assert made.returncode == 0, made.stderr
+    modes = {path: mode for mode, _, path in (line.partition(" ") for line in made.stdout.splitlines())}
+    assert {Path(path).name for path in modes} >= {"pseudonyms", "people.sqlite", "people.sqlite-wal", "log", "written"}
+    assert set(modes.values()) == {"600"}
+    tried = neighbour(LIST, home=str(home), paths=[*modes])
+    assert tried == {"parent": True, "home": False, "reached": []}
+    # The other way round: in an open home the same attempts reach what is there.
+    home.chmod(0o755)
+    assert neighbour(LIST, home=str(home), paths=[str(home / "people.sqlite")])["reached"]
+    assert privacy.exposed_secrets(home) == []
+
+
+def test_the_database_asks_everybody_for_a_password(postgres_server: str) -> None:
+    port = postgres_server.rpartition(":")[2].partition("/")[0]
+    answers = neighbour(DATABASE, port=port)
+    assert len(answers) == 4
+    assert all("password" in answer for answer in answers), answers
+    everyone = psutil.net_connections(kind="tcp")
+    (owner,) = {one.pid for one in everyone if one.status == psutil.CONN_LISTEN and one.laddr.port == int(port)}
+    unix = psutil.Process(owner).net_connections(kind="unix")
+    assert [one.laddr for one in unix if one.laddr] == [], "it has no other socket"
+    assert {one.laddr.ip for one in psutil.Process(owner).net_connections(kind="tcp")} == {"127.0.0.1"}

@@ -1,0 +1,93 @@
+"""The configuration of a run says what runs; where and as what it runs is the home's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import definitions
+from analytics.definitions import defs as analytics_definitions
+from services import config
+
+ROOT = Path(__file__).parent.parent.parent
+TEXTS = {
+    "loggers.console.config.log_level": "Dagster's logger: one of Python's levels",
+    "loggers.console.config.name": "Dagster's logger: its name in lines of the log",
+    "ops.plan_replay.config.dataset": "a name, refused if no contract has it",
+    "ops.plan_replay.config.partitions": "keys of that dataset, refused otherwise",
+    "resources.request.config.again.{}.[]": "keys of partitions",
+    "resources.request.config.datasets.[]": "names of datasets",
+    "resources.request.config.lane": "one of three words",
+    "resources.request.config.scope": "one of three words",
+    "resources.request.config.span": "two hours",
+}
+"""The texts that a run may be given, each with what it is."""
+PARTNER = "https://partner.example.com/events"
+
+
+@pytest.fixture(scope="module")
+def locations(tmp_path_factory: pytest.TempPathFactory) -> list[dg.Definitions]:
+    settings = config.load({"BLOGDATA_HOME": str(tmp_path_factory.mktemp("home")), "BLOGDATA_PARTNER": PARTNER})
+    return [definitions.build(settings), analytics_definitions()]
+
+
+READS = re.compile(r"\.(?:op_config|resource_config|solid_config)\b")
+
+
+def texts(kind: Any, *path: str) -> Iterator[tuple[str, str]]:
+    """The places in a configuration that take a text, and those that take anything; with their kind."""
+    fields = getattr(kind, "fields", None)
+    if fields is not None:
+        for name, field in fields.items():
+            yield from texts(field.config_type, *path, name)
+    elif kind.kind.name in ("ARRAY", "NONEABLE"):
+        yield from texts(kind.inner_type, *path, *(["[]"] if kind.kind.name == "ARRAY" else []))
+    elif kind.kind.name == "MAP":
+        yield from texts(kind.inner_type, *path, "{}")
+    elif kind.kind.name == "SCALAR_UNION":
+        # A value, or the name of a variable that holds it.
+        yield ".".join(path), "a variable"
+    elif kind.kind.name == "ANY" or kind.given_name == "String":
+        yield ".".join(path), kind.kind.name
+
+
+def test_no_text_of_a_run_is_a_place(locations: list[dg.Definitions]) -> None:
+    found = {
+        place: kind
+        for found in locations
+        for job in found.resolve_all_job_defs()
+        for place, kind in texts(found.resolve_job_def(job.name).run_config_schema.config_type)
+    }
+    assert not [place for place, kind in found.items() if kind == "a variable"]
+    assert {place for place, kind in found.items() if kind != "ANY"} == {*TEXTS}
+    # What takes anything is Dagster's place for what has no configuration of its own.
+    others = {place.split(".")[0] for place, kind in found.items() if kind == "ANY"}
+    assert others <= {"ops", "execution", "resources"}
+    folders = ("platform", "assets", "sensors", "quality", "resources", "analytics")
+    for file in (file for folder in folders for file in (ROOT / folder).rglob("*.py") if ".venv" not in file.parts):
+        source = file.read_text(encoding="utf-8")
+        declared = source.count("config_schema=values_only(") if file.parent.name in ("sensors", "quality") else 0
+        assert len(READS.findall(source)) == declared, f"{file} reads a configuration without a schema"
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        {"resources": {"spark": {"config": {"home": "/tmp/theirs"}}}},
+        {"resources": {"spark": {"config": {"spark_config": {"spark.driver.extraJavaOptions": "-javaagent:x"}}}}},
+        {"resources": {"lake": {"config": {"root": "/tmp/theirs"}}}},
+        {"resources": {"deployment": {"config": {"home": {"env": "HOME"}}}}},
+        {"resources": {"io_manager": {"config": {"base_dir": "/tmp/theirs"}}}},
+        {"ops": {"ops__data_docs": {"config": {"folder": "/tmp/theirs"}}}},
+        {"ops": {"ops__data_docs": {"config": {"newest": {"env": "HOME"}}}}},
+        {"resources": {"request": {"config": {"span": {"env": "HOME"}}}}},
+    ],
+)
+def test_a_run_cannot_be_sent_elsewhere(locations: list[dg.Definitions], attack: dict[str, Any]) -> None:
+    with pytest.raises(dg.DagsterInvalidConfigError):
+        dg.validate_run_config(locations[0].resolve_job_def("data_docs"), attack)

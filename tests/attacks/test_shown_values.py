@@ -1,0 +1,214 @@
+r"""Values that visitors and producers choose: shown as text on every medium, and in no error.
+
+What is printed of a hostile value is visible: `\x1b`, `\u202e`. Errors of Spark and of drivers quote rows; what the
+platform keeps of them does not.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from dagster import Failure
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from docs.pages import ROOT
+from errors import foreign, shown
+from lineage.command_line import Said
+from lineage.conftest import Deploy, deploy, said
+from lineage.deployment import Deployment, event, module
+from orchestration.retries import failed
+
+__all__ = ["deploy", "said"]
+HOSTILE = "/\x1b[2J\x1b]0;x\x07\x9b31m[/red][link=https://e.example]\u202e\u2028\r\nFORGED line\x00\x7f\u200b"
+FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2066-\u2069]|^FORGED", re.MULTILINE)
+MARKER = "marker-of-a-person-4711"
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """An hour whose values are hostile, and one whose file's name is."""
+    found = deploy("shown")
+    with (found.settings.home / "blogdata.toml").open("a", encoding="utf-8") as settings:
+        settings.write('\n[[alerts]]\nchannel = "log"\n')
+    context = {"technical": {"browser": HOSTILE, "device_type": HOSTILE}, "referral": f"https://{HOSTILE}"}
+    bad = event("10:05", f"{HOSTILE}?utm_campaign={HOSTILE}", context=context, user_id=HOSTILE, **{f"new{HOSTILE}": 1})
+    found.land("2026-01-05T10", [event("10:06", "/a"), bad, b'{"page": "' + HOSTILE.encode() + b'"'])
+    # No archive: it holds its hour, and is named.
+    found.land("2026-01-05T11", [b"\x1f\x8b\x08 damaged"], name=f"visits{HOSTILE[1:12]}\u202e\nFORGED.json.gz")
+    return Deployment(settings=module("services.config").load(overrides={"BLOGDATA_HOME": str(found.settings.home)}))
+
+
+COMMANDS = [
+    ("run", "--for", "gold.audience_hourly"),
+    ("sql", "SELECT page FROM silver.visits"),
+    ("sql", f"SELECT '{HOSTILE}' AS `a\x1b[2J`"),
+    ("sql", f"SELECT raise_error('{HOSTILE}')"),
+    ("sql", f"SELECT `{HOSTILE}` FROM silver.visits"),
+    ("audience", "--from", "2026-01-05", "--to", "2026-01-06", "--by", "page"),
+    ("audience", "--from", "2026-01-05", "--to", "2026-01-06", "--page", HOSTILE),
+    ("ledger",),
+    ("ledger", HOSTILE),
+    ("plan",),
+    ("refused",),
+    ("schema", "fields"),
+    ("alerts",),
+    ("report",),
+    ("report", "--out", f"/nowhere/{HOSTILE}"),
+    ("land", "logs", f"/nowhere{HOSTILE.replace(chr(0), '')}"),
+]
+
+
+def test_no_command_prints_what_a_terminal_would_obey(
+    said: Said, deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In this order: the first publishes what the others show."""
+    told = {command: said(*command) for command in COMMANDS}
+    obeyed = {command: FORBIDDEN.findall(out + err) for command, (_, out, err) in told.items()}
+    assert {command: found for command, found in obeyed.items() if found} == {}
+    assert not [command for command, (_, out, err) in told.items() if "Traceback" in out + err]
+    sql = told["sql", "SELECT page FROM silver.visits"]
+    assert (sql[0], sql[2]) == (0, "")
+    assert r"\x1b[2J" in sql[1]
+    assert "[/red][link=https://e.example]" in sql[1]
+    shows = [command[0] for command, (_, out, err) in told.items() if r"\x1b" in out + err]
+    assert {"sql", "audience", "ledger", "land"} <= set(shows)
+    assert {"run", "plan"} & set(shows), "the file that holds its hour is named"
+    sent = [record.getMessage() for record in caplog.records if record.name == "alerts"]
+    assert sent
+    assert not [line for line in sent if FORBIDDEN.findall(line) or "\n" in line]
+    # As JSON the value is exact.
+    query = "SELECT page FROM silver.visits WHERE page LIKE '%FORGED%'"
+    code, out, _ = said("sql", query, "--json")
+    assert code == 0
+    assert [HOSTILE in row["page"] for row in json.loads(out)] == [True]
+    assert not FORBIDDEN.findall(out)
+
+
+def test_each_medium_shows_a_hostile_value_as_text() -> None:
+    assert shown.line(HOSTILE).startswith(r"/\x1b[2J\x1b]0;x\x07\x9b31m[/red]")
+    assert "\n" not in shown.line(HOSTILE)
+    assert shown.block(f"a\n{HOSTILE}").split("\n")[1].startswith(shown.INDENT)
+    assert shown.block(shown.block(HOSTILE)) == shown.block(HOSTILE)
+    assert shown.message(HOSTILE, 20) == "/ [2J ]0;x 31m[/red…"
+    assert json.loads(shown.json_text({HOSTILE: [HOSTILE]})) == {HOSTILE: [HOSTILE]}
+    assert all(each.startswith(shown.INDENT) for each in shown.markdown(f"# a\n{HOSTILE}\n- b").split("\n"))
+    for text in (shown.line(HOSTILE), shown.block(HOSTILE), shown.message(HOSTILE, 99), shown.json_text(HOSTILE)):
+        assert not FORBIDDEN.findall(text)
+    # A joiner, accents and other scripts stay.
+    assert shown.line("é 日本 👩\u200d💻") == "é 日本 👩\u200d💻"
+
+
+def printed_around(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Whatever prints and is not of `blogdata.output`, by line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name in {"print", "pprint", "typer.echo", "typer.secho", "click.echo", "click.secho"} or re.fullmatch(
+                r"(sys\.)?(stdout|stderr|__stdout__|__stderr__)(\.buffer)?\.write(lines)?|os\.write", name
+            ):
+                yield node.lineno, name
+            if any(word.arg == "markup" for word in node.keywords):
+                yield node.lineno, "markup"
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+            if any(name.startswith(("rich.console", "rich.table", "rich.markup", "rich.text")) for name in names):
+                yield node.lineno, "rich"
+
+
+def test_commands_print_through_one_module() -> None:
+    modules = sorted({*(ROOT / "blogdata").glob("*.py")} - {ROOT / "blogdata" / "output.py"})
+    found = {
+        f"{file.name}:{line}": name
+        for file in modules
+        for line, name in printed_around(ast.parse(file.read_text(encoding="utf-8")))
+    }
+    assert found == {}
+    for wrong in (
+        "from rich.table import Table",
+        "print(x)",
+        "typer.echo(x)",
+        "sys.stdout.write(x)",
+        "c.print(markup=1)",
+    ):
+        assert list(printed_around(ast.parse(wrong)))
+
+
+def quoting(spark: Any, folder: Path, database: str) -> Iterator[tuple[BaseException, str]]:
+    """Errors that quote a marker, each with a word that says what it is about."""
+    table = f"delta.`{folder}/t`"
+    spark.sql(f"CREATE TABLE {table} (login STRING NOT NULL, n INT) USING delta")
+    spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT short_login CHECK (length(login) < 5)")
+    for statement, word in (
+        (f"INSERT INTO {table} VALUES ('{MARKER}', 1)", "short_login"),
+        (f"INSERT INTO {table} SELECT element_at(array('{MARKER}'), 1), CAST('{MARKER}' AS INT)", "CAST_INVALID_INPUT"),
+        (f"SELECT raise_error('{MARKER}')", "USER_RAISED_EXCEPTION"),
+        (f"SELECT map('{MARKER}', 1, '{MARKER}', 2)", "DUPLICATED_MAP_KEY"),
+        (f"SELECT to_timestamp('{MARKER}')", "CAST_INVALID_INPUT"),
+    ):
+        with pytest.raises(PySparkException) as spark_failed:
+            spark.sql(statement).collect()
+        yield spark_failed.value, word
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE TABLE logins (login TEXT CONSTRAINT once PRIMARY KEY)")
+        connection.execute("INSERT INTO logins VALUES (%s)", [MARKER])
+        with pytest.raises(psycopg.errors.UniqueViolation) as refused:
+            connection.execute("INSERT INTO logins VALUES (%s)", [MARKER])
+    yield refused.value, "once"
+    with pytest.raises(pa.ArrowInvalid) as invalid:
+        pa.array([MARKER]).cast(pa.int64())
+    yield invalid.value, "ArrowInvalid"
+    with pytest.raises(ValueError, match=MARKER) as no_number:
+        int(MARKER)
+    yield no_number.value, "ValueError"
+
+
+def test_what_is_kept_of_a_foreign_error_names_the_rule_and_no_value(spark: Any, tmp_path: Path, database: str) -> None:
+    for error, word in quoting(spark, tmp_path, database):
+        assert MARKER in str(error)
+        kept = failed(error) if isinstance(error, Exception) else error
+        assert isinstance(kept, Failure)
+        for text in (foreign.unquoted(error), str(kept.description), str(kept.metadata)):
+            assert word in text
+            assert MARKER not in text
+        assert MARKER not in "".join(traceback.format_exception(kept))
+
+
+@pytest.mark.parametrize("fault", ["CAST(user_id AS INT)", "raise_error(user_id)"], ids=["typed", "unforeseen"])
+def test_no_value_of_an_error_is_kept_outside_of_the_tables(
+    fault: str, deployment: Deployment, said: Said, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    deduplicator = module("patterns.error_management.windowed_deduplicator")
+    deduplicate = deduplicator.deduplicate
+
+    def wrong(*given: Any, **named: Any) -> Any:
+        return deduplicate(*given, **named).withColumn("page", F.expr(fault).cast("string"))
+
+    monkeypatch.setattr(deduplicator, "deduplicate", wrong)
+    hour = "2026-01-05T12" if "CAST" in fault else "2026-01-05T13"
+    deployment.land(hour, [event(f"{hour[-2:]}:05", "/c", user_id=MARKER)])
+    told = [
+        said(*command)
+        for command in (("run", "--for", "silver.visits"), ("plan",), ("alerts",), ("report",), ("ledger",))
+    ]
+    assert told[0][0] == 1
+    assert "silver.visits" in told[0][1] + told[0][2]
+    assert MARKER not in str(told)
+    assert MARKER not in caplog.text
+    events = deployment.lake.table("ops.events")
+    assert events is not None
+    assert MARKER not in str(deployment.rows("ops.events", *(field.name for field in events.schema().fields)))
+    tables = deployment.settings.lake.resolve(), deployment.landing.resolve()
+    files = [file for file in deployment.settings.home.resolve().rglob("*") if file.is_file()]
+    kept = [file for file in files if not any(file.is_relative_to(table) for table in tables)]
+    assert any(file.suffix == ".db" for file in kept)
+    assert [str(file) for file in kept if MARKER.encode() in file.read_bytes()] == []

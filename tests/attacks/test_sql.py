@@ -1,0 +1,323 @@
+"""`blogdata sql` reads the lake's tables and nothing else, whatever a statement looks like."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from blogdata.read_only import require_read_only
+from blogdata.sql_command import TABLE, view
+from errors import ConfigurationError
+from lineage.command_line import Said
+from lineage.conftest import Deploy, deploy, said
+from lineage.deployment import Deployment, event
+from services import java
+from services.config import Settings
+from services.jars import locate, package_folder
+
+__all__ = ["deploy", "said"]
+SECRET = "the-secret-that-no-query-may-show"
+VIEWS = ("silver.visits", "silver.visits_public")
+Judge = Callable[[str], str]
+
+ACCEPTED = """
+SELECT 1;
+-- a comment
+SELECT /* another: gold.nothing */ page FROM silver.visits;
+SELECT 'gold.nothing', "silver.nothing" FROM silver.visits;
+WITH a AS (SELECT page, count(*) AS n FROM silver.visits GROUP BY ALL) SELECT * FROM a JOIN a AS b USING (page);
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT max(n) FROM r;
+VALUES (1, 'a'), (2, 'b');
+FROM silver.visits SELECT page;
+FROM silver.visits |> WHERE page = '/a' |> AGGREGATE count(*) AS n GROUP BY page |> ORDER BY n;
+(SELECT page FROM silver.visits) UNION ALL (SELECT page FROM silver.visits_public) EXCEPT SELECT '/c';
+SELECT page, rank() OVER (PARTITION BY event_hour ORDER BY event_time DESC) FROM silver.visits QUALIFY 1 = 1;
+SELECT page, sum(1) OVER w FROM silver.visits WINDOW w AS (ORDER BY event_time ROWS BETWEEN 1 PRECEDING AND
+  CURRENT ROW);
+SELECT event_hour, page, count(*) FROM silver.visits GROUP BY GROUPING SETS ((event_hour), (page), ());
+SELECT page, grouping_id() FROM silver.visits GROUP BY CUBE (page) HAVING count(*) > 0;
+SELECT * FROM (SELECT page, event_hour FROM silver.visits) PIVOT (count(*) FOR page IN ('/a', '/b'));
+SELECT * FROM (SELECT 1 AS a, 2 AS b) UNPIVOT (v FOR k IN (a, b));
+SELECT transform(array(1, 2), x -> x + 1), filter(array(1, 2), x -> x > 1), aggregate(array(1), 0, (a, x) -> a + x);
+SELECT page FROM silver.visits WHERE page IN (SELECT page FROM silver.visits_public) AND EXISTS (SELECT 1);
+SELECT v.page, (SELECT count(*) FROM silver.visits w WHERE w.page = v.page) FROM silver.visits v;
+SELECT * FROM silver.visits v, LATERAL (SELECT v.page AS p);
+SELECT x FROM VALUES (array(1, 2)) AS t(a) LATERAL VIEW explode(a) AS x;
+SELECT * FROM range(3) CROSS JOIN explode(array(1, 2));
+SELECT /*+ BROADCAST(v) */ page FROM silver.visits TABLESAMPLE (50 PERCENT) AS v;
+SELECT DISTINCT page FROM silver.visits ORDER BY ALL LIMIT 3 OFFSET 1;
+SELECT page FROM silver.visits DISTRIBUTE BY page SORT BY page;
+SELECT CASE WHEN page LIKE '/%' THEN 1 ELSE 0 END, page RLIKE 'a', page NOT IN ('/a'), page IS NOT NULL FROM
+  silver.visits;
+SELECT CAST('1' AS INT), '1'::int, TRY_CAST('x' AS INT), page || 'x', -1, 5 % 2, 5 DIV 2, ~1, 1 & 2 FROM
+  silver.visits;
+SELECT date_trunc('HOUR', event_time), event_time + INTERVAL 1 HOUR, extract(HOUR FROM event_time) FROM
+  silver.visits;
+SELECT window.start, count(*) FROM silver.visits GROUP BY window(event_time, '10 minutes');
+SELECT session_window.start, count(*) FROM silver.visits GROUP BY session_window(event_time, '5 minutes');
+SELECT trim(BOTH 'x' FROM page), substring(page FROM 1 FOR 2), position('a' IN page), upper(page) FROM silver.visits;
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY length(page)), listagg(page, ','), max_by(page, event_time)
+  FROM silver.visits;
+SELECT count(*) FILTER (WHERE page = '/a'), count(DISTINCT page), first(page IGNORE NULLS) FROM silver.visits;
+SELECT from_json('{"a": 1}', 'a INT').a, to_json(named_struct('a', 1)), parse_json('{"a": 1}'):a::int;
+SELECT * EXCEPT (page), current_timestamp(), current_date, now(), uuid(), typeof(page) FROM silver.visits;
+SELECT timestampdiff(MINUTE, event_time, now()), dateadd(DAY, 1, event_time), months_between(now(), event_time)
+  FROM silver.visits;
+SELECT map('a', 1)['a'], array(1, 2)[0], struct(1 AS a).a, if(true, 1, 2), coalesce(NULL, 1), nullif(1, 2), 1
+  BETWEEN 0 AND 2;
+SELECT page COLLATE UNICODE_CI, page LIKE ANY ('/a', '/b'), page ILIKE '/A', 1 <=> NULL, 1 IS DISTINCT FROM 2
+  FROM silver.visits;
+SELECT a.page FROM silver.visits a LEFT ANTI JOIN silver.visits_public b ON a.page = b.page;
+DESCRIBE silver.visits;
+DESCRIBE TABLE EXTENDED silver.visits;
+DESC silver.visits page;
+DESCRIBE QUERY SELECT page FROM silver.visits;
+EXPLAIN SELECT page FROM silver.visits;
+EXPLAIN FORMATTED WITH a AS (SELECT 1) SELECT * FROM a;
+SELECT page FROM silver.visits WHERE page = '${env:HOME}'
+"""
+"""What a person may ask; statements end with a semicolon."""
+
+ATTACKS = """
+WITH x AS (SELECT 1) DELETE FROM delta.`{lake}/silver/visits`;
+WITH x AS (SELECT 'a' AS a) INSERT INTO delta.`{lake}/silver/visits` SELECT * FROM x;
+FROM silver.visits INSERT OVERWRITE LOCAL DIRECTORY '{folder}/copy' USING csv SELECT page;
+INSERT OVERWRITE LOCAL DIRECTORY '{folder}/copy' USING csv SELECT 1;
+DELETE FROM silver.visits;
+UPDATE silver.visits SET page = 'x';
+MERGE INTO silver.visits USING (SELECT 1 AS a) ON false WHEN NOT MATCHED THEN INSERT *;
+TRUNCATE TABLE silver.visits;
+DROP VIEW silver.visits;
+CREATE TABLE t USING parquet LOCATION '{folder}/t' AS SELECT 1 AS a;
+CREATE TEMPORARY VIEW v AS SELECT 1;
+CREATE TEMPORARY VIEW v USING text OPTIONS (path '{secret}');
+CREATE TEMPORARY FUNCTION f AS 'java.lang.System';
+CREATE FUNCTION f() RETURNS INT RETURN 1;
+SELECT * FROM text.`{secret}`;
+SELECT * FROM (SELECT * FROM text.`{secret}`) WHERE 1 IN (SELECT 1);
+SELECT (SELECT max(value) FROM text.`{secret}`);
+SELECT page FROM silver.visits WHERE EXISTS (SELECT 1 FROM text.`{secret}` WHERE value LIKE 't%');
+WITH x AS (SELECT * FROM text.`{secret}`) SELECT * FROM x;
+SELECT * FROM silver.visits, LATERAL (SELECT * FROM text.`{secret}`);
+SELECT transform(array(1), x -> (SELECT max(value) FROM text.`{secret}`));
+TABLE text.`{secret}`;
+FROM text.`{secret}` |> SELECT value;
+SELECT 1 UNION ALL SELECT value FROM text.`{secret}`;
+SELECT * FROM csv.`{secret}`;
+SELECT * FROM json.`{secret}`;
+SELECT * FROM binaryFile.`{secret}`;
+SELECT * FROM parquet.`{lake}/silver/visits`;
+SELECT * FROM delta.`{lake}/silver/visits`;
+SELECT * FROM delta.`{lake}/silver/visits` VERSION AS OF 0;
+SELECT * FROM `audited-write`.`x`;
+EXPLAIN SELECT * FROM text.`{secret}`;
+EXPLAIN DELETE FROM delta.`{lake}/silver/visits`;
+DESCRIBE QUERY SELECT * FROM text.`{secret}`;
+DESCRIBE TABLE delta.`{lake}/silver/visits`;
+DESCRIBE HISTORY delta.`{lake}/silver/visits`;
+DESCRIBE DETAIL '{lake}/silver/visits';
+DESCRIBE EXTENDED default.t;
+DESCRIBE FUNCTION reflect;
+DESCRIBE DATABASE default;
+SELECT reflect('java.lang.System', 'getenv', 'HOME');
+SELECT java_method('java.lang.System', 'getProperty', 'user.home');
+SELECT try_reflect('java.lang.System', 'getenv', 'HOME');
+SELECT REFLECT('java.lang.System', 'getenv', 'HOME') FROM silver.visits;
+SELECT `reflect`('java.lang.System', 'getenv', 'HOME');
+SELECT system.builtin.reflect('java.lang.System', 'getenv', 'HOME');
+SELECT IDENTIFIER('reflect')('java.lang.System', 'getenv', 'HOME');
+SELECT page FROM silver.visits ORDER BY reflect('java.lang.System', 'getenv', page);
+SELECT page, sum(1) OVER (ORDER BY reflect('java.lang.System', 'getenv', page)) FROM silver.visits;
+SELECT * FROM IDENTIFIER('text.`{secret}`');
+SELECT TRANSFORM (page) USING 'cat {secret}' AS (a STRING) FROM silver.visits;
+FROM silver.visits MAP page USING 'cat' AS (a STRING);
+SELECT from_xml('<a/>', 'a INT');
+SELECT from_protobuf(CAST('x' AS BINARY), 'm', '{secret}');
+EXECUTE IMMEDIATE 'SELECT * FROM text.`{secret}`';
+EXECUTE IMMEDIATE 'DELETE FROM delta.`{lake}/silver/visits`';
+BEGIN SELECT 1; END;
+BEGIN DELETE FROM delta.`{lake}/silver/visits`; END;
+DECLARE VARIABLE x INT;
+SET VAR x = 1;
+SET;
+SET spark.sql.variable.substitute=true;
+SET TIME ZONE 'Europe/Berlin';
+RESET;
+ADD JAR '{secret}';
+ADD FILE '{secret}';
+LIST JARS;
+CACHE TABLE silver.visits;
+CACHE TABLE x AS SELECT * FROM text.`{secret}`;
+CLEAR CACHE;
+REFRESH '{secret}';
+REFRESH TABLE silver.visits;
+ANALYZE TABLE silver.visits COMPUTE STATISTICS;
+LOAD DATA LOCAL INPATH '{secret}' INTO TABLE silver.visits;
+CALL system.run('x');
+USE default;
+CREATE DATABASE d LOCATION '{folder}/d';
+SHOW TABLES;
+SHOW CREATE TABLE silver.visits;
+OPTIMIZE delta.`{lake}/silver/visits`;
+VACUUM delta.`{lake}/silver/visits` RETAIN 0 HOURS;
+RESTORE TABLE delta.`{lake}/silver/visits` TO VERSION AS OF 0;
+CONVERT TO DELTA parquet.`{folder}`;
+ALTER TABLE delta.`{lake}/silver/visits` ADD COLUMN x INT;
+COMMENT ON TABLE silver.visits IS 'x';
+KILL QUERY 'x'
+"""
+
+EMBEDDED = {"statement": "{}", "query": "{}", "relationPrimary": "SELECT * FROM {}", "primaryExpression": "SELECT {}"}
+"""Rules of Spark's grammar, with the statement that a text of each is part of."""
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """An hour of two visits."""
+    found = deploy("sql")
+    found.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b")])
+    assert found.run(for_=VIEWS[:1]).ok
+    return found
+
+
+@pytest.fixture(scope="module")
+def secret(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that the server may read, and no person may have it read."""
+    file = tmp_path_factory.mktemp("system") / "passwd"
+    file.write_text(SECRET + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def judge(deployment: Deployment) -> Iterator[Judge]:
+    """Tells what becomes of a statement: `accepted`, `refused`, or the condition of Spark's error."""
+    with deployment.session() as spark:
+        for name in VIEWS:
+            deployment.lake.read(spark, "silver.visits").createOrReplaceTempView(view(name))
+
+        def found(statement: str) -> str:
+            try:
+                require_read_only(spark, statement, map(view, VIEWS))
+            except ConfigurationError as error:
+                return "refused" if "only queries are run here" in error.what else error.what
+            except PySparkException as error:
+                return str(error.getCondition())
+            return "accepted"
+
+        yield found
+
+
+def named(statement: str) -> str:
+    """A statement with the names of the views, as the command writes it."""
+    return TABLE.sub(lambda match: view(match.group(0)), statement)
+
+
+def state(deployment: Deployment, secret: Path, spark: Any) -> dict[str, Any]:
+    """All that a statement could change: files, the session's views, functions and settings."""
+    folders = (deployment.settings.lake, deployment.landing, secret.parent, Path("spark-warehouse"))
+    return {
+        "files": {
+            str(file): hashlib.sha256(file.read_bytes()).hexdigest()
+            for folder in folders
+            for file in folder.rglob("*")
+            if file.is_file()
+        },
+        "relations": sorted((table.name, table.tableType) for table in spark.catalog.listTables()),
+        "databases": sorted(base.name for base in spark.catalog.listDatabases()),
+        "settings": spark.conf.getAll,
+    }
+
+
+def test_what_a_person_may_ask_is_accepted(judge: Judge) -> None:
+    told = {query: judge(named(query)) for query in ACCEPTED.strip().split(";\n")}
+    assert {query: outcome for query, outcome in told.items() if outcome != "accepted"} == {}
+    assert len(told) > 40
+
+
+def test_what_does_anything_else_is_refused_and_does_nothing(
+    judge: Judge, said: Said, deployment: Deployment, secret: Path
+) -> None:
+    places = {"lake": deployment.settings.lake, "folder": secret.parent, "secret": secret}
+    attacks = [attack.format(**places) for attack in ATTACKS.strip().split(";\n")]
+    with deployment.session() as spark:
+        judge("SELECT 1")
+        before = state(deployment, secret, spark)
+        told = {attack: judge(named(attack)) for attack in attacks}
+        # Spark's own parser has refused what is a syntax error for it, before it is run.
+        assert {
+            attack: outcome for attack, outcome in told.items() if outcome not in ("refused", "PARSE_SYNTAX_ERROR")
+        } == {}
+        assert list(told.values()).count("PARSE_SYNTAX_ERROR") < 10
+        for attack in (attacks[0], attacks[14], attacks[40]):
+            code, out, err = said("sql", attack)
+            assert (code, out) == (2, "")
+            assert "only queries are run here, over the lake's tables" in err
+            assert SECRET not in err
+        assert state(deployment, secret, spark) == before
+
+
+def test_no_statement_of_the_grammar_does_anything_but_read(
+    judge: Judge, settings: Settings, deployment: Deployment, secret: Path, tmp_path: Path
+) -> None:
+    told: dict[str, int] = {}
+    with deployment.session() as spark:
+        judge("SELECT 1")
+        before = state(deployment, secret, spark)
+        for statement in statements(settings, secret, tmp_path):
+            outcome = judge(statement)
+            told[outcome] = told.get(outcome, 0) + 1
+            if outcome == "accepted":
+                try:
+                    rows = spark.sql(statement).limit(5).collect()
+                except PySparkException:
+                    continue
+                assert SECRET not in str(rows), statement
+        assert state(deployment, secret, spark) == before
+    assert told["refused"] > 100, told
+    assert told["accepted"] > 0, told
+
+
+def statements(settings: Settings, secret: Path, classes: Path) -> list[str]:
+    """A few hundred statements: some of each alternative of the grammar's statements, relations and expressions."""
+    jars = package_folder("pyspark") / "jars"
+    class_path = [*jars.glob("antlr4-runtime-*.jar"), *jars.glob("spark-sql-api_*.jar")]
+    words = [*map(view, VIEWS), "page", "text", "delta", "reflect", str(secret), "java.lang.System"]
+    run = [str(java.find(settings).executable), "-XX:TieredStopAtLevel=1", "-cp"]
+    # By the engine's compiler: a Java runtime has none.
+    compiler = [*run, ":".join(map(str, locate(settings).files("tool")))]
+    options = ["-source", "17", "-target", "17", "-nowarn", "-cp", ":".join(map(str, class_path)), "-d", classes]
+    source = Path(__file__).parent / "grammar" / "GrammarWalk.java"
+    subprocess.run([*compiler, "org.eclipse.jdt.internal.compiler.batch.Main", *options, source], check=True)
+    command = [*run, ":".join(map(str, [classes, *class_path])), "io.blogdata.attacks.GrammarWalk"]
+    command += [
+        "org.apache.spark.sql.catalyst.parser.SqlBaseParser",
+        "7",
+        "2",
+        "12",
+        ",".join(EMBEDDED),
+        ",".join(words),
+    ]
+    written = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    pairs = [line.split("\t", 1) for line in written.splitlines()]
+    return [EMBEDDED[rule].format(text) for rule, text in pairs]
+
+
+def test_times_are_printed_in_utc_whatever_their_year(
+    said: Said, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time = "SELECT event_time, TIMESTAMP '0000-01-01 00:00:00' AS a, TIMESTAMP '9999-12-31 23:59:59.5' AS b, "
+    time += "DATE '0000-01-01' AS c, struct(array(event_time) AS d) AS s, map('k', event_time) AS m "
+    code, out, err = said("sql", f"{time} FROM silver.visits WHERE page = '/a'", "--json")
+    assert (code, err) == (0, "")
+    visit = "2026-01-05 10:05:00Z"
+    wanted = {"event_time": visit, "a": "0000-01-01 00:00:00Z", "b": "9999-12-31 23:59:59.5Z", "c": "0000-01-01"}
+    assert json.loads(out) == [wanted | {"s": {"d": [visit]}, "m": {"k": visit}}]
+    assert visit in said("sql", "SELECT event_time FROM silver.visits")[1]

@@ -1,0 +1,54 @@
+"""A stream takes names for names, and bytes for what they are, as the batch datasets do."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+from collections import Counter
+from dataclasses import replace
+
+from assets.transforms.live_visits import STREAM
+from lineage.conftest import Deploy, deploy
+from lineage.deployment import Deployment, event
+from lineage.live import BRONZE, problems, tick
+from patterns.error_management.streamed_files import LINKS, MISNAMED, OTHERS, left_out_warnings
+
+__all__ = ["deploy"]
+
+HOUR = "2026-01-05T10"
+FILES = {
+    "a[b].json": bytes,
+    "ab.json": bytes,
+    "{p,q}.json": gzip.compress,
+    "p.json": bytes,
+    "x*.json.gz": bytes,
+    "2026-01-05T10:00:00.json": lzma.compress,
+    "back\\slash %25 é+.json": bytes,
+    "marked.json": lambda text: b"\xef\xbb\xbf" + text,
+    "part.json/part-0000.json": bytes,
+    "_hidden=1.json": bytes,
+    "only in batch.json.bz2": bytes,
+    "access.log.xz": bytes,
+}
+STREAMED = [name for name in FILES if name.endswith((".json", ".json.gz")) and not name.startswith("_")]
+
+
+def test_each_file_is_streamed_once_under_its_own_name(deploy: Deploy) -> None:
+    created = deploy("a stream")
+    landing = created.settings.home / "zone [1] {2}*?" / "landing"
+    deployment = Deployment(settings=replace(created.settings, landing=landing))
+    for number, (name, packed) in enumerate(FILES.items()):
+        (deployment.folder(HOUR) / name).parent.mkdir(parents=True, exist_ok=True)
+        content = b"".join(event(f"10:{minute:02}", f"{number}") + b"\n" for minute in range(number + 1))
+        (deployment.folder(HOUR) / name).write_bytes(packed(content))
+    os.mkfifo(deployment.folder(HOUR) / "pipe.json")
+    tick(deployment, STREAM)
+    place = f"visits/date={HOUR[:10]}/hour={HOUR[11:]}"
+    expected = {f"{place}/{name}": at + 1 for at, name in enumerate(FILES) if name in STREAMED}
+    assert Counter(deployment.rows(BRONZE, "source_file")) == expected
+    pipe = f"{deployment.folder(HOUR) / 'pipe.json'} is neither a file nor a folder"
+    left_out = STREAM.source.left_out(landing)
+    assert left_out == {MISNAMED: [], LINKS: [pipe], OTHERS: [f"{place}/only in batch.json.bz2"]}
+    assert any("only in batch.json.bz2" in warning for warning in left_out_warnings(left_out))
+    assert problems(deployment) == []

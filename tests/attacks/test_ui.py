@@ -1,0 +1,194 @@
+"""Nobody but the owner gets anything done through Dagster's web server: not another user, not a foreign page."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from guarded import Answer, Guarded, read_only, serving
+from services import dagster_home, ui_guard
+
+WEEK = "2026-01-05"
+LAUNCH = (
+    'mutation { launchRun(executionParams: { selector: { repositoryLocationName: "analytics", repositoryName: '
+    '"__repository__", jobName: "newsletter" }, runConfigData: {}, executionMetadata: { tags: [{ key: '
+    f'"dagster/partition", value: "{WEEK}" }}] }} }}) {{ __typename }} }}'
+)
+IN_QUERY = f"/graphql?query={quote(LAUNCH)}"
+BODY = json.dumps({"query": LAUNCH})
+JSON = {"content_type": "application/json"}
+UPGRADE = {
+    "connection": "Upgrade",
+    "upgrade": "websocket",
+    "sec_websocket_version": "13",
+    "sec_websocket_key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "sec_websocket_protocol": "graphql-ws",
+}
+Attack = Callable[[Guarded], Answer]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with serving(tmp_path_factory.mktemp("home")) as found:
+        yield found
+
+
+STRANGERS: dict[str, tuple[Attack, int]] = {
+    "a mutation by GET": (lambda at: at.ask("GET", IN_QUERY), 405),
+    "a mutation by HEAD": (lambda at: at.ask("HEAD", IN_QUERY), 405),
+    "a mutation by POST": (lambda at: at.graphql(LAUNCH), 401),
+    "a wrong token": (lambda at: at.graphql(LAUNCH, authorization="Bearer " + "0" * 64), 401),
+    "an empty token": (lambda at: at.graphql(LAUNCH, authorization="Bearer "), 401),
+    "the token as a password": (lambda at: at.graphql(LAUNCH, authorization=f"Basic {at.token}"), 401),
+    "a wrong session": (lambda at: at.graphql(LAUNCH, cookie=f"{ui_guard.COOKIE}={'0' * 64}"), 401),
+    "the token as a session": (lambda at: at.graphql(LAUNCH, cookie=f"{ui_guard.COOKIE}={at.token}"), 401),
+    "a token that is no text": (lambda at: at.graphql(LAUNCH, authorization="Bearer \xff\xfe"), 401),
+    "a query": (lambda at: at.graphql("{ version }"), 401),
+    "the page": (lambda at: at.ask("GET", "/"), 401),
+    "a part of the page": (lambda at: at.ask("GET", "/favicon.png"), 401),
+    "the logs": (lambda at: at.ask("GET", "/logs/a/b/out"), 401),
+    "a report of an asset": (lambda at: at.ask("POST", "/report_asset_materialization/a", "{}", **JSON), 401),
+    "a web socket": (lambda at: at.ask("GET", "/graphql", **UPGRADE), 403),
+    "an empty link": (lambda at: at.ask("GET", "/?link="), 401),
+    "a forged link": (lambda at: at.ask("GET", f"/?link={int(time.time()) + 9}.{'0' * 64}"), 401),
+    "a link that is no number": (lambda at: at.ask("GET", "/?link=x.y.z"), 401),
+}
+
+
+@pytest.mark.parametrize("attack", STRANGERS)
+def test_a_stranger_is_refused(served: Guarded, attack: str) -> None:
+    send, status = STRANGERS[attack]
+    assert send(served).status == status
+    assert not served.instance.get_runs()
+
+
+FOREIGN: dict[str, tuple[Attack, int]] = {
+    "a foreign page": (lambda at: at.graphql(LAUNCH, origin="http://evil.example", **at.cookie), 403),
+    "a page of another port": (lambda at: at.graphql(LAUNCH, origin="http://127.0.0.1:9", **at.cookie), 403),
+    "a page without a name": (lambda at: at.graphql(LAUNCH, origin="null", **at.cookie), 403),
+    "a page of a name that begins like ours": (
+        lambda at: at.graphql(LAUNCH, origin=f"http://127.0.0.1:{at.port}.evil.example", **at.cookie),
+        403,
+    ),
+    "our name as a user": (
+        lambda at: at.graphql(LAUNCH, origin=f"http://127.0.0.1:{at.port}@evil.example", **at.cookie),
+        403,
+    ),
+    "a page of no address": (lambda at: at.graphql(LAUNCH, origin="http://[", **at.cookie), 403),
+    "a page of no IP address": (lambda at: at.ask("GET", "/", origin="http://[x]"), 403),
+    "a foreign name of our address": (lambda at: at.graphql(LAUNCH, host="evil.example", **at.cookie), 421),
+    "a foreign name with our port": (lambda at: at.graphql(LAUNCH, host=f"evil.example:{at.port}", **at.cookie), 421),
+    "another port of our name": (lambda at: at.graphql(LAUNCH, host="127.0.0.1:9", **at.cookie), 421),
+    "a page of a foreign name, with the token": (lambda at: at.graphql(LAUNCH, host="evil.example", **at.bearer), 421),
+    "an image": (lambda at: at.ask("GET", IN_QUERY, **at.cookie), 405),
+    "an encoded path": (lambda at: at.ask("GET", IN_QUERY.replace("graphql", "%67raphql"), **at.cookie), 405),
+    "a form": (
+        lambda at: at.ask("POST", IN_QUERY, "", content_type="application/x-www-form-urlencoded", **at.cookie),
+        415,
+    ),
+    "a form of text": (lambda at: at.ask("POST", "/graphql", BODY, content_type="text/plain", **at.cookie), 415),
+    "text that says it is JSON": (
+        lambda at: at.ask("POST", "/graphql", BODY, content_type="text/plain; application/json", **at.cookie),
+        415,
+    ),
+    "GraphQL as text": (
+        lambda at: at.ask("POST", "/graphql", LAUNCH, content_type="application/graphql", **at.cookie),
+        415,
+    ),
+    "no type": (lambda at: at.ask("POST", IN_QUERY, "", **at.cookie), 415),
+    "another method": (lambda at: at.ask("PUT", "/graphql", BODY, **JSON, **at.cookie), 405),
+    "the question before": (lambda at: at.ask("OPTIONS", "/graphql", origin="http://evil.example"), 403),
+    "a web socket of a foreign page": (
+        lambda at: at.ask("GET", "/graphql", origin="http://evil.example", **UPGRADE, **at.cookie),
+        403,
+    ),
+    "a web socket of a foreign name": (
+        lambda at: at.ask("GET", "/graphql", host="evil.example", **UPGRADE, **at.cookie),
+        403,
+    ),
+}
+
+
+@pytest.mark.parametrize("attack", FOREIGN)
+def test_a_foreign_page_is_refused_in_the_owners_browser(served: Guarded, attack: str) -> None:
+    send, status = FOREIGN[attack]
+    assert send(served).status == status
+    assert not served.instance.get_runs()
+
+
+def test_another_user_of_the_machine_is_refused(served: Guarded) -> None:
+    curl, setpriv = shutil.which("curl"), shutil.which("setpriv")
+    if os.getuid() or curl is None or setpriv is None:
+        pytest.skip("needs root, curl and setpriv")
+    nobody = [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+    def runs(*command: str) -> str:
+        return subprocess.run([*nobody, *command], capture_output=True, text=True, check=False).stdout
+
+    status = ("-s", "-o", "/dev/null", "-w", "%{http_code}")
+    assert runs(curl, *status, f"{served.url}{IN_QUERY}") == "405"
+    assert runs(curl, *status, "--json", BODY, f"{served.url}/graphql") == "401"
+    assert runs(curl, "-s", f"{served.url}/healthz") == "not ok\n", "whether it works is for everyone"
+    # What it would need is the owner's, and so is the way around the web server.
+    token = served.settings.home / "secrets" / dagster_home.UI_TOKEN
+    assert runs("cat", str(token)) == ""
+    assert stat.S_IMODE(token.stat().st_mode) == 0o600
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (served.sockets, token.parent)] == [0o700, 0o700]
+    assert len(list(served.sockets.iterdir())) == 2, "the code server and the one behind it"
+    assert not served.instance.get_runs()
+
+
+def test_a_link_signs_in_for_ten_minutes(served: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = ui_guard.sign_in_link("", served.token)
+    answer = served.ask("GET", link)
+    assert (answer.status, served.token in answer.text + str(answer.headers)) == (200, False)
+    cookie = answer.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {*cookie.split("; ")}
+    page = served.ask("GET", "/", cookie=cookie.partition(";")[0])
+    assert (page.status, page.headers["x-frame-options"]) == (200, "SAMEORIGIN")
+    now = time.time()
+    monkeypatch.setattr("services.ui_guard.time.time", lambda: now + ui_guard.LINK_SECONDS + 1)
+    late = served.ask("GET", link, accept="text/html")
+    assert (late.status, "blogdata ui --open" in late.text, "set-cookie" in late.headers) == (401, True, False)
+
+
+def test_read_only_refuses_its_owner(served: Guarded) -> None:
+    with read_only(served) as shown:
+        assert json.loads(shown.graphql("{ version }", **shown.bearer).text)["data"]["version"]
+        (answer,) = json.loads(shown.graphql(LAUNCH, **shown.bearer).text)["data"].values()
+        assert answer["__typename"] == "UnauthorizedError"
+    assert not served.instance.get_runs()
+
+
+@pytest.mark.parametrize("by", ["bearer", "cookie", "proxy"])
+def test_the_owner_launches(served: Guarded, by: str) -> None:
+    name = "blog.example.com" if by == "proxy" else f"127.0.0.1:{served.port}"
+    sent: dict[str, Any] = served.bearer if by == "bearer" else {**served.cookie, "origin": f"https://{name}"}
+    before = len(served.instance.get_runs())
+    answer = served.graphql(LAUNCH, host=name, **sent)
+    assert (answer.status, json.loads(answer.text)["data"]["launchRun"]["__typename"]) == (200, "LaunchRunSuccess")
+    assert len(served.instance.get_runs()) == before + 1
+    assert served.ask("GET", "/graphql", host=name, **UPGRADE, **sent).status == 101
+
+
+def test_long_homes_have_their_sockets_elsewhere(tmp_path: Path) -> None:
+    from blogdata import code_locations
+
+    home = tmp_path / ("long" * 30)
+    home.mkdir()
+    folder = code_locations.socket_folder(home)
+    try:
+        assert len(str(folder)) < len(str(home))
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    finally:
+        folder.rmdir()

@@ -1,0 +1,150 @@
+"""Dagster's web server as `blogdata ui` serves it, with the analytics team's location, and without daemon or Spark."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from blogdata import code_locations, ui_server
+from blogdata.code_locations import ANALYTICS, ROOT, Location
+from services import config, dagster_home, secrets, ui_guard
+from services.config import Settings
+from services.supervisor import Supervisor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a request was answered.
+
+    Args:
+        status: The HTTP status.
+        headers: Names in lower case to values.
+        text: The body.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarded:
+    """A web server of this process.
+
+    Args:
+        settings: Settings of its deployment.
+        port: Where it listens on the loopback interface.
+        token: What it asks of programs.
+        sockets: Folder of the code server's socket.
+        instance: Dagster's storage.
+    """
+
+    settings: Settings
+    port: int
+    token: str
+    sockets: Path
+    instance: dg.DagsterInstance
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def cookie(self) -> dict[str, str]:
+        """The session that a sign-in link sets."""
+        link = ui_guard.sign_in_link(self.url, self.token).removeprefix(self.url)
+        return {"cookie": self.ask("GET", link).headers["set-cookie"].partition(";")[0]}
+
+    @property
+    def bearer(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}"}
+
+    def ask(self, method: str, path: str, body: str | None = None, **headers: str) -> Answer:
+        """Send exactly these headers (`_` for `-`), and a `Host` if it is not among them; empty: none."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.putrequest(method, path, skip_host="host" in sent)
+        if body is not None:
+            sent["content-length"] = str(len(body.encode()))
+        for name, value in sent.items():
+            if value or name != "host":
+                connection.putheader(name, value)
+        connection.endheaders(None if body is None else body.encode())
+        try:
+            answer = connection.getresponse()
+            # The body of a web socket never ends.
+            text = "" if answer.status == 101 else answer.read().decode(errors="replace")
+            return Answer(status=answer.status, headers={k.lower(): v for k, v in answer.getheaders()}, text=text)
+        finally:
+            connection.close()
+
+    def graphql(self, query: str, variables: Mapping[str, Any] | None = None, **headers: str) -> Answer:
+        """Ask the GraphQL interface as Dagster's pages do."""
+        body = json.dumps({"query": query, "variables": variables or {}})
+        return self.ask("POST", "/graphql", body, **{"content_type": "application/json", **headers})
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[Guarded]:
+    """Serve a deployment."""
+    settings = config.load({"BLOGDATA_HOME": str(home), "PATH": os.environ.get("PATH", "")})
+    dagster = dagster_home.render(settings)
+    folder = code_locations.socket_folder(dagster)
+    location = Location(
+        name=ANALYTICS,
+        module="analytics.definitions",
+        interpreter=sys.executable,
+        options=("--working-directory", str(ROOT)),
+    )
+    environment = {**os.environ, "DAGSTER_HOME": str(dagster), "BLOGDATA_HOME": str(home)}
+    running = Supervisor()
+    with ExitStack() as stack:
+        stack.callback(running.stop, [ANALYTICS], seconds=60, kill=True)
+        running.start(ANALYTICS, location.command(folder / ANALYTICS), environment)
+        while not code_locations.answers(folder / ANALYTICS):
+            running.check()
+            time.sleep(0.1)
+        workspace = code_locations.workspace(dagster, {ANALYTICS: folder / ANALYTICS})
+        port = stack.enter_context(_listening(settings, workspace, read_only=False))
+        yield Guarded(
+            settings=settings,
+            port=port,
+            token=secrets.read(settings, dagster_home.UI_TOKEN),
+            sockets=folder,
+            instance=stack.enter_context(dagster_home.open_instance(settings)),
+        )
+
+
+@contextmanager
+def read_only(served: Guarded) -> Iterator[Guarded]:
+    """Serve the same deployment once more, read-only."""
+    workspace = dagster_home.render(served.settings) / "workspace.yaml"
+    with _listening(served.settings, workspace, read_only=True) as port:
+        yield Guarded(**{**vars(served), "port": port})
+
+
+@contextmanager
+def _listening(settings: Settings, workspace: Path, *, read_only: bool) -> Iterator[int]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    hosts = ui_guard.hosts_of("127.0.0.1", port, ["blog.example.com"])
+    with ui_server.server(settings, workspace=workspace, hosts=hosts, read_only=read_only) as found:
+        thread = threading.Thread(target=found.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield port
+        finally:
+            found.should_exit = True
+            thread.join()

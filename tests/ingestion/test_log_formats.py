@@ -1,0 +1,134 @@
+"""Declarations of log formats are compiled, and each line is read by one of them, or named with what breaks it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import oracle_logs
+from lineage import odd_lines
+from patterns.ingestion import log_formats
+from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.log_formats import LogFormatUnusable, compile_format, format_of, misfit_of, named
+
+DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "your-own-log.md"
+SAMPLES = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| `([^|]*)` \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE))
+REST = '[03/Oct/2022:21:59:42 +0200] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0"'
+
+
+def fields(line: str) -> dict[str, str]:
+    """Read a line by the format that it fits."""
+    (found,) = [one for one in named() if one.name == format_of(line)]
+    matched = re.match(found.line, line, re.ASCII)
+    assert matched is not None
+    return dict(zip(found.groups, matched.groups(), strict=True))
+
+
+def test_the_docs_have_a_sample_of_each_format() -> None:
+    assert list(SAMPLES) == list(log_formats.DECLARED)
+
+
+@pytest.mark.parametrize("name", log_formats.DECLARED)
+def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
+    line = SAMPLES[name]
+    assert format_of(line) == name
+    read = fields(line)
+    assert {field: read[field] for field in ("address", "time", "request", "status")} == {
+        "address": "203.0.113.9",
+        "time": "03/Oct/2022:21:59:42 +0200",
+        "request": "GET /a/ HTTP/1.1",
+        "status": "200",
+    }
+    assert name == "common" or (read["referrer"], read["agent"][:12]) == (
+        '"https://example.com/',
+        '"Mozilla/5.0',
+    )
+    assert hour_of_combined(line.encode()) == "2022-10-03T19"
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "address"),
+    [
+        pytest.param(f"blog.example.org:443 203.0.113.9 - - {REST}", "vhost_combined", "203.0.113.9", id="port"),
+        pytest.param(f"blog.example.org:443 a.example.net - - {REST}", "vhost_combined", "a.example.net", id="names"),
+        pytest.param(f"10.0.0.1:443 203.0.113.9 - - {REST}", "vhost_combined", "203.0.113.9", id="host by address"),
+        pytest.param(f"[::1]:443 2001:db8::1 - frank {REST}", "vhost_combined", "2001:db8::1", id="IPv6"),
+        pytest.param(f"blog.example.org 203.0.113.9 - - {REST}", "host_combined", "203.0.113.9", id="no port"),
+        pytest.param(f"blog.example.org a.example.net - - {REST}", "host_combined", "a.example.net", id="no address"),
+        pytest.param(f"_ 2001:db8::1 - - {REST}", "host_combined", "2001:db8::1", id="unnamed host"),
+        pytest.param(f"a.example.net - - {REST}", "combined", "a.example.net", id="looked up"),
+        pytest.param(f"a.example.net - frank {REST}", "combined", "a.example.net", id="looked up, user"),
+        pytest.param(f"2001:db8::1 - john smith {REST}", "combined", "2001:db8::1", id="spaces in the user"),
+        pytest.param(f'203.0.113.9 - "a [b" {REST}', "combined", "203.0.113.9", id="bracket in the user"),
+        pytest.param(f"203.0.113.9 https://b.example - - {REST}", "combined", "203.0.113.9", id="host second"),
+        pytest.param(f"fe80::1%eth0 - - {REST}", "combined", "fe80::1%eth0", id="zone"),
+        pytest.param(f"Oct  3 21:59:42 web1 nginx: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="syslog"),
+        pytest.param(f"Oct 13 21:59:42 web1 nginx[9]: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="its pid"),
+    ],
+)
+def test_a_host_before_the_address_is_never_the_visitor(line: str, name: str, address: str) -> None:
+    assert (format_of(line), fields(line)["address"]) == (name, address)
+    assert hour_of_combined(line.encode()) == "2022-10-03T19"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("", "not_combined_log:address"),
+        ("not a log line", "not_combined_log:time"),
+        (f"203.0.113.9 - - {REST[:-1]}", "not_combined_log:agent"),
+        (f"203.0.113.9 - - {REST} x", "not_combined_log:end"),
+        (f'203.0.113.9 - - {REST} "-" x', "not_main_log:end"),
+        (f"blog.example.org:443 203.0.113.9 - - {REST[:-1]}", "not_vhost_combined_log:agent"),
+        ('10.0.0.1 - - [03/Oct/2022:21:59:42 +0200] "GET /a HTTP/1.1" ok 5', "not_combined_log:status"),
+    ],
+)
+def test_a_line_without_a_format_has_the_nearest_one_and_its_first_wrong_field(line: str, reason: str) -> None:
+    assert (format_of(line), misfit_of(line).reason) == (None, reason)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from([*SAMPLES.values(), f"10.0.0.1:1 10.0.0.2 - - {REST}"]) | odd_lines.requests().map(bytes.decode),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.text(' "[]:-\\.\t\x1fa0é', max_size=3)), max_size=2),
+)
+def test_lines_with_anything_in_them_are_read_as_plain_python_reads_them(
+    line: str, changes: list[tuple[float, int, str]]
+) -> None:
+    for place, removed, added in changes:
+        at = int(place * len(line))
+        line = line[:at] + added + line[at + removed :]
+    expected = oracle_logs.request_of(line)
+    if "\x1f" in line:
+        assert expected == "not_combined_log:control_character"
+    elif isinstance(expected, str):
+        assert (format_of(line), misfit_of(line).reason) == (None, expected)
+    else:
+        assert format_of(line) == expected["format"]
+        assert fields(line)["address"] == expected["address"]
+
+
+@pytest.mark.parametrize("quotes", ['"', r"\""])
+def test_declarations_of_both_servers_are_read_as_their_configuration_has_them(quotes: str) -> None:
+    apache = compile_format("own", '%{Host}i %a %>s [%{cookie}n] %t "%r" "%{Referer}i" %%'.replace('"', quotes))
+    assert [field for field, _ in apache.steps][1:] == ["address", "status", "{cookie}n", "time", "request", "referrer"]
+    nginx = compile_format("own", '${remote_addr}|$time_local|"$request"|$status|$upstream_addr')
+    assert re.fullmatch(nginx.line, '203.0.113.9|03/Oct/2022:21:59:42 +0200|"GET / HTTP/1.1"|200|-', re.ASCII)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "what"),
+    [
+        ("%h %t %>s", "does not have the request"),
+        ("%h %h %t %>s", "does not have the address"),
+        ("%h %t %r %>s", "the request is not in quotes"),
+        ('$remote_addr$remote_user [$time_local] "$request" $status', "nothing separates address and user"),
+    ],
+)
+def test_a_declaration_that_cannot_be_read_is_refused_with_the_reason(declaration: str, what: str) -> None:
+    with pytest.raises(LogFormatUnusable, match=what):
+        compile_format("own", declaration)

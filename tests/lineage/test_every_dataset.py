@@ -1,0 +1,129 @@
+"""What holds of every dataset, whichever there are: its assets compute odd lines, and nobody lists them by name.
+
+One row that bronze lets through and a contract below refuses keeps its whole hour, and every later step of it, from
+being published. So odd lines go through the platform, down to gold, and every dataset has to publish them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from assets.streams import STREAMS
+from assets.transforms import places, visit_events
+from lineage import live, odd_lines
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from patterns.observability import column_readers, dataset_tracker, fine_grained_tracker
+from patterns.observability.fine_grained_tracker import ColumnSource
+from planning.look import now
+from quality.contracts import EVERY
+from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
+
+DAYS = ("2026-01-30", "2026-01-31")
+ODD = (
+    "visit_id = char(9)",
+    "user_id = char(0)",
+    "page = ''",
+    "contains(page, char(0))",
+    "length(page) > 10000",
+    "length(referral_host) > 10000",
+    "greatest(length(visit_id), length(user_id)) >= 10000",
+    "event_time = '2000-01-01T00:00:00Z'",
+    "event_time = '2026-01-31T06:05:00Z'",
+    "contains(concat_ws('', browser, browser_version, network_type, device_type, device_version, ad_id), '?')",
+    "keep_private AND ad_id IS NULL AND browser IS NULL",
+)
+"""What must come through to silver, or the lines are not odd enough; half a surrogate pair is a question mark there."""
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """Odd lines of every kind, with every dataset of the lake published, those of streams among them."""
+    made = deploy("odd")
+    users = odd_lines.drawn(odd_lines.users(), 200)
+    devices, header = odd_lines.drawn(odd_lines.devices(), 100), b"type;full_name;version"
+    for day, accounts, named in zip(DAYS, (users[:100], users[100:]), (devices[:60], devices[40:]), strict=True):
+        for table, name, lines in (("users", "users.json", accounts), ("devices", "devices.csv", [header, *named])):
+            folder = made.landing / table / f"date={day}"
+            folder.mkdir(parents=True)
+            (folder / name).write_bytes(b"".join(line + b"\n" for line in lines))
+            (folder / "_SUCCESS").touch()
+    events = [*odd_lines.each_oddity(), *odd_lines.drawn(odd_lines.events(), 400)]
+    displays = [*odd_lines.each_odd_display(), *odd_lines.drawn(odd_lines.displays(), 200)]
+    for number, hour in enumerate(odd_lines.ARRIVALS):
+        made.land(hour, events[number::2])
+        made.land(hour, displays[number::2], name="ads.json", table="ads")
+    made.land(odd_lines.ARRIVALS[0], odd_lines.drawn(odd_lines.requests(), 100), name="access.log")
+    outcome = made.run()
+    assert outcome.problems == []
+    for stream in STREAMS.values():
+        live.tick(made, stream)
+    return made
+
+
+def columns(dataset: str) -> set[str]:
+    return {column.name for column in EVERY[dataset].columns}
+
+
+def test_every_dataset_publishes_what_bronze_calls_usable(deployment: Deployment) -> None:
+    assert [name for name in EVERY if not deployment.published(name)] == []
+    assert deployment.problems() == []
+    assert deployment.undeclared() == set()
+    rows = deployment.rows("bronze.visits", "format", "filtered_by", "reasons")
+    usable = Counter(form for form, filtered_by, reasons in rows if not reasons and not filtered_by)
+    assert usable[visit_events.JSON] > 300
+    assert usable[visit_events.COMBINED] > 30
+    reasons = Counter(reason for *_, reasons in rows for reason in reasons)
+    assert min(reasons[f"missing_field:{name}"] for name in IDENTIFIERS) > 10
+    displays = deployment.rows("bronze.ads", "reasons")
+    assert sum(not reasons for reasons in displays) > 100
+    reasons = Counter(reason for each in displays for reason in each)
+    assert min(reasons[f"missing_field:{name}"] for name in AD_IDENTIFIERS) > 5
+    with deployment.session() as spark:
+        visits = deployment.lake.read(spark, "silver.visits_enriched")
+        came = visits.selectExpr(*[f"coalesce(bool_or({odd}), false) AS `{number}`" for number, odd in enumerate(ODD)])
+        assert [odd for odd, there in zip(ODD, came.collect()[0], strict=True) if not there] == []
+
+
+@pytest.mark.parametrize("dataset", EVERY)
+def test_each_column_has_its_sources_or_says_why_not(deployment: Deployment, dataset: str) -> None:
+    """Pattern: Fine-Grained Tracker."""
+    newest = next(dataset_tracker.publications(deployment.lake, dataset)).commit
+    landing = str(deployment.landing)
+    read = fine_grained_tracker.read(deployment.lake, landing, newest)
+    assert read is not None, "its lineage is lost"
+    found = fine_grained_tracker.sources(deployment.lake, landing, newest)
+    assert {name for name in columns(dataset) if not found[name]} == {
+        column.name for column in EVERY[dataset].columns if column.sourceless
+    }
+    known = {ColumnSource(dataset=name, column=column) for name in EVERY for column in columns(name)}
+    unknown = {source for source in read - known if not source.dataset.startswith("landing.")}
+    assert {source.column.startswith("_") for source in unknown} <= {True}, "only columns of Delta itself"
+
+
+def test_each_dataset_counts_as_a_reader_of_what_it_names(deployment: Deployment) -> None:
+    """Pattern: Schema Migrator."""
+    asked = (deployment.lake, deployment.events, EVERY)
+
+    def readers(dataset: str, column: str) -> dict[str, str]:
+        found = column_readers.readers(*asked, dataset, column, landing=str(deployment.landing), now=now())
+        return {each.name.removeprefix("silver.").partition(".")[0]: each.how for each in found}
+
+    by_sessions = {"sessions": "column lineage", "sessions_pending": "column lineage"}
+    assert by_sessions.items() <= readers("silver.visits", "arrival_hour").items()
+    assert readers("silver.visits", "ip")["places"] == "reads it outside Spark, as its contract says"
+    assert readers("silver.devices", "valid_to")["visits_enriched"] == "filters, joins or sorts by it"
+    # A lost lineage would make a dataset a reader of any column of its inputs, also of one that does not exist.
+    inputs = {read.dataset for contract in EVERY.values() for read in contract.reads if read.dataset in EVERY}
+    assert {name: found for name in inputs if (found := readers(name, "nobody_reads_it"))} == {}
+
+
+def test_a_program_reads_only_the_columns_that_its_contract_names(deployment: Deployment) -> None:
+    named = {read.dataset: read.columns for read in EVERY["silver.places"].reads}["silver.visits"]
+    assert named is not None
+    with deployment.session() as spark:
+        visits = deployment.lake.read(spark, "silver.visits").where("event_hour = 'none'").select(*named)
+        empty = spark.createDataFrame([], EVERY["silver.places"].ddl)
+        assert places.questions(visits, empty, visits=visits, disclosed=True) == []

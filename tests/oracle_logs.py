@@ -1,0 +1,85 @@
+"""The fields of a line of an access log, in plain Python, sharing no code with the platform."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+_QUOTED = r'"(?:\\.|[^"\\])*"'
+_LOG_FIELDS = {
+    "address": r"\S+",
+    "ident": r" \S+",
+    "user": rf" (?:{_QUOTED} (?=\[)|[^\[]*)",
+    "time": r"\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]",
+    "request": f" {_QUOTED}",
+    "status": r" \d{3}",
+    "bytes": r" (?:\d+|-)",
+    "referrer": f" {_QUOTED}",
+    "agent": f" {_QUOTED}",
+}
+_NUMBER = r"\d+(?:\.\d+)?"
+_TRAILING = (
+    ("combined", ""),
+    ("combined_duration", f" {_NUMBER}"),
+    ("combined_quoted_duration", f' "{_NUMBER}"'),
+    ("main", f" {_QUOTED}"),
+    ("main_duration", f" {_QUOTED} {_NUMBER}"),
+    ("main_quoted_duration", f' {_QUOTED} "{_NUMBER}"'),
+)
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_SPACE = " \t\n\r\f\v"
+
+
+def request_of(text: str) -> dict[str, str] | str:
+    """The fields of a line and its format's name, or the reason why it fits no format."""
+    if "\x1f" in text:
+        return "not_combined_log:control_character"
+    syslog = re.match(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [^\s:]+: ", text, re.ASCII)
+    at = syslog.end() if syslog else 0
+    host = _host_before_the_address(text[at:])
+    at += len(host)
+    of_host = ("vhost_combined" if re.search(r":\d+ $", host, re.ASCII) else "host_combined") if host else ""
+    found: dict[str, str] = {}
+    for name, pattern in _LOG_FIELDS.items():
+        field = re.compile(pattern, re.ASCII).match(text, at)
+        if field is None:
+            if name == "referrer" and not of_host and not text[at:].strip(_SPACE):
+                return {**found, "format": "common"}
+            return f"not_{of_host or 'combined'}_log:{name}"
+        found[name], at = field[0], field.end()
+    trailing = (("", ""),) if of_host else _TRAILING
+    for name, pattern in trailing:
+        if re.fullmatch(rf"{pattern}\s*", text[at:], re.ASCII):
+            return {**found, "format": of_host or name}
+    # The format with the most fields in front of what does not belong to it.
+    for name, pattern in sorted(trailing, key=lambda one: -one[1].count(" ")):
+        if re.match(pattern, text[at:], re.ASCII):
+            return f"not_{of_host or name}_log:end"
+    raise AssertionError(text)
+
+
+def _host_before_the_address(text: str) -> str:
+    """The virtual host that a line begins with, and the space after it; nothing if it begins with the address."""
+    words = text.split(" ")
+    if len(words) < 2 or not words[0] or re.search(r"\s", words[0], re.ASCII):
+        return ""
+    host = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^\s:]+)(:\d+)?", words[0], re.ASCII)
+    if host is None:
+        return ""
+    named = re.search(r"[^0-9.]", host[1]) is not None and (host[1][-1] == "]" or "[" not in host[1])
+    address = re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%\S+)?", words[1], re.ASCII)
+    one_more = not host[2] and re.match(r"\S+ \S+ - [^\s\[]+ \[", text, re.ASCII)
+    before = (named and (host[2] or address or one_more)) or (host[2] and address)
+    return words[0] + " " if before else ""
+
+
+def log_time(text: str) -> datetime | None:
+    """The instant of a log's time stamp."""
+    day, month, year = int(text[:2]), text[3:6], int(text[7:11])
+    hour, minute, second, sign = int(text[12:14]), int(text[15:17]), int(text[18:20]), text[21]
+    offset = timedelta(hours=int(text[22:24]), minutes=int(text[24:26])) * (-1 if sign == "-" else 1)
+    try:
+        place = _MONTHS.index(month) + 1
+        return datetime(year, place, day, hour, minute, second, tzinfo=timezone.utc) - offset
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,163 @@
+"""What Dagster's catalog shows of hours that failed, and of checks while the dataset is computed again."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import dagster_pages
+from assets.code import code
+from dagster_pages import Pages
+from errors import PlatformError
+from lineage.deployment import Deployment
+from orchestration.computation import Done
+from orchestration.names import asset_key
+from orchestration.refresh import Refresh, Request
+from orchestration.waiting import WAITING
+from patterns.observability.reading import FLOW
+from planning.graph import Task
+from planning.look import landed
+from publish.contract import Contract
+from publish.partitions import Grain
+from published import bronze
+from quality.contracts import CONTRACTS, GRAPH
+from resources.lake import LakeResource
+from services import dagster_home
+
+DATASET = "bronze.visits"
+GOOD, BAD, NEXT = "2026-01-05T03", "2026-01-05T04", "2026-01-05T05"
+ASSET = """
+query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
+    partitionStats { numMaterialized numFailed }
+    assetChecksOrError { ... on AssetChecks { checks {
+        name executionForLatestMaterialization { status evaluation { description } }
+    } } }
+} } }
+"""
+
+
+@dataclass(kw_only=True)
+class Shown:
+    """Shows published hours as a step does."""
+
+    contract: Contract
+    hours: Sequence[str]
+    meanwhile: Callable[[], None]
+
+    def materializations(self) -> Iterator[dg.AssetMaterialization]:
+        for hour in self.hours:
+            yield dg.AssetMaterialization(asset_key(self.contract.dataset), partition=hour)
+            self.meanwhile()
+
+    def checks(self) -> list[dg.AssetCheckResult]:
+        key = asset_key(self.contract.dataset)
+        return [dg.AssetCheckResult(check_name="ledger", asset_key=key, passed=True)]
+
+
+class World:
+    """A deployment whose bronze is computed by plain code: lines named `torn` cannot be read."""
+
+    def __init__(self, deployment: Deployment, pages: Pages) -> None:
+        self.deployment, self.pages = deployment, pages
+        self.lake = LakeResource(root=str(deployment.settings.lake), landing=str(deployment.landing))
+
+    def land(self, hour: str, line: bytes = b"{}") -> None:
+        self.deployment.land(hour, [line])
+
+    def refresh(self, *, meanwhile: Callable[[], None] = lambda: None) -> bool:
+        """Run the step of bronze as the job does; `meanwhile` is called between the events of two hours."""
+        world = self
+
+        class Computed(Refresh):
+            def _computed(self, task: Task, keys: Sequence[str]) -> Done:
+                bad = {key for key in keys if b"torn" in (world.deployment.folder(key) / "visits.json").read_bytes()}
+                return world.published(sorted({*keys} - bad), bad, meanwhile)
+
+        @dg.op(required_resource_keys={"lake", "request"})
+        def once(context: dg.OpExecutionContext) -> None:
+            Computed(context, code()).task(GRAPH.task_of(DATASET))
+
+        @dg.graph
+        def alone() -> None:
+            once()
+
+        with dagster_home.open_instance(self.deployment.settings) as instance:
+            resources = {"lake": self.lake, "request": Request(retry_waiting=False)}
+            done = alone.execute_in_process(resources=resources, instance=instance, raise_on_error=False)
+        return done.success
+
+    def published(self, good: Sequence[str], bad: set[str], meanwhile: Callable[[], None]) -> Done:
+        error = PlatformError(what="the file is torn", where="visits.json", next_step="land it again")
+        done = Done(faults=dict.fromkeys(bad, error))
+        if good:
+            found = landed(self.deployment.landing, "visits", Grain.HOUR)
+            prints = {one.key: one.fingerprint for one in found}
+            bronze(self.lake.lake, {key: {key: 1} for key in good}, landed=prints)
+            done.publications = [Shown(contract=CONTRACTS[DATASET], hours=good, meanwhile=meanwhile)]
+        return done
+
+    def shown(self) -> Any:
+        return self.pages.ask(ASSET, key={"path": DATASET.split(".")})["assetNodeOrError"]
+
+    def stats(self) -> tuple[int, int]:
+        """Count the published and the failed partitions, as the catalog does."""
+        found = self.shown()["partitionStats"]
+        return found["numMaterialized"], found["numFailed"]
+
+    def checks(self) -> dict[str, tuple[str, str | None] | None]:
+        """Give what the page of the dataset shows of its checks; None: not evaluated."""
+        found = {
+            check["name"]: check["executionForLatestMaterialization"]
+            for check in self.shown()["assetChecksOrError"]["checks"]
+        }
+        return {
+            name: made and (made["status"], made["evaluation"]["description"])
+            for name, made in found.items()
+            if name in ("ledger", WAITING, FLOW)
+        }
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    deployment = Deployment.create(tmp_path / "home")
+    deployment.land(GOOD, [b"{}"])
+    deployment.land(BAD, [b"torn"])
+    with dagster_pages.opened(deployment.settings) as pages:
+        yield World(deployment, pages)
+
+
+def test_a_failed_hour_counts_as_failed_until_it_is_published(world: World) -> None:
+    assert not world.refresh()
+    assert world.stats() == (1, 1)
+    world.land(NEXT)
+    assert world.refresh(), "only the run that finds it fails, unless it is tried again"
+    assert world.stats() == (2, 1)
+    world.land(BAD)
+    assert world.refresh()
+    assert world.stats() == (3, 0)
+
+
+def test_waiting_tells_hour_reason_and_remedy(world: World) -> None:
+    world.refresh()
+    text = f"waiting for a person: {BAD}: the file is torn (visits.json); land it again"
+    assert world.checks()[WAITING] == ("FAILED", text)
+
+
+def test_checks_stay_evaluated_while_another_run_publishes(world: World) -> None:
+    world.refresh()
+    # Dagster compares when they were made by the second.
+    time.sleep(1.1)
+    with dagster_home.open_instance(world.deployment.settings) as instance:
+        key = asset_key(DATASET)
+        instance.report_runless_asset_event(dg.AssetCheckEvaluation(key, FLOW, False, description="no data came"))
+    before, during = world.checks(), list[Any]()
+    assert None not in before.values()
+    world.land(GOOD, b"{} ")
+    world.land(NEXT)
+    assert world.refresh(meanwhile=lambda: during.append(world.checks()))
+    assert during == [before] * 2
+    assert world.checks() == before

@@ -1,0 +1,80 @@
+"""From which version a table of full deliveries is continued: compared with what each version is known to hold."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lake.commit import Entry
+from planning.continued import Continued, continued
+
+DAYS = [f"2026-01-0{day}" for day in range(1, 7)]
+Loads = list[tuple[str, int]]
+
+
+def load(number: int, day: str, usable: int) -> Entry:
+    return Entry(
+        dataset="bronze.users",
+        partition=day,
+        version=number,
+        rows_in=3,
+        rows_out=3,
+        reasons={},
+        measures={"dead": 3 - usable},
+    )
+
+
+def table(number: int, read: int) -> Entry:
+    return Entry(
+        dataset="silver.users",
+        partition="",
+        version=number,
+        rows_in=1,
+        rows_out=1,
+        reasons={},
+        inputs={"bronze.users": read},
+    )
+
+
+def at(loads: Loads, read: int) -> dict[str, int]:
+    """Give the deliveries with usable rows, as they were after so many loads: day to version."""
+    newest = {day: (number, usable) for number, (day, usable) in enumerate(loads[: read + 1])}
+    return {day: number for day, (number, usable) in newest.items() if usable}
+
+
+def chosen(loads: Loads, reads: list[int]) -> list[Continued]:
+    own = [table(number, read) for number, read in enumerate(reads)]
+    entries = [load(number, day, usable) for number, (day, usable) in enumerate(loads)]
+    return list(continued(own, entries, at(loads, len(loads) - 1)))
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.tuples(st.sampled_from(DAYS), st.sampled_from([0, 1, 2])), min_size=1, max_size=12),
+    st.lists(st.integers(min_value=0, max_value=11), max_size=6),
+)
+def test_a_version_is_continued_if_only_later_deliveries_are_left(loads: Loads, reads: list[int]) -> None:
+    """In any order, with late, repeated, corrected and wholly rejected deliveries."""
+    reads = sorted(read for read in reads if read < len(loads))
+    now, expected = at(loads, len(loads) - 1), []
+    for number, read in reversed(list(enumerate(reads))):
+        then = at(loads, read)
+        left = sorted(now.items() - then.items())
+        # What it holds, and then only what comes after all of it: the order of a derivation from all deliveries.
+        if then and sorted(now.items()) == [*sorted(then.items()), *left]:
+            expected.append(Continued(version=number, last=max(then), left=tuple(day for day, _ in left)))
+    assert chosen(loads, reads) == expected
+
+
+def test_the_next_day_reads_its_own_delivery_only() -> None:
+    loads = [(day, 3) for day in DAYS]
+    assert chosen(loads, [0, 1, 2, 3, 4])[0] == Continued(version=4, last=DAYS[4], left=(DAYS[5],))
+
+
+def test_a_late_day_is_merged_with_all_later_ones() -> None:
+    loads = [(DAYS[0], 3), (DAYS[1], 3), (DAYS[3], 3), (DAYS[4], 3), (DAYS[2], 3)]
+    assert chosen(loads, [0, 1, 2, 3])[0] == Continued(version=1, last=DAYS[1], left=(DAYS[2], DAYS[3], DAYS[4]))
+
+
+def test_before_the_first_delivery_nothing_is_continued() -> None:
+    assert chosen([(DAYS[1], 3), (DAYS[0], 3)], [0]) == []

@@ -1,0 +1,76 @@
+"""Processes that serve one thing: one that ends is named, and none outlives the one that started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from services.supervisor import ProcessEnded, Supervisor
+
+SECONDS = 30
+TIED = "import time; from services import tied; tied.end_with_parent(); print('tied', flush=True); time.sleep(600)"
+PARENT = f"""
+import os, sys, time
+from services.supervisor import Supervisor
+running = Supervisor()
+for name in ("one", "other"):
+    running.start(name, [sys.executable, "-c", {TIED!r}], os.environ)
+running.watch()
+"""
+
+
+@pytest.fixture
+def running() -> Iterator[Supervisor]:
+    found = Supervisor()
+    yield found
+    found.stop(["good", "bad"], seconds=SECONDS, kill=True)
+
+
+@pytest.mark.parametrize(
+    ("ends", "how"),
+    [
+        ("raise SystemExit(3)", "exit code 3"),
+        ("pass", "exit code 0"),
+        ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
+    ],
+)
+def test_a_process_that_ends_by_itself_is_named(running: Supervisor, ends: str, how: str) -> None:
+    running.start("good", [sys.executable, "-c", "import sys; sys.stdin.read()"], os.environ)
+    running.start("bad", [sys.executable, "-c", ends], os.environ)
+    with pytest.raises(ProcessEnded, match=f"bad ended by itself: {how}") as found:
+        running.watch()
+    assert found.value.exit_code == 1, "a supervisor of services starts it again"
+
+
+def test_stopping_kills_or_leaves_what_does_not_end(running: Supervisor) -> None:
+    deaf = [sys.executable, "-c", "import time; time.sleep(600)"]
+    for name in ("good", "bad"):
+        running.start(name, deaf, os.environ)
+    # Among the others may be some that have ended, and were left to init by tests before.
+    alive = [process for process in psutil.Process().children() if process.status() != psutil.STATUS_ZOMBIE]
+    family = {process.pid: process for process in alive if process.cmdline() == deaf}
+    running.stop(["good"], seconds=0, kill=False)
+    assert len([one for one in family.values() if one.is_running() and one.status() != "zombie"]) == 2
+    running.stop(["bad"], seconds=0, kill=True)
+    (left,) = [one for one in family.values() if one.is_running() and one.status() != "zombie"]
+    left.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_process_outlives_a_parent_that_is_killed(tmp_path: Path, number: signal.Signals) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    assert [parent.stdout.readline() for _ in range(2)] == ["tied\n"] * 2
+    family = psutil.Process(parent.pid).children(recursive=True)
+    assert len(family) == 2
+    parent.send_signal(number)
+    parent.wait(SECONDS)
+    parent.stdout.close()
+    assert not psutil.wait_procs(family, timeout=SECONDS)[1]

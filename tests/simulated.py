@@ -1,0 +1,52 @@
+"""Simulated landing zones: what they hold, recounted without the simulator."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import oracle
+from simulator.faults import LINE_FAULTS, FaultRates
+from simulator.truth import ArrivalTruth, EventTruth, Truth
+
+EVERY_FAULT = FaultRates(
+    **{name: 0.02 for name in LINE_FAULTS if name not in ("late", "huge_line")},
+    late=0.08,
+    huge_line=0.0005,
+    empty_hour=0.06,
+    missing_hour=0.06,
+)
+
+
+class Killed(Exception):
+    """Stands for the death of the process."""
+
+
+def assert_truth_equals_the_recount(truth: Truth, landing: Path) -> oracle.OracleTruth:
+    return assert_figures_equal_the_recount(truth.hours, truth.event_hours, oracle.count(landing))
+
+
+def assert_figures_equal_the_recount(
+    hours: Sequence[ArrivalTruth], event_hours: Sequence[EventTruth], recount: oracle.OracleTruth
+) -> oracle.OracleTruth:
+    """What the simulator knows of a table, by hour of arrival and of the event, is what plain Python counts."""
+    landed = [hour for hour in hours if hour.state != "missing"]
+    assert [hour.arrival_hour for hour in landed] == list(recount.arrivals)
+    for hour in landed:
+        counted = recount.arrivals[hour.arrival_hour]
+        for figure in ("lines", "bytes", "valid", "dead", "late", "reasons", "by_event_hour"):
+            assert getattr(counted, figure) == getattr(hour, figure), (hour.arrival_hour, figure)
+    assert [asdict(hour) for hour in event_hours] == [
+        vars(recount.event_hours[key]) for key in sorted(recount.event_hours)
+    ]
+    return recount
+
+
+def contents(landing: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(landing)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(landing.rglob("*"))
+        if path.is_file()
+    }

@@ -1,0 +1,152 @@
+"""Hours are added to a simulation: what has landed keeps its bytes, and the truth is that of all of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from blogdata.land_commands import app
+from errors import ConfigurationError
+from simulated import EVERY_FAULT, Killed, assert_truth_equals_the_recount, contents
+from simulator.faults import FaultRates
+from simulator.landing import LandingOccupied, add, simulate
+from simulator.spec import SimulationSpec
+
+NOW = datetime(2026, 2, 1, tzinfo=timezone.utc)
+SPEC = SimulationSpec(days=1, visits_per_day=600, seed=11, faults=replace(EVERY_FAULT, huge_line=0.0), ads=True)
+
+
+def landed(landing: Path) -> dict[str, str]:
+    return {name: digest for name, digest in contents(landing).items() if not name.startswith("_")}
+
+
+def dying_at(hour: int) -> object:
+    def die(done: int, total: int) -> None:
+        if done == hour:
+            raise Killed
+
+    return die
+
+
+@pytest.fixture(scope="module")
+def at_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A day to which 33 hours were added by one command."""
+    landing = tmp_path_factory.mktemp("at_once")
+    simulate(SPEC, landing)
+    add(33, landing, now=NOW)
+    return landing
+
+
+def test_hours_that_have_landed_keep_their_bytes(tmp_path: Path, at_once: Path) -> None:
+    simulate(SPEC, tmp_path)
+    kept = landed(tmp_path)
+    for hours in (1, 32):
+        before = landed(tmp_path)
+        truth = add(hours, tmp_path, now=NOW)
+        assert before.items() <= landed(tmp_path).items()
+        assert_truth_equals_the_recount(truth, tmp_path)
+    assert kept.items() < landed(tmp_path).items()
+    # However many commands added them, they are the same hours, and so are the counts of all.
+    assert contents(tmp_path).keys() == contents(at_once).keys()
+    assert {name for name, digest in contents(at_once).items() if contents(tmp_path)[name] != digest} == {
+        "_truth/spec.json"
+    }
+
+
+def test_late_lines_and_copies_come_in_added_hours(at_once: Path) -> None:
+    hours = [json.loads(line) for line in (at_once / "_truth" / "visits.jsonl").read_text().splitlines()]
+    assert len(hours) == 57
+    added = hours[24:]
+    assert {key[:10] for hour in added for key in hour["by_event_hour"]} == {"2026-01-06", "2026-01-07"}
+    assert sum(hour["late"] for hour in added) > 10
+    assert sum(hour["dead"] for hour in added) > 10
+    # The mean of the days goes on.
+    assert sum(hour["lines"] for hour in added[:24]) == pytest.approx(600, rel=0.3)
+    days = sorted(folder.name for folder in at_once.glob("users/*"))
+    assert days == ["date=2026-01-05", "date=2026-01-06"]
+
+
+def test_a_killed_command_is_repeated_and_adds_its_hours_once(tmp_path: Path, at_once: Path) -> None:
+    simulate(SPEC, tmp_path)
+    with pytest.raises(Killed):
+        add(33, tmp_path, dying_at(40), now=NOW)  # type: ignore[arg-type]
+    assert landed(tmp_path) != landed(at_once)
+    add(33, tmp_path, now=NOW)
+    assert contents(tmp_path) == contents(at_once)
+    assert len(add(1, tmp_path, now=NOW).hours) == 58, "a command that has ended is not repeated: it adds"
+
+
+def test_the_simulation_itself_may_have_been_killed(tmp_path: Path, at_once: Path) -> None:
+    with pytest.raises(Killed):
+        simulate(SPEC, tmp_path, dying_at(7))  # type: ignore[arg-type]
+    add(33, tmp_path, now=NOW)
+    assert landed(tmp_path) == landed(at_once)
+
+
+def test_an_hour_that_somebody_holds_back_is_not_touched(tmp_path: Path) -> None:
+    simulate(SPEC, tmp_path)
+    flag = next(tmp_path.glob("visits/date=2026-01-05/hour=1*/_SUCCESS"))
+    flag.unlink()
+    (flag.parent / "late.json").write_text("{}\n")
+    before = landed(tmp_path)
+    add(1, tmp_path, now=NOW)
+    assert before.items() <= landed(tmp_path).items()
+    assert not flag.exists()
+
+
+def test_the_same_options_are_the_same_simulation_also_when_hours_were_added(tmp_path: Path) -> None:
+    simulate(replace(SPEC, ads=False), tmp_path)
+    add(1, tmp_path, now=NOW)
+    assert simulate(replace(SPEC, ads=False), tmp_path).already_there
+    with_ads = simulate(SPEC, tmp_path)
+    assert with_ads.ads is not None
+    assert len(with_ads.hours) == len(with_ads.ads.hours) == 25
+    with pytest.raises(LandingOccupied, match="seed is 11, not 12"):
+        simulate(replace(SPEC, seed=12), tmp_path)
+
+
+def test_displays_and_their_events_are_in_added_hours_too(tmp_path: Path) -> None:
+    spec = SimulationSpec(days=1, visits_per_day=3000, seed=3, faults=FaultRates.none(), ads=True)
+    simulate(spec, tmp_path)
+    ads = add(20, tmp_path, now=NOW).ads
+    assert ads is not None
+    added = [match for match in ads.matches[24:43] if match.displays]
+    assert sum(match.without_event for match in added) < sum(match.displays for match in added)
+    assert sum(match.events for match in added) > 0
+    # Those of the last hour may still be under way.
+    valid = {hour.event_hour: hour.valid for hour in ads.display_hours}
+    assert [match.displays for match in added] == [valid[match.hour] for match in added]
+
+
+def test_no_hour_lands_before_it_has_begun(tmp_path: Path) -> None:
+    simulate(SPEC, tmp_path)
+    before = contents(tmp_path)
+    now = datetime(2026, 1, 6, 1, 30, tzinfo=timezone.utc)
+    with pytest.raises(ConfigurationError, match="3 hours cannot be added: 2 have begun"):
+        add(3, tmp_path, now=now)
+    assert contents(tmp_path) == before
+    add(2, tmp_path, now=now)
+    with pytest.raises(ConfigurationError, match="wait until the next hour begins"):
+        add(1, tmp_path, now=now)
+
+
+def command(landing: Path, *options: str) -> tuple[str, BaseException | None]:
+    result = CliRunner().invoke(app, ["simulate", "--landing", str(landing), *options])
+    return result.stdout, result.exception
+
+
+def test_the_command_adds_days_and_hours(tmp_path: Path) -> None:
+    assert isinstance(command(tmp_path, "--more", "1")[1], ConfigurationError), "there is nothing to add to"
+    size = ("--days", "1", "--visits-per-day", "200", "--seed", "3")
+    assert command(tmp_path, *size, "--begin", "2026-01-05")[1] is None
+    assert "added: 2026-01-06T00\n" in command(tmp_path, "--hours", "1")[0]
+    assert "added: 2026-01-06T01 … 2026-01-07T00\n" in command(tmp_path, "--more", "1")[0]
+    assert json.loads(command(tmp_path, "--hours", "2", "--json")[0])["added"] == ["2026-01-07T01", "2026-01-07T02"]
+    assert "nothing was changed" in command(tmp_path, *size)[0]
+    for wrong in (("--more", "1", "--seed", "4"), ("--hours", "1", "--begin", "2026-01-05"), ("--seed", "4"), ()):
+        assert isinstance(command(tmp_path, *wrong)[1], ConfigurationError)

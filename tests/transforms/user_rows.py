@@ -1,0 +1,35 @@
+"""The users' deliveries as tests write and read them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from types import SimpleNamespace
+from typing import Any
+
+LINES = "raw BINARY, source_offset BIGINT, source_file STRING, load_date STRING"
+
+
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[misc,arg-type]
+
+
+def in_utc(rows: list[Any]) -> list[Any]:
+    """Rows come to the client in its own time zone, without saying so."""
+    return [
+        SimpleNamespace(
+            **{
+                name: value.astimezone(timezone.utc) if isinstance(value, datetime) else value
+                for name, value in row.asDict().items()
+            }
+        )
+        for row in rows
+    ]
+
+
+def deliver(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> Any:
+    rows, offset = [], 0
+    for line in lines:
+        raw = line if isinstance(line, bytes) else line.encode()
+        rows.append((raw, offset, file, "2026-01-01"))
+        offset += len(raw) + 1
+    return spark.createDataFrame(rows, LINES)
