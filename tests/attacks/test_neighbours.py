@@ -127,7 +127,9 @@ def listening(server: SparkServer) -> dict[int, str]:
     """The TCP ports that a Spark server and its children listen on, with their addresses."""
     assert server.pid is not None
     process = psutil.Process(server.pid)
-    found = [one for each in (process, *process.children(recursive=True)) for one in each.net_connections(kind="tcp")]
+    # Of the whole machine: a child that ends while it is asked is no error then.
+    family = {process.pid, *(each.pid for each in process.children(recursive=True))}
+    found = [one for one in psutil.net_connections(kind="tcp") if one.pid in family]
     return {one.laddr.port: one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN}
 
 

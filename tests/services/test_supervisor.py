@@ -53,13 +53,13 @@ def test_stopping_kills_or_leaves_what_does_not_end(running: Supervisor) -> None
     deaf = [sys.executable, "-c", "import time; time.sleep(600)"]
     for name in ("good", "bad"):
         running.start(name, deaf, os.environ)
-    # Among the others may be some that have ended, and were left to init by tests before.
-    alive = [process for process in psutil.Process().children() if process.status() != psutil.STATUS_ZOMBIE]
-    family = {process.pid: process for process in alive if process.cmdline() == deaf}
+    # Among the others may be some that have ended or end just now, left by tests before.
+    everyone = psutil.process_iter(["ppid", "cmdline"])
+    family = [one for one in everyone if (one.info["ppid"], one.info["cmdline"]) == (os.getpid(), deaf)]
     running.stop(["good"], seconds=0, kill=False)
-    assert len([one for one in family.values() if one.is_running() and one.status() != "zombie"]) == 2
+    assert len([one for one in family if one.is_running() and one.status() != "zombie"]) == 2
     running.stop(["bad"], seconds=0, kill=True)
-    (left,) = [one for one in family.values() if one.is_running() and one.status() != "zombie"]
+    (left,) = [one for one in family if one.is_running() and one.status() != "zombie"]
     left.kill()
 
 
