@@ -19,7 +19,6 @@ OWNER = "team:analytics"
 GOLD_CONTRACT, RELIED_ON, ON_TIME = "gold_contract", "analytics_relies_on", "analytics_on_time"
 VIEWS_FORECAST = dg.AssetKey(["analytics", "views_forecast"])
 NEWSLETTER = dg.AssetKey(["analytics", "newsletter"])
-WEEKS = dg.WeeklyPartitionsDefinition(start_date="2010-01-04", day_offset=1)
 SCHEMA = pa.schema(
     [
         pa.field("day", pa.string(), nullable=False),
@@ -82,40 +81,49 @@ def views_forecast(places: PlacesResource) -> Results:
     )
 
 
-@dg.asset(
-    key=NEWSLETTER,
-    deps=[dg.AssetDep(key_of(PAGE_STATS), partition_mapping=dg.TimeWindowPartitionMapping())],
-    partitions_def=WEEKS,
-    owners=[OWNER],
-    group_name="analytics",
-    kinds={"markdown"},
-    tags={"pattern/isolated-sequencer": ""},
-    description="The most read posts of a week, as Markdown; the platform calls for it when the days are there",
-    output_required=False,
-    check_specs=[dg.AssetCheckSpec(GOLD_CONTRACT, asset=NEWSLETTER)],
-)
-def weekly_newsletter(context: dg.AssetExecutionContext, places: PlacesResource) -> Results:
-    """Write the newsletter of a week; written again, it replaces the file."""
-    week, found = context.partition_key, places.places
-    try:
-        table = gold.opened(found.gold, PAGE_STATS)
-    except GoldChanged as error:
-        yield _changed(NEWSLETTER, error)
-        return
-    rows = _pages(table, week)
-    earlier = (datetime.fromisoformat(week) - timedelta(weeks=1)).strftime("%Y-%m-%d")
-    text = newsletter.written(week, rows, newsletter.views_of(earlier, _pages(table, earlier)))
-    target = found.own / "newsletter" / f"{week}.md"
-    _replace(target, text)
-    yield _kept(NEWSLETTER, table)
-    yield dg.MaterializeResult(
-        metadata={
-            "newsletter": dg.MetadataValue.md(text),
-            "file": dg.MetadataValue.path(str(target)),
-            "incomplete_days": len(newsletter.incomplete(week, rows)),
-            f"{PAGE_STATS.dataset} version": table.version,
-        }
+def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefinition:
+    """Build the newsletter.
+
+    Args:
+        weeks: The weeks it can be written for, by their Mondays.
+    """
+
+    @dg.asset(
+        key=NEWSLETTER,
+        deps=[dg.AssetDep(key_of(PAGE_STATS), partition_mapping=dg.TimeWindowPartitionMapping())],
+        partitions_def=weeks,
+        owners=[OWNER],
+        group_name="analytics",
+        kinds={"markdown"},
+        tags={"pattern/isolated-sequencer": ""},
+        description="The most read posts of a week, as Markdown; the platform calls for it when the days are there",
+        output_required=False,
+        check_specs=[dg.AssetCheckSpec(GOLD_CONTRACT, asset=NEWSLETTER)],
     )
+    def written(context: dg.AssetExecutionContext, places: PlacesResource) -> Results:
+        """Write the newsletter of a week; written again, it replaces the file."""
+        week, found = context.partition_key, places.places
+        try:
+            table = gold.opened(found.gold, PAGE_STATS)
+        except GoldChanged as error:
+            yield _changed(NEWSLETTER, error)
+            return
+        rows = _pages(table, week)
+        earlier = (datetime.fromisoformat(week) - timedelta(weeks=1)).strftime("%Y-%m-%d")
+        text = newsletter.written(week, rows, newsletter.views_of(earlier, _pages(table, earlier)))
+        target = found.own / "newsletter" / f"{week}.md"
+        _replace(target, text)
+        yield _kept(NEWSLETTER, table)
+        yield dg.MaterializeResult(
+            metadata={
+                "newsletter": dg.MetadataValue.md(text),
+                "file": dg.MetadataValue.path(str(target)),
+                "incomplete_days": len(newsletter.incomplete(week, rows)),
+                f"{PAGE_STATS.dataset} version": table.version,
+            }
+        )
+
+    return written
 
 
 def relied_on(upstream: Upstream) -> dg.AssetChecksDefinition:

@@ -10,7 +10,7 @@ import os
 
 import dagster as dg
 
-from analytics import assets
+from analytics import assets, gold, newsletter
 from analytics.gold import DAILY_REPORT
 from analytics.places import PlacesResource
 
@@ -58,8 +58,10 @@ def defs() -> dg.Definitions:
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
     morning = dg.ScheduleDefinition(name="at_six", job=morning_job, cron_schedule="0 6 * * *", default_status=timing)
+    # As known when the location is loaded. Each run loads it, so that weeks of earlier days can be called for at once.
+    weeks = newsletter.weeks_since(gold.first_day(PlacesResource().places.gold))
     return dg.Definitions(
-        assets=[assets.views_forecast, assets.weekly_newsletter],
+        assets=[assets.views_forecast, assets.weekly_newsletter(weeks)],
         asset_checks=assets.CHECKS,
         jobs=[forecast_job, newsletter_job, morning_job],
         sensors=[report_materialized(sensing)],

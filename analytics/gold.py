@@ -109,5 +109,18 @@ def opened(gold: Path, upstream: Upstream) -> Table:
     return Table(delta=delta, upstream=upstream)
 
 
+def first_day(gold: Path) -> str | None:
+    """Find the first day of the page views, like `2026-01-05`; None while none is published.
+
+    Args:
+        gold: Folder of the gold tables.
+    """
+    try:
+        days = DeltaTable(str(gold / PAGE_STATS.name)).partitions()
+    except TableNotFoundError:
+        return None
+    return min((day["event_date"] for day in days), default=None)
+
+
 def _columns(batches: Any) -> list[list[Any]]:
     return [[value.as_py() for value in batches.column(place)] for place in range(len(batches.column_names))]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
+
+import dagster as dg
 
 POSTS = 10
 
@@ -24,6 +26,13 @@ class PageDay:
     page: str
     events: int
     hours: int | None
+
+
+def weeks_since(day: str | None) -> dg.WeeklyPartitionsDefinition:
+    """Define a partition for each week, by its Monday, from the week of a day on; None: from this week."""
+    first = date.fromisoformat(day) if day else datetime.now(timezone.utc).date()
+    monday = first - timedelta(days=first.weekday())
+    return dg.WeeklyPartitionsDefinition(start_date=monday.isoformat(), day_offset=1)
 
 
 def days_of(week: str) -> list[str]:

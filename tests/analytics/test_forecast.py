@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from analytics import assets, newsletter
+from analytics import assets, gold, newsletter
 from analytics.definitions import morning_job
 from analytics.forecast import Forecast, Views, forecasts
 from analytics.newsletter import PageDay
@@ -132,10 +132,21 @@ def test_a_newsletter_written_again_replaces_the_file(places: PlacesResource) ->
         pages = {"event_date": days, "page": ["/a"] * 7, "events": [events] * 7}
         columns = {**pages, "hours_present": pa.array([24] * 7, pa.int32())}
         write_deltalake(Path(places.gold) / "page_stats", pa.table(columns), mode="overwrite")
-        assert run(places, assets.weekly_newsletter, MONDAY).success
+        assert run(places, assets.weekly_newsletter(newsletter.weeks_since(days[2])), MONDAY).success
     (file,) = (Path(places.own) / "newsletter").iterdir()
     assert (file.name, "| 1 | /a | 35 |" in file.read_text()) == (f"{MONDAY}.md", True)
     assert "too small" not in file.read_text()
+
+
+def test_weeks_begin_with_the_first_published_day(places: PlacesResource) -> None:
+    gold_tables = Path(places.gold)
+    assert gold.first_day(gold_tables) is None
+    now = datetime(2026, 1, 20, 6, tzinfo=timezone.utc)
+    pages = pa.table({"event_date": ["2026-01-09", "2026-01-07"], "page": ["/a", "/a"]})
+    write_deltalake(gold_tables / "page_stats", pages, partition_by="event_date")
+    weeks = newsletter.weeks_since(gold.first_day(gold_tables))
+    assert weeks.get_partition_keys(now) == [MONDAY, "2026-01-12"]
+    assert newsletter.weeks_since(None).get_partition_keys() == [], "no week is missing before there are page views"
 
 
 def test_folders_follow_the_platforms_home() -> None:
