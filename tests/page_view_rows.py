@@ -24,7 +24,9 @@ OWN = "blog.example.org"
 """The blog itself: where most page views after the first of a visit come from."""
 COUNTRIES = ("DE", "JP", None)
 BROWSERS = ("Firefox", "Chrome", "Safari", None)
-DEVICES = ("PC", "iPhone", "", "Pixel")
+DEVICES = ("Windows", "iPhone", "", "Pixel 8", "Fairphone")
+SYSTEMS = {"Windows": "Windows", "iPhone": "iOS", "Pixel 8": "Android"}
+"""The operating systems of those devices that name one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +40,18 @@ class View:
     host: str = "direct"
     country: str | None = "DE"
     browser: str | None = "Firefox"
-    device: str | None = "PC"
+    device: str | None = "Windows"
     private: bool = False
 
     @cached_property
     def hour(self) -> str:
         """The partition it lies in."""
         return f"{self.time:%Y-%m-%dT%H}"
+
+    @property
+    def system(self) -> str:
+        """The operating system of its device."""
+        return SYSTEMS.get(self.device or "", "unknown")
 
 
 def random_views(hours: int, *, seed: int) -> list[View]:
@@ -123,6 +130,7 @@ def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
         "country": _by(chosen, "country"),
         "browser": _by(chosen, "browser"),
         "device_type": _by(chosen, "device"),
+        "system": _by(chosen, "system"),
     }
 
 

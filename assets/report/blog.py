@@ -7,9 +7,10 @@ campaigns are sums over the days of gold tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from assets.report.charts import charts
 from assets.report.daily_rankings import SECTIONS as DAILY_SECTIONS
 from assets.report.daily_rankings import DailyRankings
 from assets.report.history import history
@@ -18,12 +19,10 @@ from assets.report.rankings import Kind, ranking
 from lake.lake import Lake
 from publish.partitions import Grain, key_of, start_of
 from quality.contracts.columns import DIRECT, UNKNOWN
-from report.elements import Audience, Chart, Figure, Grid, Line, Period, Ranking, Section, Unit
+from report.elements import Audience, Figure, Grid, Period, Ranking, Section, Unit
 
 WEEK = 7 * DAY
 _DATE = len("2026-01-31")
-LONGEST_BY_HOUR = 28
-"""Days up to which a period also has a series by hour."""
 LENGTHS = {1: WEEK, 7: 7 * DAY, 28: 28 * DAY, 90: 91 * DAY}
 """Periods in whole days, and how many hours earlier the period is that each is compared with: of the same weekdays."""
 KNOWN = 28 * DAY
@@ -38,15 +37,15 @@ RANKINGS = (
     Kind(name="country", label="Countries", of="country", columns=_COLUMNS),
     Kind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
     Kind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
+    Kind(name="system", label="Operating systems", of="system", columns=_COLUMNS),
 )
 SECTIONS = (
     Section(title="What was read, and from where", rankings=("page", _HOST)),
-    Section(title="Who read it", rankings=("country", "browser", "device_type")),
+    Section(title="Who read it", rankings=("country", "browser", "device_type", "system")),
     *DAILY_SECTIONS,
 )
 NO_SITES = {DIRECT: "no referrer", UNKNOWN: "unknown"}
 """What stands in place of a host, and how it is shown."""
-COUNTS = {"views": "Page views", "visits": "Visits", "visitors": "Visitors", "new": "New visitors"}
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NOTES = (
     "A page view is a row of silver.visits_enriched: a request for a page, without repetitions. Of access logs, feeds, "
@@ -57,7 +56,10 @@ NOTES = (
     "The blog's own host is the one that most page views after the first of a visit come from, of those with a "
     "referrer. It and no referrer are no sites that readers came from; the shares are of all page views.",
     "Days and hours are UTC. A visit or visitor on two days counts on both, and once in a period that has both days: "
-    "the numbers of days do not add up to that of their period.",
+    "the numbers of days do not add up to that of their period, nor do those of weeks and months. Weeks begin on "
+    "Monday; the first and the last week or month of a chart count the days that the period has of it.",
+    "The operating system is that of the device, which names it for desktops and Apple's devices; of other phones and "
+    "tablets, those of the known makers count as Android.",
     "Visitors who asked not to be shared are counted like everybody; nobody is named on this page.",
 )
 
@@ -149,7 +151,7 @@ def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> P
                 knows_who_is_private=views.knows_who_is_private,
             )
         ),
-        charts=list(_charts(views, span)),
+        charts=list(charts(views, span.first, span.last, span.compared)),
         grids=list(_grids(views, span)),
         rankings=list(_rankings(views, daily, span)),
     )
@@ -206,25 +208,6 @@ def _values(counted: Counted) -> Mapping[str, float | None]:
         "seconds": counted.seconds,
         "private_views": counted.private_views,
     }
-
-
-def _charts(views: PageViews, span: _Span) -> Iterator[Chart]:
-    days = span.last // DAY - span.first // DAY + 1
-    if days > 1:
-        begins = span.first // DAY * DAY
-        keys = [key_of_hour(hour)[:_DATE] for hour in range(begins, span.last + 1, DAY)]
-        yield Chart(name="days", label="By day", keys=keys, lines=_lines(views, replace(span, first=begins), DAY))
-    if days <= LONGEST_BY_HOUR:
-        keys = [key_of_hour(hour) for hour in range(span.first, span.last + 1)]
-        yield Chart(name="hours", label="By hour", keys=keys, lines=_lines(views, span, 1))
-
-
-def _lines(views: PageViews, span: _Span, length: int) -> Sequence[Line]:
-    now = views.series(span.first, span.last, length=length)
-    before = {} if span.compared is None else views.series(*span.compared, length=length)
-    return [
-        Line(name=name, label=label, values=now[name], before=before.get(name, ())) for name, label in COUNTS.items()
-    ]
 
 
 def _grids(views: PageViews, span: _Span) -> Iterator[Grid]:

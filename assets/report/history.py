@@ -50,8 +50,8 @@ def history(views: PageViews, daily: DailyRankings, apart: Mapping[str, Mapping[
         rankings[name] = _by_day(texts, codes[within], at[within], counts[within], size, {})
     return History(
         first=first,
-        hours=views.series(begins, views.last, length=1),
-        days=views.series(begins, views.last, length=DAY),
+        hours=views.series(begins, views.last, np.arange(begins, views.last + 1)),
+        days=views.series(begins, views.last, np.arange(begins, views.last + 1, DAY)),
         visits=visits,
         visitors=visitors,
         bounced=alone,

@@ -12,14 +12,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.report.systems import system_of
 from lake.lake import Lake
 from publish.partitions import Grain, key_of, start_of
 from quality.contracts.columns import DIRECT, UNKNOWN
 
 DATASET = "silver.visits_enriched"
 _HOST = "referral_host"
-DIMENSIONS = ("page", _HOST, "country", "browser", "device_type")
-_ENCODED = ("visit_id", "user_id", *DIMENSIONS)
+_COLUMNS = ("page", _HOST, "country", "browser", "device_type")
+DIMENSIONS = (*_COLUMNS, "system")
+_ENCODED = ("visit_id", "user_id", *_COLUMNS)
 _READ = ("event_hour", "event_time", "keep_private", *_ENCODED)
 _HOUR = 3600
 DAY = 24
@@ -87,8 +89,10 @@ class PageViews:
         for name in _ENCODED:
             encoded = _encoded(found[name])
             columns[name] = encoded.indices
-            if name in DIMENSIONS:
-                columns[name], names[name] = _named(encoded)
+            if name in _COLUMNS:
+                columns[name], names[name] = _named(encoded.indices, encoded.dictionary.to_pylist())
+        devices = [system_of(device) for device in names["device_type"]]
+        columns["system"], names["system"] = _named(columns["device_type"], devices)
         return cls(rows=pa.table(columns).sort_by("hour").combine_chunks(), names=names)
 
     @cached_property
@@ -167,21 +171,23 @@ class PageViews:
             private_views=int(pc.sum(rows["private"]).as_py() or 0),
         )
 
-    def series(self, first: int, last: int, *, length: int) -> Mapping[str, Sequence[int]]:
-        """Count page views, visits, visitors and new visitors of each hour or day of a span.
+    def series(self, first: int, last: int, starts: Numbers) -> Mapping[str, Sequence[int]]:
+        """Count page views, visits, visitors and new visitors of each slot of a span, such as a day or a month.
 
         Args:
-            first: First hour; for days the first of a day.
+            first: First hour.
             last: Last hour, included.
-            length: Hours of one period: 1 or 24.
+            starts: First hour of each slot, in order.
 
         Returns:
-            `views`, `visits`, `visitors` and `new`, each with one number a period, zeros included.
+            `views`, `visits`, `visitors` and `new`, each with one number a slot, zeros included.
         """
         rows = self.within(first, last)
-        slot = (rows["hour"].to_numpy() - first) // length
-        size = (last - first) // length + 1
-        by_slot = rows.append_column("slot", pa.array(slot))
+
+        def slot(hours: Numbers) -> Numbers:
+            return np.searchsorted(starts, hours, side="right") - 1
+
+        by_slot = rows.append_column("slot", pa.array(slot(rows["hour"].to_numpy())))
         groups = by_slot.group_by("slot").aggregate(
             [([], "count_all"), ("visit_id", "count_distinct"), ("user_id", "count_distinct")]
         )
@@ -192,11 +198,11 @@ class PageViews:
             ("visits", "visit_id_count_distinct"),
             ("visitors", "user_id_count_distinct"),
         ):
-            numbers = np.zeros(size, dtype=np.int64)
+            numbers = np.zeros(len(starts), dtype=np.int64)
             numbers[at] = groups[column].to_numpy()
             counted[name] = numbers.tolist()
-        starts = self._first_hours[(self._first_hours >= first) & (self._first_hours <= last)]
-        counted["new"] = np.bincount((starts - first) // length, minlength=size).tolist()
+        new = self._first_hours[(self._first_hours >= first) & (self._first_hours <= last)]
+        counted["new"] = np.bincount(slot(new), minlength=len(starts)).tolist()
         return counted
 
     def by_weekday(self, first: int, last: int) -> Sequence[Sequence[float | None]]:
@@ -243,9 +249,9 @@ def _encoded(values: pa.ChunkedArray) -> pa.DictionaryArray:
     return pc.cast(values, pa.large_string()).combine_chunks().dictionary_encode(null_encoding="encode")
 
 
-def _named(encoded: pa.DictionaryArray) -> tuple[pa.Array, Sequence[str]]:
-    """Give the values that are null or empty one number, which is named unknown."""
-    values = [value or UNKNOWN for value in encoded.dictionary.to_pylist()]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(values))}
-    renumbered = np.array([numbers[value] for value in values], dtype=np.int32)
-    return pa.array(renumbered[encoded.indices.to_numpy(zero_copy_only=False)]), list(numbers)
+def _named(indices: pa.Array, values: Sequence[str | None]) -> tuple[pa.Array, Sequence[str]]:
+    """Give equal values one number; those that are null or empty are named unknown."""
+    known = [value or UNKNOWN for value in values]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(known))}
+    renumbered = np.array([numbers[value] for value in known], dtype=np.int32)
+    return pa.array(renumbered[indices.to_numpy(zero_copy_only=False)]), list(numbers)

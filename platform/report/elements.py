@@ -62,12 +62,12 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Series over hours or days.
+    """Series over hours, days, weeks or months.
 
     Args:
-        name: Its name in JSON.
+        name: Its name in JSON: `hours`, `days`, `weeks` or `months`.
         label: Its title on the page.
-        keys: Hours like `2026-01-31T05` or days like `2026-01-31`, in order.
+        keys: Hours like `2026-01-31T05` or days like `2026-01-31`, in order; of a week or month its first day.
         lines: The series; the page shows one of them at a time.
     """
 

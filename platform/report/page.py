@@ -93,7 +93,7 @@ def frame(blog: Mapping[str, Any]) -> dict[str, Any]:
         "name": "range",
         "compared": [whole["first"], whole["last"]],
         "figures": [{**one, **empty} for one in whole["figures"] if one["name"] in COUNTED],
-        "charts": [{"name": "days", "label": "By day"}, {"name": "hours", "label": "By hour"}],
+        "charts": [{"name": f"{name}s", "label": f"By {name}"} for name in ("day", "week", "month", "hour")],
         "grids": [{**one, "values": [[None] * len(one["columns"])] * len(one["rows"])} for one in whole["grids"]],
         "rankings": [
             {**one, "columns": one["columns"][:1], "rows": [], "apart": [], "others": 0}

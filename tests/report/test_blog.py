@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -97,15 +97,52 @@ def test_every_ranking_equals_a_plain_count(found: Audience, views: list[View]) 
 def test_every_point_of_a_chart_equals_a_count(found: Audience, views: list[View]) -> None:
     for period in found.periods:
         for chart in period.charts:
-            # A day without page views is on the chart all the same.
-            step = timedelta(hours=1 if chart.name == "hours" else 24)
-            assert len(chart.keys) == len(set(chart.keys)) >= (period.last > period.first)
-            for at, key in list(enumerate(chart.keys))[:: max(1, len(chart.keys) // 40)]:
-                last = key if step == timedelta(hours=1) else f"{key}T23"
-                expected = counted(views, key if len(key) > 10 else f"{key}T00", last)
+            # A slot ends where the next one begins; a day without page views is on the chart all the same.
+            starts = [key if len(key) > 10 else f"{key}T00" for key in chart.keys]
+            lasts = [before(start) for start in starts[1:]] + [period.last]
+            length = {"hours": 1, "days": 24, "weeks": 7 * 24, "months": 31 * 24}[chart.name]
+            assert len(starts) >= hours(starts[0], period.last) / length
+            for at in range(0, len(starts), max(1, len(starts) // 40)):
+                expected = counted(views, starts[at], lasts[at])
                 assert {line.name: line.values[at] for line in chart.lines} == {
                     name: expected[name] for name in ("views", "visits", "visitors", "new")
                 }
+
+
+def before(hour: str) -> str:
+    return f"{datetime.fromisoformat(f'{hour}:00') - timedelta(hours=1):%Y-%m-%dT%H}"
+
+
+def hours(first: str, last: str) -> int:
+    span = datetime.fromisoformat(f"{last}:00") - datetime.fromisoformat(f"{first}:00")
+    return int(span / timedelta(hours=1)) + 1
+
+
+def test_a_long_history_has_weeks_and_months(found: Audience) -> None:
+    charts = {period.name: {chart.name: chart.keys for chart in period.charts} for period in found.periods}
+    assert {name: list(keys) for name, keys in charts.items()} == {
+        "today": ["hours"],
+        "1": ["hours"],
+        "7": ["days", "hours"],
+        "28": ["days", "hours"],
+        "all": ["days", "weeks", "months"],
+    }
+    assert charts["all"]["months"] == ["2026-01-05", "2026-02-01", "2026-03-01"]
+    assert charts["all"]["weeks"][:2] == ["2026-01-05", "2026-01-12"]
+
+
+def test_weeks_stand_beside_those_before(tmp_path: Path) -> None:
+    # From a Wednesday on, 91 days and the 91 days before them.
+    begins = START + timedelta(days=2)
+    views = [View(time=begins + timedelta(days=day), visit=f"v{day}", visitor="u", page="/") for day in range(182)]
+    views.append(View(time=views[-1].time + timedelta(hours=23), visit="last", visitor="u", page="/"))
+    (quarter,) = [each for each in audience(tmp_path, views).periods if each.name == "90"]
+    (weeks,) = [chart for chart in quarter.charts if chart.name == "weeks"]
+    lines = {line.name: (line.values, line.before) for line in weeks.lines}
+    whole = [7] * 12
+    assert (weeks.keys[:2], weeks.keys[-1]) == (["2026-04-09", "2026-04-13"], "2026-07-06")
+    assert lines["views"] == ([4, *whole, 3], [4, *whole, 2])
+    assert lines["visitors"] == ([1] * 14, [1] * 14)
 
 
 def test_the_hours_of_the_week_are_means(found: Audience, views: list[View]) -> None:
@@ -189,7 +226,7 @@ def test_private_page_views_are_a_figure_where_visitors_were_asked(
 
 def test_a_ranking_of_which_nothing_is_known_is_left_out(tmp_path: Path) -> None:
     period = audience(tmp_path, [View(time=START, visit="v", visitor="u", page="/", country=None)]).periods[-1]
-    assert [each.name for each in period.rankings] == ["page", HOST, "browser", "device_type"]
+    assert [each.name for each in period.rankings] == ["page", HOST, "browser", "device_type", "system"]
 
 
 def test_the_history_can_be_cut(tmp_path: Path, views: list[View]) -> None:

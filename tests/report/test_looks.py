@@ -119,7 +119,7 @@ def test_a_choice_has_at_least_two_buttons(page: str) -> None:
 
 
 def test_what_a_blog_has_not_is_not_on_its_page(page: str) -> None:
-    for absent in ("Sessions", "Campaigns", "campaign"):
+    for absent in ("Sessions", "Campaigns", "campaign", "Samples, without what they say"):
         assert f">{absent}<" not in page
     shown = set(re.findall(r'<tr id="([\w.]+)"', page))
     # The visits have landed; what needs users or advertisements, and what streams write, has no source.

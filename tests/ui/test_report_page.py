@@ -216,6 +216,19 @@ def test_any_range_of_days_can_be_chosen(
         assert int(count) == pages[name]
         # Halves may be rounded up or down.
         assert float(share.rstrip("%")) == pytest.approx(100 * pages[name] / expected["views"], abs=0.051)
+    if compared is None:
+        clicked(driver, ".period:not([hidden]) [data-chart=months]")
+        clicked(driver, ".period:not([hidden]) [data-numbers] summary")
+        cells = f"Array.from({part}.querySelectorAll('[data-numbers] tr'), (row) => row.textContent)"
+        january, february = (
+            counted(views, *span) for span in ((f"{first}T00", "2026-01-31T23"), ("2026-02-01T00", LAST))
+        )
+        columns = ("views", "visits", "visitors", "new")
+        assert driver.execute_async_script(f"setTimeout(() => arguments[0]({cells}), 200)") == [
+            "MonthPage viewsVisitsVisitorsNew visitors",
+            "January 2026" + "".join(f"{january[name]:,}" for name in columns),
+            "February 2026" + "".join(f"{february[name]:,}" for name in columns),
+        ]
     # What is chosen next is shown in the dates, too.
     clicked(driver, "[data-period='7']")
     assert evaluated(driver, "document.querySelector('[data-day=first]').value") == "2026-02-07"

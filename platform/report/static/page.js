@@ -36,9 +36,12 @@
   // Charts.
   const seconds = (key) => Date.parse(key.length > 10 ? `${key}:00:00Z` : `${key}T00:00:00Z`) / 1000;
   const written = (value) => (value === null || value === undefined ? "–" : whole.format(value));
-  const dated = (key) => {
+  const SLOTS = { hours: "Hour", days: "Day", weeks: "Week", months: "Month" };
+  const dated = (key, slot) => {
     const date = new Date(seconds(key) * 1000);
+    if (slot === "months") return date.toLocaleDateString("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
     const day = date.toLocaleDateString("en-GB", { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" });
+    if (slot === "weeks") return `from ${day}`;
     return key.length > 10 ? `${day}, ${key.slice(11, 13)}:00` : day;
   };
   const axis = (more) => ({
@@ -55,7 +58,7 @@
     if (time % 86400) return `${String(date.getUTCHours()).padStart(2, "0")}:00`;
     return date.toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
   };
-  const draw = (place, keys, lines, height, bars) => {
+  const draw = (place, { name, keys }, lines, height, bars) => {
     for (const chart of charts) {
       if (chart.place === place) {
         chart.plot.destroy();
@@ -69,7 +72,7 @@
       dash: line.dashed ? [4, 4] : undefined,
       fill: bars ? colour(line.colour) : line.dashed ? undefined : colour("--bar"),
       paths: bars ? uPlot.paths.bars({ size: [0.7, 24] }) : undefined,
-      points: { show: !bars && keys.length < 3 },
+      points: { show: !bars && keys.length < 16 },
       value: (_, value, __, index) => (index === null ? "" : written(value)),
     }));
     const plot = new uPlot(
@@ -84,7 +87,7 @@
           axis({ grid: { show: false }, size: 28, space: 56, incrs: keys[0].length > 10 && keys.length <= 48 ? HOURS : DAYS, values: (_, splits) => splits.map(marked) }),
           axis({ size: 44, space: 36, values: (_, splits) => splits.map((value) => (value >= 10000 ? `${whole.format(value / 1000)}k` : whole.format(value))) }),
         ],
-        series: [{ label: keys[0].length > 10 ? "Hour" : "Day", value: (_, time, __, index) => (index === null || time === null ? "" : dated(keys[index])) }, ...series],
+        series: [{ label: SLOTS[name], value: (_, time, __, index) => (index === null || time === null ? "" : dated(keys[index], name)) }, ...series],
       },
       [keys.map(seconds), ...lines.map((line) => line.values)],
       place,
@@ -103,11 +106,11 @@
     const fill = () => {
       const table = document.createElement("table");
       const head = table.createTHead().insertRow();
-      head.append(made("th", chart.keys[0].length > 10 ? "Hour" : "Day"), ...chart.lines.map((line) => made("th", line.label, true)));
+      head.append(made("th", SLOTS[chart.name]), ...chart.lines.map((line) => made("th", line.label, true)));
       for (const cell of head.cells) cell.scope = "col";
       const body = table.createTBody();
       chart.keys.forEach((key, index) => {
-        body.insertRow().append(made("td", dated(key)), ...chart.lines.map((line) => made("td", written(line.values[index]), true)));
+        body.insertRow().append(made("td", dated(key, chart.name)), ...chart.lines.map((line) => made("td", written(line.values[index]), true)));
       });
       place.querySelector(".scroll").replaceChildren(table);
     };
@@ -239,9 +242,9 @@
     const now = counted(first, last);
     const before = earlier && counted(...earlier);
     const known = earlier && earlier[0] >= 28;
-    const days = (one, other) => (one === other ? dated(keyOf(one)) : `${dated(keyOf(one))} – ${dated(keyOf(other))}`);
-    part.querySelector(".span").replaceChildren(days(first, last));
-    if (earlier) part.querySelector(".span").append(pale(`, beside ${days(...earlier)}`));
+    const span = (one, other) => (one === other ? dated(keyOf(one)) : `${dated(keyOf(one))} – ${dated(keyOf(other))}`);
+    part.querySelector(".span").replaceChildren(span(first, last));
+    if (earlier) part.querySelector(".span").append(pale(`, beside ${span(...earlier)}`));
     const whole = figures.blog.periods[figures.blog.periods.length - 1];
     for (const figure of all("[data-figure]", part)) {
       const { name, unit, better } = whole.figures.find((one) => one.name === figure.dataset.figure);
@@ -265,7 +268,29 @@
         })),
       };
     };
-    const charts = [...(last > first ? [chart("days", "By day", 1)] : []), ...(last - first < 28 ? [chart("hours", "By hour", 24)] : [])];
+    // Weeks and months of the range; those of the time before begin on the same days only if they are weeks.
+    const grouped = (name, label, begins) => {
+      const starts = [];
+      for (let day = first; day <= last; day++) if (day === first || begins(new Date(Date.parse(keyOf(day))))) starts.push(day);
+      const values = (back) => starts.map((day, at) => counted(day - back, (at + 1 < starts.length ? starts[at + 1] - 1 : last) - back));
+      const now = values(0);
+      const past = earlier && name === "weeks" ? values(first - earlier[0]) : [];
+      return {
+        name, label,
+        keys: starts.map(keyOf),
+        lines: all("[data-line]", part).map(({ dataset, firstElementChild }) => ({
+          name: dataset.line, label: firstElementChild.textContent,
+          values: now.map((one) => one[dataset.line]), before: past.map((one) => one[dataset.line]),
+        })),
+      };
+    };
+    const days = last - first + 1;
+    const charts = [
+      ...(days > 1 ? [chart("days", "By day", 1)] : []),
+      ...(days >= 29 ? [grouped("weeks", "By week", (date) => date.getUTCDay() === 1)] : []),
+      ...(days >= 32 ? [grouped("months", "By month", (date) => date.getUTCDate() === 1)] : []),
+      ...(days <= 28 ? [chart("hours", "By hour", 24)] : []),
+    ];
     for (const button of all("[data-chart]", part)) button.hidden = charts.length < 2 || !charts.some((one) => one.name === button.dataset.chart);
     part.querySelector(".choice.small").hidden = charts.length < 2;
     return { name: "range", charts };
@@ -289,13 +314,13 @@
     part.querySelector("[data-title]").textContent = line.label;
     const lines = [{ label: line.label, values: line.values, colour: "--accent" }];
     if (line.before.length) lines.push({ label: "Before", values: line.before, colour: "--before", dashed: true });
-    draw(part.querySelector(".chart"), chart.keys, lines, 240, false);
+    draw(part.querySelector(".chart"), chart, lines, 240, false);
   };
   const arrivals = () => {
     const place = document.getElementById("arrivals");
     const days = figures.data.rejected.days;
     if (!days.length) return;
-    draw(place, days.map((day) => day.day), [
+    draw(place, { name: "days", keys: days.map((day) => day.day) }, [
       { label: "Late rows", values: days.map((day) => day.late), colour: "--late" },
       { label: "Dead letters", values: days.map((day) => day.dead), colour: "--dead" },
     ], 190, true);

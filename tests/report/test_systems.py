@@ -1,0 +1,49 @@
+"""The operating system is that of the agent, as far as the device tells it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import ua_parser
+
+from assets.report.systems import system_of
+from assets.transforms.user_agents import client_of
+
+LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
+NAMED = {"Mac OS X": "macOS"}
+
+
+@pytest.mark.skipif(not LOG.is_file(), reason="the log is not part of the repository")
+def test_the_device_tells_the_system_that_the_agent_names() -> None:
+    agents = Counter(re.findall(r'"([^"]*)"$', LOG.read_text(encoding="utf-8", errors="replace"), flags=re.MULTILINE))
+    told, silent = 0, 0
+    for agent, lines in agents.items():
+        client, system = client_of(agent), ua_parser.parse_os(agent)
+        if client.spider or client.device_type is None or system is None:
+            continue
+        found = system_of(client.device_type)
+        assert found in ("unknown", NAMED.get(system.family, system.family)), agent
+        told, silent = told + lines * (found != "unknown"), silent + lines * (found == "unknown")
+    assert silent < 0.01 * told
+
+
+@pytest.mark.parametrize(
+    ("device", "system"),
+    [
+        ("K", "Android"),
+        ("Samsung SM-S918B", "Android"),
+        # A Samsung without Android, and what is no device of an access log.
+        ("Samsung GT-E2232", "unknown"),
+        ("display", "unknown"),
+        ("PC", "unknown"),
+        ("unknown", "unknown"),
+        ("MacBookPro8,1", "macOS"),
+        ("Windows Phone", "Windows Phone"),
+        ("chromebook", "Chrome OS"),
+    ],
+)
+def test_a_device_that_several_systems_have_names_none(device: str, system: str) -> None:
+    assert system_of(device) == system
