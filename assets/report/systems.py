@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quality.contracts.columns import UNKNOWN
 
-_DESKTOPS = (
+_NAMED = (
     "Windows",
     "Linux",
     "Ubuntu",
@@ -35,25 +35,23 @@ _OF_DEVICES = {
     "macOS": ("mac",),
     "iOS": ("iphone", "ipad", "ipod", "ios-device"),
     "Android": (
-        *("alcatel", "asus", "galaxy", "generic smartphone", "generic tablet", "google pixel", "htc", "huawei"),
         *(
+            "alcatel",
+            "asus",
+            "galaxy",
+            "generic smartphone",
+            "generic tablet",
+            "google pixel",
+            "htc",
+            "huawei",
             "kindle",
-            "lenovo",
-            "lg-",
-            "motorola",
-            "nexus",
-            "oneplus",
-            "oppo",
-            "pixel",
-            "redmi",
-            "samsung gt-i",
-            "samsung gt-n",
         ),
+        *("lenovo", "lg-", "motorola", "nexus", "oneplus", "oppo", "pixel", "redmi", "samsung gt-i", "samsung gt-n"),
         *("samsung gt-p", "samsung gt-s", "samsung sm-", "sonyericsson", "vivo", "xiaomi"),
     ),
 }
 """How the names of a system's devices begin, in lower case."""
-_SYSTEMS = {name.lower(): name for name in _DESKTOPS}
+_SYSTEMS = {name.lower(): name for name in _NAMED}
 
 
 def system_of(device: str) -> str:
