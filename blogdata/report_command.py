@@ -93,6 +93,7 @@ def _page(settings: Settings) -> Path:
 
 def _computed(settings: Settings, days: int | None = None) -> Report:
     from assets.report import report as core
+    from assets.report.referrers import Referrers
     from lake.lake import Lake
     from patterns.ingestion.readiness_marker import LandingZone
 
@@ -102,4 +103,5 @@ def _computed(settings: Settings, days: int | None = None) -> Report:
         settings.checkpoints,
         now=datetime.now(timezone.utc),
         days=core.DAYS if days is None else days,
+        referrers=Referrers.read(settings.site.hosts, settings.site.referrers),
     )

@@ -19,7 +19,7 @@ from resources.lake import LakeResource
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 PAGES = tuple(f"/2026/post-{number}" for number in range(40))
-HOSTS = ("direct", "news.example", "search.example")
+HOSTS = ("direct", "news.example", "duckduckgo.com")
 OWN = "blog.example.org"
 """The blog itself: where most page views after the first of a visit come from."""
 COUNTRIES = ("DE", "JP", None)
@@ -47,6 +47,11 @@ class View:
     def hour(self) -> str:
         """The partition it lies in."""
         return f"{self.time:%Y-%m-%dT%H}"
+
+    @property
+    def kind(self) -> str:
+        """The kind of its host."""
+        return {OWN: "this blog", "direct": "no referrer", "duckduckgo.com": "search"}.get(self.host, "other sites")
 
     @property
     def system(self) -> str:
@@ -131,6 +136,7 @@ def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
         "browser": _by(chosen, "browser"),
         "device_type": _by(chosen, "device"),
         "system": _by(chosen, "system"),
+        "referral_kind": _by(chosen, "kind"),
     }
 
 

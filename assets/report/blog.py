@@ -16,6 +16,7 @@ from assets.report.daily_rankings import DailyRankings
 from assets.report.history import history
 from assets.report.page_views import DAY, Counted, PageViews, key_of_hour
 from assets.report.rankings import Kind, ranking
+from assets.report.referrers import ReferrerKind, Referrers, known
 from lake.lake import Lake
 from publish.partitions import Grain, key_of, start_of
 from quality.contracts.columns import DIRECT, UNKNOWN
@@ -29,11 +30,12 @@ KNOWN = 28 * DAY
 """Hours of history before a period that is compared, without which nobody can be told to be new."""
 _AS_FAR_AS = "as far back as this page reads"
 ALL, SO_FAR = "all", "today"
-_HOST = "referral_host"
+_HOST, _KIND = "referral_host", "referral_kind"
 _COLUMNS = ("Views", "Visits", "Visitors")
 RANKINGS = (
     Kind(name="page", label="Pages", of="page", columns=_COLUMNS, monospaced=True),
     Kind(name=_HOST, label="Other sites they came from", of="site", columns=_COLUMNS),
+    Kind(name=_KIND, label="Kinds of sites they came from", of="kind", columns=_COLUMNS),
     Kind(name="country", label="Countries", of="country", columns=_COLUMNS),
     Kind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
     Kind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
@@ -41,11 +43,13 @@ RANKINGS = (
 )
 SECTIONS = (
     Section(title="What was read, and from where", rankings=("page", _HOST)),
-    Section(title="Who read it", rankings=("country", "browser", "device_type", "system")),
+    Section(title="Who read it, and how they came", rankings=(_KIND, "country", "browser", "device_type", "system")),
     *DAILY_SECTIONS,
 )
-NO_SITES = {DIRECT: "no referrer", UNKNOWN: "unknown"}
+NO_SITES = {name: name for name in (ReferrerKind.SPAM.value, UNKNOWN)} | {DIRECT: ReferrerKind.DIRECT.value}
 """What stands in place of a host, and how it is shown."""
+NO_KINDS = (ReferrerKind.DIRECT, ReferrerKind.OWN, ReferrerKind.SPAM, ReferrerKind.UNKNOWN)
+"""Kinds of what is no site that readers came from."""
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NOTES = (
     "A page view is a row of silver.visits_enriched: a request for a page, without repetitions. Of access logs, feeds, "
@@ -53,8 +57,9 @@ NOTES = (
     "about the data counts them by reason.",
     "A visit is what the page views name as one. Of an access log it is the page views of one address and browser "
     "without a pause of 30 minutes.",
-    "The blog's own host is the one that most page views after the first of a visit come from, of those with a "
-    "referrer. It and no referrer are no sites that readers came from; the shares are of all page views.",
+    "The blog's own hosts are those of the settings; without any, the host that most page views after the first of a "
+    "visit come from, of those with a referrer. They, no referrer and hosts on a list of referrer spam are no sites "
+    "that readers came from; the shares are of all page views. The kind of a site is that of its host in a table.",
     "Days and hours are UTC. A visit or visitor on two days counts on both, and once in a period that has both days: "
     "the numbers of days do not add up to that of their period, nor do those of weeks and months. Weeks begin on "
     "Monday; the first and the last week or month of a chart count the days that the period has of it.",
@@ -64,12 +69,13 @@ NOTES = (
 )
 
 
-def audience(lake: Lake, *, days: int) -> Audience | None:
+def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Audience | None:
     """Compute the figures of the blog.
 
     Args:
         lake: The tables' root.
         days: How many days back from the newest page view the history goes.
+        referrers: What is known of the sites that readers came from; None: the project's own table.
 
     Returns:
         The figures; None if no page view is published.
@@ -78,7 +84,7 @@ def audience(lake: Lake, *, days: int) -> Audience | None:
     if newest is None:
         return None
     since = key_of(start_of(newest[:_DATE], Grain.DAY) - Grain.DAY.length * (days - 1), Grain.HOUR)
-    views = PageViews.read(lake, since)
+    views = PageViews.read(lake, since, known() if referrers is None else referrers)
     if views is None:
         return None
     daily = DailyRankings.read(lake, since[:_DATE])
@@ -91,7 +97,7 @@ def audience(lake: Lake, *, days: int) -> Audience | None:
         chosen=chosen,
         periods=[_period(views, daily, name, span) for name, span in spans.items()],
         sections=SECTIONS,
-        history=history(views, daily, {_HOST: _apart(views)}),
+        history=history(views, daily, _apart(views)),
         notes=NOTES,
     )
 
@@ -223,18 +229,22 @@ def _grids(views: PageViews, span: _Span) -> Iterator[Grid]:
         )
 
 
-def _apart(views: PageViews) -> Mapping[str, str]:
-    return {**NO_SITES, **{host: f"{host}, this blog" for host in views.own_hosts}}
+def _apart(views: PageViews) -> Mapping[str, Mapping[str, str]]:
+    """Return, by ranking, the names that it does not rank, and what each is shown as."""
+    return {
+        _HOST: {**NO_SITES, **{host: f"{host}, this blog" for host in views.own_hosts}},
+        _KIND: {kind.value: kind.value for kind in NO_KINDS},
+    }
 
 
 def _rankings(views: PageViews, daily: DailyRankings, span: _Span) -> Iterator[Ranking]:
     apart = _apart(views)
     for kind in RANKINGS:
         counted = {name: numbers for name, *numbers in views.by(kind.name, span.first, span.last)}
-        if counted.keys() <= {UNKNOWN}:
+        if counted.keys() <= ({UNKNOWN} | apart[_KIND].keys() if kind.name == _KIND else {UNKNOWN}):
             continue
         before = None if span.compared is None else views.views_by(kind.name, *span.compared)
-        yield ranking(kind, counted, before, apart=apart if kind.name == _HOST else {})
+        yield ranking(kind, counted, before, apart=apart.get(kind.name, {}))
     # A day that has just begun cannot be held against a whole one.
     whole = span.compared is not None and span.last % DAY == DAY - 1
     yield from daily.within(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.report.referrers import ReferrerKind, Referrers
 from assets.report.systems import system_of
 from lake.lake import Lake
 from publish.partitions import Grain, key_of, start_of
@@ -20,7 +21,7 @@ from quality.contracts.columns import DIRECT, UNKNOWN
 DATASET = "silver.visits_enriched"
 _HOST = "referral_host"
 _COLUMNS = ("page", _HOST, "country", "browser", "device_type")
-DIMENSIONS = (*_COLUMNS, "system")
+DIMENSIONS = (*_COLUMNS, "referral_kind", "system")
 _ENCODED = ("visit_id", "user_id", *_COLUMNS)
 _READ = ("event_hour", "event_time", "keep_private", *_ENCODED)
 _HOUR = 3600
@@ -60,18 +61,21 @@ class PageViews:
         rows: Columns `hour` (since 1970), `time` (microseconds since 1970), `private`, `visit_id`, `user_id` and the
             dimensions.
         names: Dimension to the names of its numbers; visits and visitors have none here, so that none is shown.
+        own_hosts: The blog's own hosts among those that visitors came from.
     """
 
     rows: pa.Table
     names: Mapping[str, Sequence[str]]
+    own_hosts: frozenset[str]
 
     @classmethod
-    def read(cls, lake: Lake, since: str | None = None) -> PageViews | None:
+    def read(cls, lake: Lake, since: str | None, referrers: Referrers) -> PageViews | None:
         """Read the published page views.
 
         Args:
             lake: The tables' root.
             since: First hour to read, as a partition key; None: all.
+            referrers: What is known of the sites that readers came from.
 
         Returns:
             The page views; None if there are none.
@@ -91,9 +95,19 @@ class PageViews:
             columns[name] = encoded.indices
             if name in _COLUMNS:
                 columns[name], names[name] = _named(encoded.indices, encoded.dictionary.to_pylist())
-        devices = [system_of(device) for device in names["device_type"]]
-        columns["system"], names["system"] = _named(columns["device_type"], devices)
-        return cls(rows=pa.table(columns).sort_by("hour").combine_chunks(), names=names)
+        spam = [
+            host if referrers.kind_of(host) is not ReferrerKind.SPAM else ReferrerKind.SPAM.value
+            for host in names[_HOST]
+        ]
+        columns[_HOST], names[_HOST] = _named(columns[_HOST], spam)
+        rows = pa.table(columns).sort_by("hour").combine_chunks()
+        own = _configured(names[_HOST], referrers.own) if referrers.own else _own_hosts(rows, names[_HOST])
+        systems = [system_of(device) for device in names["device_type"]]
+        kinds = [ReferrerKind.OWN if host in own else referrers.kind_of(host) for host in names[_HOST]]
+        for name, of, values in (("system", "device_type", systems), ("referral_kind", _HOST, kinds)):
+            numbers, names[name] = _named(rows[of].combine_chunks(), values)
+            rows = rows.append_column(name, numbers)
+        return cls(rows=rows, names=names, own_hosts=own)
 
     @cached_property
     def hours(self) -> Numbers:
@@ -124,30 +138,6 @@ class PageViews:
         first = np.zeros(found.num_rows, dtype=np.int64)
         first[found["user_id"].to_numpy()] = found["hour_min"].to_numpy()
         return first
-
-    @cached_property
-    def own_hosts(self) -> frozenset[str]:
-        """The blog's own hosts among those that visitors came from, found by what they do.
-
-        Visitors come to the first page of a visit from anywhere, and to the later ones from the page before. The own
-        host is the one, with or without `www.`, that most of the later page views with a referrer come from, and a
-        larger share of them than of the first ones.
-        """
-        begins = self.rows.group_by("visit_id").aggregate([("time", "min")])
-        times = np.zeros(begins.num_rows, dtype=np.int64)
-        times[begins["visit_id"].to_numpy()] = begins["time_min"].to_numpy()
-        is_first = self.rows["time"].to_numpy() == times[self.rows["visit_id"].to_numpy()]
-        hosts = self.rows[_HOST].to_numpy()
-        first, later = Counter[str](), Counter[str]()
-        for counter, chosen in ((first, is_first), (later, ~is_first)):
-            for name, views in zip(self.names[_HOST], np.bincount(hosts[chosen]).tolist(), strict=False):
-                if name not in (DIRECT, UNKNOWN):
-                    counter[name.removeprefix("www.")] += views
-        own, views = max(later.items(), key=lambda host: host[1], default=("", 0))
-        share = views / max(later.total(), 1)
-        if share <= 0.5 or share * first.total() <= first[own]:
-            return frozenset()
-        return frozenset(self.names[_HOST]) & {own, f"www.{own}"}
 
     def within(self, first: int, last: int) -> pa.Table:
         """Return the rows of a span, both hours included."""
@@ -237,6 +227,34 @@ class PageViews:
         numbers = zip(groups[dimension].to_pylist(), *(groups[name].to_pylist() for name in columns), strict=True)
         found = [(names[code], views, visits, visitors) for code, views, visits, visitors in numbers]
         return sorted(found, key=lambda row: (-row[1], row[0]))
+
+
+def _configured(hosts: Sequence[str], own: frozenset[str]) -> frozenset[str]:
+    return frozenset(host for host in hosts if host.removeprefix("www.") in own)
+
+
+def _own_hosts(rows: pa.Table, hosts: Sequence[str]) -> frozenset[str]:
+    """Find the blog's own hosts by what they do.
+
+    Visitors come to the first page of a visit from anywhere, and to the later ones from the page before. The own
+    host is the one, with or without `www.`, that most of the later page views with a referrer come from, and a
+    larger share of them than of the first ones.
+    """
+    begins = rows.group_by("visit_id").aggregate([("time", "min")])
+    times = np.zeros(begins.num_rows, dtype=np.int64)
+    times[begins["visit_id"].to_numpy()] = begins["time_min"].to_numpy()
+    is_first = rows["time"].to_numpy() == times[rows["visit_id"].to_numpy()]
+    of_row = rows[_HOST].to_numpy()
+    first, later = Counter[str](), Counter[str]()
+    for counter, chosen in ((first, is_first), (later, ~is_first)):
+        for name, views in zip(hosts, np.bincount(of_row[chosen]).tolist(), strict=False):
+            if name not in (DIRECT, UNKNOWN, ReferrerKind.SPAM.value):
+                counter[name.removeprefix("www.")] += views
+    own, views = max(later.items(), key=lambda host: host[1], default=("", 0))
+    share = views / max(later.total(), 1)
+    if share <= 0.5 or share * first.total() <= first[own]:
+        return frozenset()
+    return _configured(hosts, frozenset({own}))
 
 
 def key_of_hour(hour: int) -> str:

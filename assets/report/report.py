@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assets.report import arrivals, blog
+from assets.report.referrers import Referrers
 from lake.lake import Lake
 from patterns.ingestion.readiness_marker import LandingZone
 from patterns.ingestion.whole_files import write_whole
@@ -53,7 +54,15 @@ class Report:
         return page.render(self.as_json(), title="The blog and its data")
 
 
-def compute(lake: Lake, zone: LandingZone, checkpoints: Path, *, now: datetime, days: int = DAYS) -> Report:
+def compute(
+    lake: Lake,
+    zone: LandingZone,
+    checkpoints: Path,
+    *,
+    now: datetime,
+    days: int = DAYS,
+    referrers: Referrers | None = None,
+) -> Report:
     """Compute the report, without Spark.
 
     Args:
@@ -62,6 +71,7 @@ def compute(lake: Lake, zone: LandingZone, checkpoints: Path, *, now: datetime, 
         checkpoints: Folder of the streams' checkpoints.
         now: Current time, timezone-aware.
         days: How many of the newest days the history has.
+        referrers: What is known of the sites that readers came from; None: the project's own table.
 
     Raises:
         PlatformError: A table cannot be read.
@@ -79,7 +89,7 @@ def compute(lake: Lake, zone: LandingZone, checkpoints: Path, *, now: datetime, 
     )
     with ThreadPoolExecutor(max_workers=1) as beside:
         # Reading the page views is the work of native code, which lets other threads go on.
-        audience = beside.submit(blog.audience, lake, days=days)
+        audience = beside.submit(blog.audience, lake, days=days, referrers=referrers)
         data = data_part(source, lambda: arrivals.rejected(lake, events, days=days), days=days)
         return Report(made_at=now, blog=audience.result(), data=data)
 

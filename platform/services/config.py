@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import ssl
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,11 +15,21 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from errors import ConfigurationError
-from services import alert_settings, event_settings, location_settings, partner_settings, privacy, setting_values
+from services import (
+    alert_settings,
+    event_settings,
+    location_settings,
+    partner_settings,
+    privacy,
+    setting_values,
+    site_settings,
+    trust,
+)
 from services.alert_settings import AlertSettings
 from services.event_settings import EventSettings
 from services.location_settings import LocationSettings
 from services.partner_settings import PartnerSettings
+from services.site_settings import SiteSettings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -71,6 +80,8 @@ _FILE_KEYS = {
     "events": event_settings.KEYS,
     "geolocation": location_settings.KEYS,
     "partner": partner_settings.KEYS,
+    "site": site_settings.KEYS,
+    "logs": site_settings.LOG_KEYS,
 }
 
 
@@ -151,6 +162,7 @@ class Settings:
         events: Who may start runs from outside, and where their events are received.
         geolocation: Who is asked where addresses are.
         partner: The partner who gets events, and how they are sent.
+        site: What the report takes for the site itself, and what it knows of those that link to it.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
 
@@ -173,6 +185,7 @@ class Settings:
     events: EventSettings = field(default_factory=EventSettings)
     geolocation: LocationSettings = field(default_factory=LocationSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
+    site: SiteSettings = field(default_factory=SiteSettings)
     first_day: str | None = None
     run_automatically: bool = False
 
@@ -240,7 +253,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         java_home=env.get("JAVA_HOME") or None,
         search_path=env.get("PATH", ""),
         maven_mirror=_mirror(java),
-        ca_file=_ca_file(env),
+        ca_file=trust.bundle(env),
         spark=_spark(spark),
         postgres=_postgres(values.get("postgres", {})),
         dagster_storage=_storage(values.get("dagster", {})),
@@ -248,6 +261,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         events=event_settings.parse(values.get("events", {}), file=file),
         geolocation=location_settings.parse(values.get("geolocation", {})),
         partner=partner_settings.parse(values.get("partner", {})),
+        site=site_settings.parse(values.get("site", {}), values.get("logs", {}), home=home),
         first_day=setting_values.day(values.get("history", {})),
         run_automatically=setting_values.switch(values.get("automation", {})),
     )
@@ -371,15 +385,6 @@ def _mirror(values: Mapping[str, tuple[Any, str]]) -> str | None:
             next_step="Write the root address of a Maven repository, beginning with https://, http:// or file:///",
         )
     return None if value is None else str(value)
-
-
-def _ca_file(env: Mapping[str, str]) -> Path | None:
-    defaults = ssl.get_default_verify_paths()
-    usual = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
-    for name in (env.get("SSL_CERT_FILE"), defaults.openssl_cafile, *usual):
-        if name and Path(name).is_file():
-            return Path(name)
-    return None
 
 
 def _check_writable(home: Path) -> None:

@@ -13,12 +13,26 @@ import hashlib
 import re
 import ssl
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 
 from services.files import write_atomically
 
 PASSWORD = "changeit"
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+
+
+def bundle(env: Mapping[str, str]) -> Path | None:
+    """Return the file of the certificates that the machine trusts; None without one.
+
+    Args:
+        env: The environment, whose `SSL_CERT_FILE` comes first.
+    """
+    usual = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+    for name in (env.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().openssl_cafile, *usual):
+        if name and Path(name).is_file():
+            return Path(name)
+    return None
 
 
 def java_options(bundle: Path | None, folder: Path) -> list[str]:

@@ -12,11 +12,12 @@ import pytest
 from assets.report import blog, history
 from assets.report.page_views import PageViews
 from assets.report.rankings import SHOWN
+from assets.report.referrers import Referrers, known
 from lake.lake import Lake
 from page_view_rows import OWN, PAGES, START, View, counted, random_views, write
 from report.elements import Audience, Period
 
-HOST = "referral_host"
+HOST, KIND = "referral_host", "referral_kind"
 APART = {"no referrer": "direct", f"{OWN}, this blog": OWN}
 """What is no site that readers came from, by what it is shown as."""
 
@@ -77,8 +78,9 @@ def test_every_ranking_equals_a_plain_count(found: Audience, views: list[View]) 
         expected = counted(views, period.first, period.last)
         for ranking in period.rankings:
             groups = expected[ranking.name]
-            apart = {row.name: APART[row.name] for row in ranking.apart}
-            assert set(apart.values()) == (groups.keys() & set(APART.values()) if ranking.name == HOST else set())
+            apart = {row.name: APART[row.name] if ranking.name == HOST else row.name for row in ranking.apart}
+            unranked = {HOST: set(APART.values()), KIND: {"no referrer", "this blog"}}.get(ranking.name, set())
+            assert set(apart.values()) == groups.keys() & unranked
             ranked = {name: group for name, group in groups.items() if name not in apart.values()}
             assert len(ranking.rows) + ranking.others == len(ranked)
             assert {row.name: list(row.values) for row in ranking.rows}.items() <= ranked.items()
@@ -210,9 +212,31 @@ def visit(name: str, *hosts: str) -> list[View]:
 def test_the_blogs_own_hosts_are_found_by_what_they_do(tmp_path: Path, visits: list[list[str]], own: set[str]) -> None:
     lake = Lake(root=str(tmp_path))
     write(lake, [view for number, hosts in enumerate(visits) for view in visit(f"v{number}", *hosts)])
-    found = PageViews.read(lake)
+    found = PageViews.read(lake, None, known())
     assert found is not None
     assert found.own_hosts == own
+
+
+def test_the_settings_name_the_blogs_own_hosts_and_spam(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path / "lake"))
+    write(lake, visit("v", "news.example", "www.blog.example", "a.buttons.example", "seo.example", "direct"))
+    spam = tmp_path / "spammers.txt"
+    spam.write_text("buttons.example\nseo.example\n", encoding="utf-8")
+    found = blog.audience(lake, days=400, referrers=Referrers.read(["blog.example"], [spam]))
+    assert found is not None
+    rankings = {each.name: each for each in found.periods[-1].rankings}
+    assert [row.name for row in rankings[HOST].rows] == ["news.example"]
+    assert {row.name: row.values[0] for row in rankings[HOST].apart} == {
+        "referrer spam": 2,
+        "no referrer": 1,
+        "www.blog.example, this blog": 1,
+    }
+    assert [row.name for row in rankings[KIND].rows] == ["other sites"]
+    assert {row.name: row.values[0] for row in rankings[KIND].apart} == {
+        "referrer spam": 2,
+        "no referrer": 1,
+        "this blog": 1,
+    }
 
 
 @pytest.mark.parametrize(("private", "shown"), [((True, True), False), ((False, False), False), ((True, False), True)])
@@ -273,11 +297,12 @@ def test_any_range_of_days_is_counted_from_the_history(found: Audience, views: l
                 bounced += count * is_alone
         assert bounced == pytest.approx((expected["bounce"] or 0) * expected["visits"])
         for name, by_day in known.rankings.items():
-            groups = {name: group[0] for name, group in expected[name].items()}
-            counts = {APART.get(name, name): 0 for name in by_day.names}
+            groups = {each: group[0] for each, group in expected[name].items()}
+            apart = APART if name == HOST else {}
+            counts = {apart.get(each, each): 0 for each in by_day.names}
             for shown, flat in zip(by_day.names, by_day.counts, strict=True):
                 on = zip(flat[::2], flat[1::2], strict=True)
-                counts[APART.get(shown, shown)] += sum(count for day, count in on if day in span)
+                counts[apart.get(shown, shown)] += sum(count for day, count in on if day in span)
             assert {name: count for name, count in counts.items() if count} == groups
             assert set(by_day.others) == {0}
 

@@ -163,3 +163,21 @@ def test_valid_ports_and_heaps_are_accepted(tmp_path_factory: pytest.TempPathFac
     home = tmp_path_factory.getbasetemp()
     settings = load(home, BLOGDATA_SPARK_PORT=str(port), BLOGDATA_SPARK_HEAP=f"{heap}m")
     assert (settings.spark.port, settings.spark.heap) == (port, f"{heap}m")
+
+
+def test_the_site_and_the_lists_of_referrers_are_read(tmp_path: Path) -> None:
+    (tmp_path / "blogdata.toml").write_text(
+        '[site]\nhosts = ["Blog.example.org"]\n[logs]\nreferrers = ["spam.txt", "/lists/search.yml"]\n',
+        encoding="utf-8",
+    )
+    site = config.load({"BLOGDATA_HOME": str(tmp_path)}).site
+    assert site.hosts == ("blog.example.org",)
+    assert site.referrers == (tmp_path / "spam.txt", Path("/lists/search.yml"))
+
+
+@pytest.mark.parametrize("hosts", ['["https://blog.example.org"]', '["blog.example.org:443"]', '"blog.example.org"'])
+def test_what_is_no_host_of_the_site_is_refused(tmp_path: Path, hosts: str) -> None:
+    (tmp_path / "blogdata.toml").write_text(f"[site]\nhosts = {hosts}\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="host") as raised:
+        config.load({"BLOGDATA_HOME": str(tmp_path)})
+    assert "site.hosts" in str(raised.value)

@@ -1,0 +1,166 @@
+"""What kind of site readers came from, by its host: a table of the project's own, and files that the settings name.
+
+A file is a text with one host a line, or YAML: lists of hosts by kind, or by the name of a site, each a host or `urls`
+of hosts, as in the public lists of search engines and social networks. A host stands for its subdomains, too, and that
+of a search engine for itself alone: it has much that is no search. `{}` stands for a country. Entries with a path are
+passed over, because a page view keeps no more of its referrer than the host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from errors import ConfigurationError
+from quality.contracts.columns import DIRECT, UNKNOWN
+
+_TABLE = Path(__file__).with_name("referrers.yml")
+
+
+class ReferrerKind(str, Enum):
+    """What readers came from."""
+
+    SEARCH = "search"
+    SOCIAL = "social"
+    ASSISTANT = "AI assistant"
+    MAIL = "mail"
+    OTHER = "other sites"
+    SPAM = "referrer spam"
+    OWN = "this blog"
+    DIRECT = "no referrer"
+    UNKNOWN = "unknown"
+
+
+_IN_NAMES = {
+    "spam": ReferrerKind.SPAM,
+    "search": ReferrerKind.SEARCH,
+    "social": ReferrerKind.SOCIAL,
+    "assistant": ReferrerKind.ASSISTANT,
+    "mail": ReferrerKind.MAIL,
+}
+"""Words in the name of a file that say of which kind its hosts are; the first that is found counts."""
+_KINDS = {
+    **_IN_NAMES,
+    ReferrerKind.ASSISTANT.value: ReferrerKind.ASSISTANT,
+    ReferrerKind.OTHER.value: ReferrerKind.OTHER,
+}
+"""Names of the kinds in a file that has several."""
+_NO_HOSTS = {DIRECT: ReferrerKind.DIRECT, UNKNOWN: ReferrerKind.UNKNOWN, ReferrerKind.SPAM.value: ReferrerKind.SPAM}
+"""What stands in place of a host."""
+_BEFORE, _AFTER = r"[a-z]{2}\.", r"\.(?:(?:com|org|net|co|it|edu)\.)?[a-z]{2}"
+_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?((?:\{\}\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*(?:\.\{\})?)/?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Referrers:
+    """The hosts that are known.
+
+    Args:
+        own: The blog's own hosts, without `www.`; empty: they are found by what they do.
+        hosts: Host, without `www.`, to its kind.
+        patterns: Pattern of a host with any country, to its kind.
+    """
+
+    own: frozenset[str] = frozenset()
+    hosts: Mapping[str, ReferrerKind] = field(default_factory=dict)
+    patterns: Mapping[re.Pattern[str], ReferrerKind] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, own: Iterable[str] = (), files: Iterable[Path] = ()) -> Referrers:
+        """Read the project's table and files that extend it; what a later file says of a host holds.
+
+        Args:
+            own: The blog's own hosts.
+            files: More files.
+
+        Raises:
+            ConfigurationError: A file cannot be read, or names no kind.
+        """
+        entries: dict[str, ReferrerKind] = dict(_entries(_TABLE))
+        for file in files:
+            entries.update(_entries(file))
+        return cls(
+            own=frozenset(_plain(host) for host in own),
+            hosts={host: kind for host, kind in entries.items() if "{}" not in host},
+            patterns={_pattern(host): kind for host, kind in entries.items() if "{}" in host},
+        )
+
+    def kind_of(self, host: str) -> ReferrerKind:
+        """Return the kind of a host of page views."""
+        if host in _NO_HOSTS:
+            return _NO_HOSTS[host]
+        name = _plain(host)
+        found = self.hosts.get(name) or next((kind for one, kind in self.patterns.items() if one.fullmatch(name)), None)
+        while found is None and "." in name:
+            name = name.partition(".")[2]
+            found = self.hosts.get(name)
+            if found is ReferrerKind.SEARCH:
+                return ReferrerKind.OTHER
+        return found or ReferrerKind.OTHER
+
+
+@cache
+def known() -> Referrers:
+    """Return the project's own table alone."""
+    return Referrers.read()
+
+
+def _plain(host: str) -> str:
+    return host.lower().removeprefix("www.")
+
+
+def _pattern(host: str) -> re.Pattern[str]:
+    begins, ends = host.startswith("{}."), host.endswith(".{}")
+    middle = host.removeprefix("{}.").removesuffix(".{}")
+    return re.compile((_BEFORE if begins else "") + re.escape(middle) + (_AFTER if ends else ""))
+
+
+def _entries(file: Path) -> Iterator[tuple[str, ReferrerKind]]:
+    for kind, text in _texts(file):
+        found = _HOST.fullmatch(text.strip().lower())
+        if found is not None:
+            yield found[1].removeprefix("www."), kind
+
+
+def _texts(file: Path) -> Iterator[tuple[ReferrerKind, str]]:
+    try:
+        text = file.read_text(encoding="utf-8")
+        content = yaml.safe_load(text) if file.suffix.lower() in (".yml", ".yaml") else text.splitlines()
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise _unusable(file, f"cannot be read: {error}") from error
+    if isinstance(content, dict) and content.keys() <= _KINDS.keys():
+        for name, hosts in content.items():
+            yield from ((_KINDS[name], host) for host in _strings(file, hosts))
+        return
+    name = file.name.lower()
+    kind = next((kind for word, kind in _IN_NAMES.items() if word in name), None)
+    if kind is None:
+        raise _unusable(file, "does not say of which kind its hosts are")
+    for part in content.values() if isinstance(content, dict) else [content]:
+        yield from ((kind, host) for host in _strings(file, part))
+
+
+def _strings(file: Path, part: Any) -> Iterator[str]:
+    if not isinstance(part, list):
+        raise _unusable(file, "has something else where a list of hosts is expected")
+    for each in part:
+        if isinstance(each, dict):
+            yield from _strings(file, each.get("urls"))
+        else:
+            yield str(each)
+
+
+def _unusable(file: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        what=f"the list of referrers {why}",
+        where=f"{file}, named by [logs] referrers",
+        next_step="give it a name with one of the words " + ", ".join(_IN_NAMES) + "; its lines are hosts, or its YAML "
+        "lists hosts by site or by kind",
+    )
