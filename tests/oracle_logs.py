@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 _QUOTED = r'"(?:\\.|[^"\\])*"'
 _LOG_FIELDS = {
-    "address": r"\S+",
+    "address": r"(?:[^\s,]+(?:, ?[^\s,]+)*, ?)?[^\s,]+",
     "ident": r" \S+",
     "user": rf" (?:{_QUOTED} (?=\[)|[^\[]*)",
     "time": r"\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]",
@@ -47,6 +47,8 @@ def request_of(text: str) -> dict[str, str] | str:
                 return {**found, "format": "common"}
             return f"not_{of_host or 'combined'}_log:{name}"
         found[name], at = field[0], field.end()
+        if name == "address":
+            found["forwarded"], _, found["address"] = (part.strip(" ") for part in field[0].rpartition(","))
     trailing = (("", ""),) if of_host else _TRAILING
     for name, pattern in trailing:
         if re.fullmatch(rf"{pattern}\s*", text[at:], re.ASCII):
@@ -63,12 +65,14 @@ def _host_before_the_address(text: str) -> str:
     words = text.split(" ")
     if len(words) < 2 or not words[0] or re.search(r"\s", words[0], re.ASCII):
         return ""
-    host = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^\s:]+)(:\d+)?", words[0], re.ASCII)
+    host = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,]+)(:\d+)?", words[0], re.ASCII)
     if host is None:
         return ""
     named = re.search(r"[^0-9.]", host[1]) is not None and (host[1][-1] == "]" or "[" not in host[1])
-    address = re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%\S+)?", words[1], re.ASCII)
-    one_more = not host[2] and re.match(r"\S+ \S+ - [^\s\[]+ \[", text, re.ASCII)
+    first, comma, _ = words[1].partition(",")
+    address = re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%\S+)?", first, re.ASCII)
+    address = address if comma or len(words) > 2 else None
+    one_more = not host[2] and re.match(r"\S+ [^\s,]+ - [^\s\[]+ \[", text, re.ASCII)
     before = (named and (host[2] or address or one_more)) or (host[2] and address)
     return words[0] + " " if before else ""
 

@@ -121,8 +121,14 @@ def _with_fields(lines: DataFrame) -> DataFrame:
     found = found.withColumn("_parts", F.when(F.size("_parts") == len(log_formats.FIELDS), F.col("_parts")))
     fields = {name: F.get("_parts", F.lit(number)) for number, name in enumerate(log_formats.FIELDS)}
     for name in log_formats.OPTIONAL:
-        fields[name] = F.when(fields[name] != "", F.substring(fields[name], F.lit(2), F.length(fields[name])))
+        fields[name] = F.when(fields[name] != "", _without_quote(fields[name]))
     return found.withColumns(fields).drop("_parts")
+
+
+def _without_quote(captured: Column) -> Column:
+    """Remove the opening quote with which an optional field is captured."""
+    rest = F.substring(captured, F.lit(2), F.length(captured))
+    return F.when(captured.startswith('"'), rest).otherwise(captured)
 
 
 def _with_request(read: DataFrame) -> DataFrame:

@@ -25,7 +25,7 @@ def fields(line: str) -> dict[str, str]:
     (found,) = [one for one in named() if one.name == format_of(line)]
     matched = re.match(found.line, line, re.ASCII)
     assert matched is not None
-    return dict(zip(found.groups, matched.groups(), strict=True))
+    return {name: text for name, text in zip(found.groups, matched.groups(), strict=True) if text is not None}
 
 
 def test_the_docs_have_a_sample_of_each_format() -> None:
@@ -43,6 +43,9 @@ def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
         "request": "GET /a/ HTTP/1.1",
         "status": "200",
     }
+    assert read["bytes"] == "134"
+    assert read.get("host") == ("blog.example.org" if "host" in name else None)
+    assert read.get("forwarded") == ('"-' if "main" in name else None)
     assert name == "common" or (read["referrer"], read["agent"][:12]) == (
         '"https://example.com/',
         '"Mozilla/5.0',
@@ -65,6 +68,10 @@ def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
         pytest.param(f"2001:db8::1 - john smith {REST}", "combined", "2001:db8::1", id="spaces in the user"),
         pytest.param(f'203.0.113.9 - "a [b" {REST}', "combined", "203.0.113.9", id="bracket in the user"),
         pytest.param(f"203.0.113.9 https://b.example - - {REST}", "combined", "203.0.113.9", id="host second"),
+        pytest.param(f"10.0.0.2, 198.51.100.1 - - {REST}", "combined", "198.51.100.1", id="list"),
+        pytest.param(f"unknown,2001:db8::1,198.51.100.1 - - {REST}", "combined", "198.51.100.1", id="list, no spaces"),
+        pytest.param(f"2001:db8::1, a.example.net - frank {REST}", "combined", "a.example.net", id="list, looked up"),
+        pytest.param(f"b.example 10.0.0.2, 198.51.100.1 - - {REST}", "host_combined", "198.51.100.1", id="host, list"),
         pytest.param(f"fe80::1%eth0 - - {REST}", "combined", "fe80::1%eth0", id="zone"),
         pytest.param(f"Oct  3 21:59:42 web1 nginx: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="syslog"),
         pytest.param(f"Oct 13 21:59:42 web1 nginx[9]: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="its pid"),
@@ -94,7 +101,7 @@ def test_a_line_without_a_format_has_the_nearest_one_and_its_first_wrong_field(l
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from([*SAMPLES.values(), f"10.0.0.1:1 10.0.0.2 - - {REST}"]) | odd_lines.requests().map(bytes.decode),
-    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.text(' "[]:-\\.\t\x1fa0é', max_size=3)), max_size=2),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.text(' ,"[]:-\\.\t\x1fa0é', max_size=3)), max_size=2),
 )
 def test_lines_with_anything_in_them_are_read_as_plain_python_reads_them(
     line: str, changes: list[tuple[float, int, str]]
@@ -110,6 +117,18 @@ def test_lines_with_anything_in_them_are_read_as_plain_python_reads_them(
     else:
         assert format_of(line) == expected["format"]
         assert fields(line)["address"] == expected["address"]
+
+
+def test_what_was_forwarded_is_a_list_before_the_address_or_a_header() -> None:
+    both = {f"10.0.0.2, 10.0.0.3,198.51.100.1 - - {REST}", f'198.51.100.1 - - {REST} "10.0.0.2, 10.0.0.3"'}
+    assert {fields(line)["forwarded"].strip('"').replace(" ", "") for line in both} == {"10.0.0.2,10.0.0.3"}
+    only = compile_format("own", '%{X-Forwarded-For}i %l %u %t "%r" %>s %b')
+    own = compile_format("own", '$proxy_add_x_forwarded_for - - [$time_local] "$request" $status $bytes_sent')
+    assert only.groups == own.groups == ("forwarded", "address", "time", "request", "status", "bytes")
+    further = compile_format("own", '$remote_addr [$time_local] "$request" $status $bytes_sent $body_bytes_sent')
+    matched = re.match(further.line, '::1 [03/Oct/2022:21:59:42 +0200] "GET / HTTP/1.1" 200 512 71', re.ASCII)
+    assert matched is not None
+    assert matched[further.groups.index("bytes") + 1] == "512"
 
 
 @pytest.mark.parametrize("quotes", ['"', r"\""])

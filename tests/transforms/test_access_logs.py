@@ -159,6 +159,23 @@ def test_lines_give_the_same_page_views_in_every_format(spark: SparkSession) -> 
     assert [view == () for view in views[: len(usual)]] == [removed is not None for _, removed in expected]
 
 
+def test_the_fields_that_only_some_formats_have_are_null_in_the_others(spark: SparkSession) -> None:
+    lines: list[str | bytes] = [form.format(line()) for form in FORMATS.values()]
+    listed = [f"10.0.0.2, {line()}", line().removesuffix(f' "-" "{FIREFOX}"'), "prose"]
+    read = access_logs._with_fields(frame_of(spark, [*lines, *listed])).orderBy("source_offset")
+    rows = [tuple(row) for row in read.select("host", "bytes", "forwarded", "referrer").collect()]
+    host, combined = "blog.example.org", (None, "123", None, "-")
+    assert rows == [
+        *[combined] * 3,
+        (None, "123", "203.0.113.7, 10.0.0.9", "-"),
+        *[(None, "123", "-", "-")] * 2,
+        *[(host, "123", None, "-")] * 2,
+        (None, "123", "10.0.0.2", "-"),
+        (None, "123", None, None),
+        (None, None, None, None),
+    ]
+
+
 def test_a_line_in_common_log_format_is_a_page_view_of_an_unknown_browser(spark: SparkSession) -> None:
     short = line().removesuffix(f' "-" "{FIREFOX}"')
     first, second, full = parsed(spark, [short, short.replace("10.0.0.1", "10.0.0.2"), line()])

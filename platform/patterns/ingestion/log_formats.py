@@ -18,10 +18,11 @@ from functools import cache
 
 from errors import ConfigurationError
 
-FIELDS = ("address", "time", "request", "status", "referrer", "agent")
-"""The fields of a request that are read from its line. A format may lack the last two; they are captured with their
-opening quote, which tells what is empty from what is not there."""
-OPTIONAL = FIELDS[-2:]
+FIELDS = ("address", "time", "request", "status", "host", "bytes", "forwarded", "referrer", "agent")
+"""The fields of a request that are read from its line."""
+OPTIONAL = FIELDS[4:]
+"""Those that a format may lack. In quotes they are captured with the opening one, which tells what is empty from what
+is not there."""
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
 _NGINX = (
@@ -47,6 +48,9 @@ _NGINX_FIELDS = {
     "time_local": "time",
     "body_bytes_sent": "bytes",
     "bytes_sent": "bytes",
+    "proxy_add_x_forwarded_for": "address",
+    "http_x_forwarded_for": "forwarded",
+    "http_forwarded": "forwarded",
     "http_referer": "referrer",
     "http_user_agent": "agent",
     "http_host": "host",
@@ -70,28 +74,36 @@ _APACHE_FIELDS = {
     "p": "port",
     "D": "duration",
     "T": "duration",
+    "{x-forwarded-for}i": "forwarded",
+    "{forwarded}i": "forwarded",
     "{referer}i": "referrer",
     "{user-agent}i": "agent",
 }
+_IN_QUOTES = ("request", "forwarded", "referrer", "agent")
 _NGINX_TOKEN = re.compile(r"\$\{?(\w+)\}?")
 _APACHE_TOKEN = re.compile(r"%!?[\d,]*[<>]?((?:\{[^}]*\})?[a-zA-Z])")
 
 _TEXT = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 _PATTERNS = {
-    "host": r"(?:\[[0-9A-Fa-f:.]++\]|[^\s:]++)",
+    "address": r"[^\s,]+",
+    "host": r"(?:\[[0-9A-Fa-f:.]++\]|[^\s:,]++)",
     "port": r"\d++",
     "time": r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
     "status": r"\d{3}",
     "bytes": r"(?:\d+|-)",
     "duration": r"\d+(?:\.\d+)?",
 }
+# What proxies have forwarded, in front of the address that the last of them has seen: `10.0.0.2, 198.51.100.1`.
+_LIST_BEFORE_ADDRESS = r"(?:([^\s,]++(?:, ?[^\s,]++)*), ?)?"
 # The name of a user may hold spaces, and brackets if it is quoted; it may be missing.
 _USER_BEFORE_TIME = rf'(?:"{_TEXT}" (?=\[)|[^\[]*+)'
 SYSLOG = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [^\s]++ [^\s:]++: )?+"
 """What syslog writes before a line, such as `Oct  3 21:59:42 web1 nginx: `, if it does."""
-_ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]*+:[0-9A-Fa-f]*+:)[0-9A-Fa-f:.]++(?:%[^\s]++)?)"
-_HOST_NAME = r"(?:(?=[0-9.]*+[^\s:0-9.])[^\s:\[]++|\[[0-9A-Fa-f:.]++\])"
-_HOST_FIRST = rf"(?:{_HOST_NAME}:\d++ |(?:{_HOST_NAME}|[^\s:]++:\d++) {_ADDRESS} |{_HOST_NAME} [^\s]++ - [^\s\[]++ \[)"
+_ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]*+:[0-9A-Fa-f]*+:)[0-9A-Fa-f:.]++(?:%[^\s,]++)?)"
+_HOST_NAME = r"(?:(?=[0-9.]*+[^\s:0-9.])[^\s:\[,]++|\[[0-9A-Fa-f:.]++\])"
+_HOST_FIRST = (
+    rf"(?:{_HOST_NAME}:\d++ |(?:{_HOST_NAME}|[^\s:,]++:\d++) {_ADDRESS}[ ,]|{_HOST_NAME} [^\s,]++ - [^\s\[]++ \[)"
+)
 # `blog.example.org:443 …`, a name before an address, or one word more before the time than without a host.
 
 
@@ -106,15 +118,12 @@ class LogFormat:
     Args:
         name: Name of the format.
         steps: Each field in the order of the line, and the expression that reads it and what stands before it.
+        groups: Those of :data:`FIELDS` that the format has, in the order of the expression's groups.
     """
 
     name: str
     steps: tuple[tuple[str, str], ...]
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """Those of :data:`FIELDS` that the format has, in the order of the expression's groups."""
-        return tuple(field for field, _ in self.steps if field in FIELDS)
+    groups: tuple[str, ...]
 
     @property
     def line(self) -> str:
@@ -217,14 +226,19 @@ def compile_format(name: str, declaration: str) -> LogFormat:
         LogFormatUnusable: A field of a request is missing or cannot be told from what follows it.
     """
     literals, fields = _parts(declaration)
+    if "address" not in fields:
+        # A server that logs only what its proxy has forwarded: the last address is the one that the proxy has seen.
+        fields = ["address" if field == "forwarded" else field for field in fields]
     for field in FIELDS:
-        if fields.count(field) != 1 and (field not in OPTIONAL or field in fields):
+        if fields.count(field) != 1 and field not in OPTIONAL:
             raise _unusable(declaration, f"it does not have the {field} of a request once")
-    steps = []
+    # Bytes with and without headers, a host as asked for and as configured: the first one counts.
+    fields = [f"further {name}" if name in OPTIONAL and name in fields[:at] else name for at, name in enumerate(fields)]
+    steps, groups = [], []
     for number, field in enumerate(fields):
         before, after = literals[number], literals[number + 1]
         quoted = before[-1:] + after[:1] == '""'
-        if field in ("request", *OPTIONAL) and not quoted:
+        if field in _IN_QUOTES and not quoted:
             raise _unusable(declaration, f"the {field} is not in quotes")
         if not after and number + 1 < len(fields):
             raise _unusable(declaration, f"nothing separates {field} and {fields[number + 1]}")
@@ -232,15 +246,20 @@ def compile_format(name: str, declaration: str) -> LogFormat:
         if field == "user" and after == " [":
             pattern, after = _USER_BEFORE_TIME, "["
         opening = ""
-        if field in OPTIONAL:
+        if field in OPTIONAL and quoted:
             before, opening = before[:-1], '"'
         captured = f"({opening}{pattern})" if field in FIELDS else pattern
+        if field == "address" and "forwarded" not in fields:
+            captured = _LIST_BEFORE_ADDRESS + captured
+            groups.append("forwarded")
+        groups += [field] if field in FIELDS else []
         # What closes a field belongs to it: without it the field is cut off.
         closing = after[:1] if quoted or field == "time" else ""
         literals[number + 1] = after[len(closing) :]
         steps.append((field, _literal(before) + captured + _literal(closing)))
     last, pattern = steps[-1]
-    return LogFormat(name=name, steps=(*steps[:-1], (last, pattern + _literal(literals[-1].rstrip()))))
+    steps[-1] = (last, pattern + _literal(literals[-1].rstrip()))
+    return LogFormat(name=name, steps=tuple(steps), groups=tuple(groups))
 
 
 def _parts(declaration: str) -> tuple[list[str], list[str]]:
