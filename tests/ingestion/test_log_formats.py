@@ -70,6 +70,7 @@ def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
         pytest.param(f"203.0.113.9 https://b.example - - {REST}", "combined", "203.0.113.9", id="host second"),
         pytest.param(f"10.0.0.2, 198.51.100.1 - - {REST}", "combined", "198.51.100.1", id="list"),
         pytest.param(f"unknown,2001:db8::1,198.51.100.1 - - {REST}", "combined", "198.51.100.1", id="list, no spaces"),
+        pytest.param(f'10.0.0.2, 198.51.100.1 - - {REST} "10.0.0.2"', "main", "198.51.100.1", id="list, and header"),
         pytest.param(f"2001:db8::1, a.example.net - frank {REST}", "combined", "a.example.net", id="list, looked up"),
         pytest.param(f"b.example 10.0.0.2, 198.51.100.1 - - {REST}", "host_combined", "198.51.100.1", id="host, list"),
         pytest.param(f"fe80::1%eth0 - - {REST}", "combined", "fe80::1%eth0", id="zone"),

@@ -94,7 +94,7 @@ _PATTERNS = {
     "duration": r"\d+(?:\.\d+)?",
 }
 # What proxies have forwarded, in front of the address that the last of them has seen: `10.0.0.2, 198.51.100.1`.
-_LIST_BEFORE_ADDRESS = r"(?:([^\s,]++(?:, ?[^\s,]++)*), ?)?"
+_LIST = r"[^\s,]++(?:, ?[^\s,]++)*"
 # The name of a user may hold spaces, and brackets if it is quoted; it may be missing.
 _USER_BEFORE_TIME = rf'(?:"{_TEXT}" (?=\[)|[^\[]*+)'
 SYSLOG = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [^\s]++ [^\s:]++: )?+"
@@ -250,8 +250,10 @@ def compile_format(name: str, declaration: str) -> LogFormat:
             before, opening = before[:-1], '"'
         captured = f"({opening}{pattern})" if field in FIELDS else pattern
         if field == "address" and "forwarded" not in fields:
-            captured = _LIST_BEFORE_ADDRESS + captured
+            captured = f"(?:({_LIST}), ?)?{captured}"
             groups.append("forwarded")
+        elif field == "address":
+            captured = f"(?:{_LIST}, ?)?{captured}"
         groups += [field] if field in FIELDS else []
         # What closes a field belongs to it: without it the field is cut off.
         closing = after[:1] if quoted or field == "time" else ""
