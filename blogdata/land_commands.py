@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -132,38 +131,40 @@ def _say_simulated(truth: Truth, target: Path, seconds: float, *, added: int, as
 
 @app.command()
 def logs(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Access logs, plain or compressed.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Access logs, plain or compressed by gzip, bzip2, xz or zstd, in any order; folders of them; patterns "
+            "such as 'access.log*'; - for standard input.",
+        ),
+    ],
     landing: Landing = None,
     as_json: Json = False,
 ) -> None:
     """Put access logs into the landing zone, byte for byte and verified.
 
-    The format is found for each line: common, combined, nginx's main, vhost_combined, with or without a duration.
+    The format is found for each line: common, combined, nginx's main, vhost_combined, with or without a duration. A log
+    is known by its content: what has landed is not landed again, whatever its name is by now. A file that is no access
+    log is refused, and the others land; in a folder it is skipped.
     """
+    from blogdata.land_logs import LogsRefused, land_logs
     from patterns.ingestion.log_splitter import LOGS
-    from patterns.ingestion.passthrough_replicator import land
 
-    said = {
-        "new": "landed",
-        "same": "is there already: nothing was changed",
-        "grown": "has grown: the landed copy was replaced",
-        "renamed": "landed under another name, its own was taken by another log",
-    }
-    formats = [_formats_of(file) for file in files]
     target = _landing(landing)
     _make_writable(target)
     results = []
-    for file, found in zip(files, formats, strict=True):
-        landed = land(file, target / LOGS)
-        made = {"bytes": None, "sha256": None} if landed.replica is None else asdict(landed.replica)
-        results.append(
-            {"file": str(file), "landed": str(landed.path), "outcome": landed.outcome, "formats": found, **made}
-        )
+    for result in land_logs(files, target / LOGS, _formats_of):
+        results.append(result)
         if not as_json:
-            of_format = f"format {', '.join(found)}; " if found else ""
-            console.print(f"{file}: {of_format}{said[landed.outcome]} ({landed.path})")
+            console.print(str(result))
     if as_json:
-        say_json(results)
+        say_json([result.as_json() for result in results])
+    refused = [result.error for result in results if result.error is not None]
+    if len(refused) == 1:
+        raise refused[0]
+    if refused:
+        raise LogsRefused(refused)
 
 
 @app.command("replay")
@@ -228,6 +229,7 @@ def _formats_of(file: Path) -> list[str]:
 
     A file that is no access log is refused: its lines would all be dead letters, and hold back their hour.
     """
+    from blogdata.land_logs import NoAccessLog
     from patterns.ingestion import log_formats
     from patterns.ingestion.landed_formats import DAMAGED
     from patterns.ingestion.whole_files import content
@@ -245,7 +247,7 @@ def _formats_of(file: Path) -> list[str]:
     found = Counter(name for line in lines if (name := log_formats.format_of(line)))
     if lines and not found:
         misfit = log_formats.misfit_of(lines[0])
-        raise ConfigurationError(
+        raise NoAccessLog(
             what="no line at its beginning is an access log's: the first one is nearest to the format "
             f"{misfit.format}, but {misfit.problem}",
             where=str(file),

@@ -22,7 +22,7 @@ from blogdata.seeded_defects import Defect
 from orchestration.names import slug
 from quality.contracts import CONTRACTS, EVERY, STREAMED
 
-COMMAND = re.compile(r"blogdata/(\w+)_commands?\.py$")
+COMMAND = re.compile(r"blogdata/(\w+)_(?:commands?|logs)\.py$")
 CHAPTERS = {
     2: "Ingestion",
     3: "Error management",

@@ -7,18 +7,21 @@ from typing import Any
 import dagster as dg
 
 from assets.sources import LANDING_ACCESS_LOGS
-from errors import PlatformError
 from orchestration.computation import Context, access_of
+from orchestration.refresh import Request
 from orchestration.retries import failure
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.landed_entries import printable
 from patterns.ingestion.landed_links import LinkRefused
-from patterns.ingestion.log_splitter import split_by_hour, unsplit_logs
+from patterns.ingestion.log_queue import split_all
+from patterns.ingestion.log_splitter import unsplit_logs
 from planning import touched
 from planning.look import Snapshot
 from quality.contracts import LANDED
 
 KEY = dg.AssetKey(["landing", "hourly_access_logs"])
+READER = "bronze.visits"
+"""The dataset that reads the hours."""
 
 
 @dg.asset(
@@ -38,12 +41,12 @@ def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResul
 
 @dg.op(required_resource_keys={"lake", "request"}, out=dg.Out(dg.Nothing))
 def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
-    """Split the pending logs, unless the run is restricted to some datasets, and compare files that were touched."""
+    """Split the pending logs, unless the run is restricted to other datasets, and compare files that were touched."""
     fault: Exception | None = None
     access = access_of(context)
     for dataset, keys in touched.compare(Snapshot(access.landing_zone, access.events), LANDED.values()).items():
         context.log.warning(f"{dataset}: landed files have another content than was published: {', '.join(keys)}")
-    if not context.resources.request.datasets and unsplit_logs(access.landing_path):
+    if _are_wanted(context.resources.request) and unsplit_logs(access.landing_path):
         try:
             context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))
         except dg.Failure as error:
@@ -54,17 +57,21 @@ def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None
         raise fault
 
 
+def _are_wanted(request: Request) -> bool:
+    """Return whether a run computes what is new of the logs' lines, and not only what it was told to compute again."""
+    return not request.datasets or (READER in request.datasets and not request.only_again)
+
+
 def _split(context: Context) -> dict[str, Any]:
     landing = access_of(context).landing_path
-    now = datetime.now(timezone.utc)
     reports, faults = [], []
-    for log in unsplit_logs(landing):
-        try:
-            reports.append(split_by_hour(log, landing, hour_of_combined, now=now))
-        except PlatformError as error:
-            context.log.error(f"{printable(log.name)} waits: {error}")
+    for split in split_all(landing, hour_of_combined, now=datetime.now(timezone.utc)):
+        if split.report is not None:
+            reports.append(split.report)
+        if split.fault is not None:
+            context.log.error(f"{printable(split.log.name)} waits: {split.fault}")
             # A link in place of an hour's folder is a finding of the landing zone.
-            faults += [] if isinstance(error, LinkRefused) else [error]
+            faults += [] if isinstance(split.fault, LinkRefused) else [split.fault]
     if faults:
         # The other logs are split: one that cannot be is in no other's way.
         raise failure(context, faults[0]) from faults[0]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -14,11 +17,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import oracle
-from patterns.ingestion import landed_formats, log_splitter, whole_files
+from patterns.ingestion import landed_formats, log_splitter, passthrough_replicator, whole_files
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.log_progress import LogRewritten
 from patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_by_hour, unsplit_logs
-from patterns.ingestion.passthrough_replicator import CorruptCopy, land, replicate
+from patterns.ingestion.passthrough_replicator import CorruptCopy, SourceChanged, land, replicate, spooled
 from patterns.ingestion.readiness_marker import FLAG
 from patterns.ingestion.whole_files import SourceMissing
 
@@ -112,6 +115,65 @@ def test_another_log_of_the_same_name_is_renamed(tmp_path: Path) -> None:
     assert re.fullmatch(r"a-[0-9a-f]{8}\.log", landed.path.name)
     assert land(tmp_path / "y" / "a.log", tmp_path / "access_logs").outcome == "same"
     assert (tmp_path / "access_logs" / "a.log").read_bytes() == line(0)
+
+
+def test_a_log_that_is_truncated_while_it_is_copied_is_read_again_and_one_that_grows_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, folder = tmp_path / "a.log", tmp_path / "access_logs"
+    became: list[bytes] = []
+
+    class Changing(io.FileIO):
+        """The log, which the server changes once a block of it is read."""
+
+        def read(self, size: int | None = -1) -> bytes:
+            block = super().read(size)
+            if became and self.tell() == len(block):
+                log.write_bytes(became.pop(0))
+            return block
+
+    def landed(*states: bytes) -> bytes:
+        log.write_bytes(states[0])
+        became[:] = states[1:]
+        return land(log, folder).path.read_bytes()
+
+    monkeypatch.setattr(passthrough_replicator, "BLOCK", 300)
+    monkeypatch.setattr(passthrough_replicator, "opened", Changing)
+    first, second, third = (b"".join(line(at) for at in range(begin, begin + 40)) for begin in (0, 100, 200))
+    assert landed(first[:-500], first) == first
+    for truncated in (line(300), third):
+        assert landed(second, truncated) == truncated, "never the beginning of one log and the end of another"
+    there = sorted(folder.iterdir())
+    with pytest.raises(SourceChanged):
+        landed(second, *[line(400), second] * 3)
+    assert sorted(folder.iterdir()) == there
+
+
+def test_processes_that_land_one_log_at_the_same_time_land_it_once(tmp_path: Path) -> None:
+    log, folder = tmp_path / "a.log", tmp_path / "access_logs"
+    log.write_bytes(b"".join(line(at) for at in range(20_000)))
+    program = "import sys; from pathlib import Path; from patterns.ingestion.passthrough_replicator import land\n"
+    program += "print(land(*map(Path, sys.argv[1:])).outcome)"
+    started = [
+        subprocess.Popen([sys.executable, "-c", program, str(log), str(folder)], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    assert sorted(one.communicate()[0].strip() for one in started) == ["new", "same", "same"]
+    assert [file.name for file in folder.glob("[a-z]*")] == ["a.log"]
+
+
+def test_what_a_killed_process_has_spooled_is_removed_and_what_is_being_spooled_is_not(tmp_path: Path) -> None:
+    (tmp_path / ".spooled-left").write_bytes(b"of a killed process")
+    with spooled(io.BytesIO(line(0)), tmp_path) as first, spooled(io.BytesIO(line(1)), tmp_path) as second:
+        assert [file.read_bytes() for file in (first, second)] == [line(0), line(1)]
+        assert {file.name for file in tmp_path.glob(".spooled*")} == {first.name, second.name}
+    assert not [*tmp_path.glob(".spooled*")]
+
+
+def test_a_log_with_a_hidden_name_is_split(tmp_path: Path) -> None:
+    (tmp_path / "._access.log").write_bytes(line(0))
+    assert land(tmp_path / "._access.log", tmp_path / "zone" / "access_logs").path.name == "access.log"
+    assert len(unsplit_logs(tmp_path / "zone")) == 1
 
 
 def test_a_log_is_split_into_flagged_hours(tmp_path: Path) -> None:

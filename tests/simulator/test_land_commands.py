@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from typer.testing import CliRunner
 
 from blogdata import land_commands
 from blogdata.land_commands import app
+from blogdata.land_logs import LogsRefused, NoAccessLog
 from errors import ConfigurationError
 from patterns.error_management.checkpointer import StreamSpec, open_checkpoint
 from patterns.error_management.dead_letter_replay import CorrectionAwaited
@@ -117,26 +120,79 @@ def test_logs_of_every_named_format_land_and_the_formats_are_said(tmp_path: Path
     command = ["logs", *files, "--landing", str(tmp_path / "landing")]
     assert f"{files[0]}: format main, combined; landed" in CliRunner().invoke(app, command).stdout.replace("\n", " ")
     found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
-    assert [row["formats"] for row in found] == [["main", "combined"], ["vhost_combined"], []]
+    assert {row["file"]: row["formats"] for row in found} == {
+        files[0]: ["main", "combined"],
+        files[1]: ["vhost_combined"],
+        files[2]: [],
+    }
 
 
-def test_files_that_are_no_access_logs_are_refused_before_anything_lands(tmp_path: Path) -> None:
+def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"\n" + LINE % b"one")
     (tmp_path / "README.md").write_text("# Not a log\n")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(LINE % b"one")[:-12])
+    # What is damaged lies behind what shows the format.
+    (tmp_path / "far.gz").write_bytes(gzip.compress(os.urandom(1 << 21).hex().encode().join([LINE, b""]))[:-12])
     (tmp_path / "empty").touch()
 
-    def landed(*names: str) -> tuple[str, list[str]]:
+    def landed(*names: str) -> tuple[BaseException | None, list[str]]:
         files = [str(tmp_path / name) for name in names]
         error = CliRunner().invoke(app, ["logs", *files, "--landing", str(tmp_path / "landing")]).exception
-        return str(error), sorted(path.name for path in tmp_path.glob("landing/*/*"))
+        return error, sorted(path.name for path in tmp_path.glob("landing/*/[a-z]*"))
 
-    assert landed("log", "README.md")[1] == landed("log", "cut.gz")[1] == []
-    refused = landed("README.md")[0]
-    assert "the first one is nearest to the format combined, but its time does not fit" in refused
-    assert "combined, common, " in refused
-    assert "the file cannot be read" in landed("cut.gz")[0]
-    assert landed("log", "empty")[1] == ["empty", "log"], "a log that was just rotated has no line yet"
+    refused, there = landed("README.md", "empty")
+    assert isinstance(refused, NoAccessLog)
+    assert (refused.where, there) == (str(tmp_path / "README.md"), [])
+    assert "the first one is nearest to the format combined, but its time does not fit" in str(refused)
+    assert "combined, common, " in str(refused)
+    for damaged in ("cut.gz", "far.gz"):
+        refused, there = landed(damaged)
+        assert (refused.where, there) == (str(tmp_path / damaged), [])
+        assert "the file cannot be read" in str(refused)
+    refused, there = landed("README.md", "log", "cut.gz", "absent")
+    assert (type(refused), there) == (LogsRefused, ["log"])
+    assert "3 files did not land" in str(refused)
+    assert [str(tmp_path / name) for name in ("absent", "README.md", "cut.gz")] == refused.where.split(", ")
+
+
+def test_folders_patterns_and_pipes_land(tmp_path: Path) -> None:
+    server, landing = tmp_path / "server [1]", tmp_path / "landing"
+    (server / "old").mkdir(parents=True)
+    for name, line in {"access.log": b"two", "access.log.1": b"one", "[1].log": b"three"}.items():
+        (server / name).write_bytes(LINE % line)
+    (server / "error.log").write_text("no access\n")
+    (server / ".hidden").write_bytes(LINE % b"hidden")
+    (server / "old" / "access.log.2").write_bytes(LINE % b"old")
+
+    def landed(*names: str, piped: bytes = b"") -> dict[str, str]:
+        said = CliRunner().invoke(app, ["logs", *names, "--landing", str(landing), "--json"], input=piped)
+        assert said.exception is None, said.exception
+        return {Path(row["file"]).name: row["outcome"] for row in json.loads(said.stdout)}
+
+    assert landed(str(server / "[1].log")) == {"[1].log": "new"}
+    assert landed(str(server).replace("[1]", "*") + "/access.*") == {"access.log": "new", "access.log.1": "new"}
+    in_folder = landed(str(server))
+    assert in_folder.pop("error.log") == "skipped"
+    assert in_folder == dict.fromkeys(("[1].log", "access.log", "access.log.1"), "same")
+    assert landed("-", piped=LINE % b"piped" * 2) == {"standard input": "new"}
+    assert landed("-", piped=gzip.compress(LINE % b"piped" * 3)) == {"standard input": "grown"}
+    whole = b"".join(LINE % str(at).encode() for at in range(50_000))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(whole,))
+    writer.start()
+    assert landed(str(pipe)) == {"pipe": "renamed"}
+    writer.join()
+    assert whole in [file.read_bytes() for file in (landing / "access_logs").iterdir()], "every byte of it"
+    assert not [*(landing / "access_logs").glob(".spooled*")]
+    empty = tmp_path / "nothing"
+    empty.mkdir()
+    (empty / "notes").write_text("no access\n")
+    for given, what in ((str(empty), "no file in it is an access log"), ("/dev/null", "neither a file"), ("x*", "")):
+        refused = CliRunner().invoke(app, ["logs", given, "--landing", str(landing)])
+        assert isinstance(refused.exception, ConfigurationError | SourceMissing)
+        assert what in str(refused.exception)
+        assert refused.exception.where == given
 
 
 @pytest.mark.parametrize(

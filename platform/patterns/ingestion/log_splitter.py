@@ -119,6 +119,7 @@ def split_by_hour(
     hour_of: HourOf,
     *,
     now: datetime,
+    taken_at: datetime | None = None,
 ) -> SplitReport:
     """Split a landed log into landing/visits/date=/hour=; a later call splits only what was appended since.
 
@@ -131,6 +132,7 @@ def split_by_hour(
         landing: The landing zone.
         hour_of: Returns the hour of a line as `2026-01-31T05`, None if it cannot be read.
         now: Current time, timezone-aware; its hour is used for a log without a readable time.
+        taken_at: Time for the names of the parts; the current one when not given.
 
     Returns:
         What this call took from the log.
@@ -144,7 +146,7 @@ def split_by_hour(
     """
     require_within([log_file, log_progress.file_of(log_file)], landing)
     try:
-        return _split(log_file, landing, hour_of, now)
+        return _split(log_file, landing, hour_of, now, stamp(taken_at or now))
     except OSError as error:
         raise LogNotSplit(
             what=f"the log cannot be split into hours: {error.strerror}",
@@ -153,14 +155,14 @@ def split_by_hour(
         ) from error
 
 
-def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime) -> SplitReport:
+def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: str) -> SplitReport:
     newest, prefix = key_of(now, Grain.HOUR), _prefix(log)
     taken = log_progress.read(log)
     try:
         if taken is None and (taken := log_progress.recovered(log, log_progress.parts(landing, prefix))) is None:
             log_progress.require_new(log)
         survey = _survey(log, taken)
-        hour = (taken and taken.hour) or _first_hour(log, hour_of, newest)
+        hour = (taken and taken.hour) or first_hour(log, hour_of, newest)
     except DAMAGED as error:
         raise LogUnreadable(
             what=f"the log cannot be read to its end: {error}",
@@ -168,7 +170,7 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime) -> SplitRep
             next_step="land an undamaged copy of it, or a decompressed one",
         ) from error
     run = _Run(
-        log=log, prefix=prefix, landing=landing, hour_of=hour_of, newest=newest, hour=hour or newest, stamp=stamp(now)
+        log=log, prefix=prefix, landing=landing, hour_of=hour_of, newest=newest, hour=hour or newest, stamp=taken_at
     )
     run.split(survey)
     _remove_stale(run, survey.start, since=(taken and taken.hour) or "")
@@ -227,7 +229,8 @@ def _skip(file: IO[bytes], count: int) -> None:
         count -= len(block)
 
 
-def _first_hour(log: Path, hour_of: HourOf, newest: str) -> str | None:
+def first_hour(log: Path, hour_of: HourOf, newest: str) -> str | None:
+    """Return the hour of the first readable line of a log that was not logged after the newest hour."""
     with content(log) as file:
         hours = (hour_of(piece) for piece, begins in _pieces(file, None) if begins)
         return next((hour for hour in hours if hour is not None and hour <= newest), None)

@@ -10,9 +10,9 @@ the log again.
 
 The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part
 of its own, which is rewritten once the line is complete; a log whose replicated bytes have changed is refused. Rotation
-gives a log another name, and its name to another log: :func:`land` knows a log by its beginning, never by its name. A
-single wrong time stamp must not move lines to another period: times in the future are ignored, and hours never go
-backwards within a log, because lines are appended in order of arrival.
+gives a log another name, and its name to another log, at any moment: :func:`land` knows a log by its beginning, never
+by its name, and decides by what it has copied. A single wrong time stamp must not move lines to another period: times
+in the future are ignored, and hours never go backwards within a log, because lines are appended in order of arrival.
 
 When not to use it: where personal data may not be copied; then a Transformation Replicator removes it on
 the way.
@@ -22,34 +22,43 @@ Source: Data Engineering Design Patterns, ch. 2.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, ClassVar, Literal
 
 from errors import PlatformError
+from patterns.ingestion import known_logs
 from patterns.ingestion.landed_formats import DAMAGED
-from patterns.ingestion.landed_links import leading_out, require_within
-from patterns.ingestion.whole_files import (
-    BLOCK,
-    SourceMissing,
-    checksum,
-    content,
-    hidden,
-    opened,
-    same_bytes,
-    starts_with,
-)
+from patterns.ingestion.landed_links import require_within
+from patterns.ingestion.whole_files import BLOCK, alone, checksum, content, hidden, opened
 
-LandOutcome = Literal["new", "same", "grown", "renamed"]
-_HEAD = 4096
+LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
+_ATTEMPTS = 3
+_SPOOL = ".spooled-"
 
 
 class CorruptCopy(PlatformError):
     """Raised when a copy, read back, differs from what was copied."""
 
     transient = True
+
+
+class SourceChanged(PlatformError):
+    """Raised when a file was truncated or rewritten while it was copied."""
+
+    transient = True
+
+
+class SourceDamaged(PlatformError):
+    """Raised when a compressed log cannot be read to its end; nothing of it lands."""
+
+    exit_code: ClassVar[int] = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,15 +78,23 @@ def replicate(source: Path, target: Path) -> Replica:
     """Copy a file byte for byte; the target appears only when it is complete and verified.
 
     Args:
-        source: The file to copy.
+        source: The file to copy; what is appended to it meanwhile may be in the copy.
         target: The copy; replaced in one step if it exists.
 
     Raises:
         SourceMissing: The source cannot be read.
+        SourceChanged: It was truncated or rewritten meanwhile, each time it was tried.
         CorruptCopy: The copy, read back, differs from what was copied; it is removed.
     """
     partial = hidden(target)
+    replica = _copied(source, partial)
+    partial.replace(target)
+    return replica
+
+
+def _copied(source: Path, partial: Path, attempts: int = _ATTEMPTS) -> Replica:
     with opened(source) as reading, partial.open("wb") as writing:
+        before = os.fstat(reading.fileno())
         taken = hashlib.sha256()
         size = 0
         while block := reading.read(BLOCK):
@@ -86,15 +103,38 @@ def replicate(source: Path, target: Path) -> Replica:
             size += len(block)
         writing.flush()
         os.fsync(writing.fileno())
+        unchanged = _still_begins(reading, before, size, taken.hexdigest())
     if checksum(partial) != taken.hexdigest():
         partial.unlink()
         raise CorruptCopy(
             what="the copy does not read back as what was copied",
-            where=f"{source} -> {target}",
+            where=f"{source} -> {partial}",
             next_step="check the disk of the target, then copy again",
         )
-    partial.replace(target)
-    return Replica(bytes=size, sha256=taken.hexdigest())
+    if unchanged:
+        # The times of copies tell which of them was written to last, as those of the sources do.
+        os.utime(partial, ns=(before.st_mtime_ns, before.st_mtime_ns))
+        return Replica(bytes=size, sha256=taken.hexdigest())
+    if attempts > 1:
+        return _copied(source, partial, attempts - 1)
+    raise SourceChanged(
+        what="the file was truncated or rewritten while it was read",
+        where=str(source),
+        next_step="nothing of it landed; land it again",
+    )
+
+
+def _still_begins(file: IO[bytes], before: os.stat_result, size: int, sha256: str) -> bool:
+    """Return whether a file that has been read begins with what was read; it may have grown."""
+    after = os.fstat(file.fileno())
+    if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
+        return True
+    file.seek(0)
+    again = hashlib.sha256()
+    while size and (block := file.read(min(BLOCK, size))):
+        again.update(block)
+        size -= len(block)
+    return again.hexdigest() == sha256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,79 +142,109 @@ class Replicated:
     """Result of landing a file.
 
     Args:
-        path: The copy.
-        outcome: `new`; `same` if all of it was there already, under any name; `grown` if an existing copy was its
-            beginning and was replaced; `renamed` if another log has its name, so that a content hash was added to it.
-        replica: The copy made; None if the file was there already.
+        path: The copy; of an empty log, where it would be.
+        outcome: `new`; `same` if all of it was there already, under any name; `beginning` if more than that was there;
+            `grown` if an existing copy was its beginning and was replaced; `renamed` if another log has its name, so
+            that a content hash was added to it; `empty` if it has no byte yet, and needs no copy.
+        replica: The copy made; None if none was.
     """
 
     path: Path
     outcome: LandOutcome
-    replica: Replica | None
+    replica: Replica | None = None
 
 
-def land(source: Path, folder: Path) -> Replicated:
+def land(source: Path, folder: Path, *, name: str | None = None) -> Replicated:
     """Replicate a log into a folder without ever losing existing data, and without landing a line twice.
 
     A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name.
+    Processes that land at the same time do so one after the other.
 
     Args:
-        source: The file, compressed or not; a link is followed, because a person has named it.
+        source: The file, compressed or not; a link is followed, because a person has named it. It is read more than
+            once: see :func:`spooled` for a pipe.
         folder: Target folder in the landing zone; created if absent. A link in it that leads out of the landing
             zone does not count as a copy: it is replaced.
+        name: Name of the copy; the file's own when not given.
 
     Raises:
         SourceMissing: The source cannot be read.
+        SourceDamaged: It is compressed, and cannot be read to its end.
+        SourceChanged: It was truncated or rewritten while it was copied.
         CorruptCopy: The copy, read back, differs from what was copied.
         LinkRefused: The folder is a link that leads out of the landing zone.
     """
     require_within([folder], folder.parent)
     opened(source).close()
-    target = folder / source.name
-    # An empty log is the beginning of every other.
-    copies = [copy for copy in _copies(folder, target) if copy == target or (_head(copy) and _head(source))]
-    for copy in copies:
-        if same_bytes(source, copy) or _begins(copy, source):
-            return Replicated(path=copy, outcome="same", replica=None)
-    # Earlier releases made several copies of a log that grew after it was rotated.
-    if grown := [copy for copy in copies if _begins(source, copy)]:
-        copy = max(grown, key=_length)
-        return Replicated(path=copy, outcome="grown", replica=replicate(source, copy))
-    if not _is_there(target):
-        return Replicated(path=target, outcome="new", replica=replicate(source, target))
-    stem, dot, rest = source.name.partition(".")
-    target = folder / f"{stem}-{checksum(source)[:8]}{dot}{rest}"
-    return Replicated(path=target, outcome="renamed", replica=replicate(source, target))
+    # What begins with one of these is hidden, and would never be split.
+    target = folder / ((name or source.name).lstrip("._") or "log")
+    with alone(folder):
+        copies = known_logs.landed_logs(folder)
+        # Most files of each hour have not changed: what is there is not copied to be compared.
+        known = known_logs.find(source, copies)
+        if known is not None and known.relation != "grown":
+            return Replicated(path=known.copy, outcome=known.relation)
+        partial = hidden(folder / "landing")
+        try:
+            return _settled(source, partial, target, copies)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
-def _copies(folder: Path, target: Path) -> list[Path]:
-    """List the landed logs in a folder, that of the same name first."""
-    found = folder.iterdir() if folder.is_dir() else ()
-    logs = [path for path in found if path.name[0] not in "_." and path.is_file() and _is_there(path)]
-    return sorted(logs, key=lambda path: (path != target, path.name))
+def _settled(source: Path, partial: Path, target: Path, copies: list[Path]) -> Replicated:
+    """Copy a log, and name the copy by what it is: the source may change at any time, and be another log by now."""
+    replica = _copied(source, partial)
+    if _is_empty(partial, source):
+        return Replicated(path=target, outcome="empty")
+    known = known_logs.find(partial, copies)
+    if known is not None:
+        if known.relation == "grown":
+            partial.replace(known.copy)
+        made = replica if known.relation == "grown" else None
+        return Replicated(path=known.copy, outcome=known.relation, replica=made)
+    outcome: LandOutcome = "new"
+    if known_logs.is_there(target):
+        stem, dot, rest = target.name.partition(".")
+        target, outcome = target.with_name(f"{stem}-{replica.sha256[:8]}{dot}{rest}"), "renamed"
+    partial.replace(target)
+    return Replicated(path=target, outcome=outcome, replica=replica)
 
 
-def _begins(whole: Path, beginning: Path) -> bool:
-    """Return whether a log begins with another one; a damaged one does not, and is no beginning."""
+def _is_empty(copy: Path, source: Path) -> bool:
+    """Read a copy to its end, decompressed: a damaged one that has landed would fail each run."""
     try:
-        return _head(whole).startswith(_head(beginning)) and starts_with(whole, beginning)
-    except (SourceMissing, *DAMAGED):
-        return False
+        with content(copy) as file:
+            return sum(map(len, iter(lambda: file.read(BLOCK), b""))) == 0
+    except DAMAGED as error:
+        raise SourceDamaged(
+            what=f"the file cannot be read: {error}",
+            where=str(source),
+            next_step="name an undamaged copy of it, or a decompressed one; if it is being written, land it later",
+        ) from error
 
 
-def _head(log: Path) -> bytes:
-    """Read the first bytes of a log, which all logs but copies of it differ in; none of one that cannot be read."""
-    try:
-        with content(log) as file:
-            return file.read(_HEAD)
-    except (SourceMissing, *DAMAGED):
-        return b""
+@contextlib.contextmanager
+def spooled(stream: IO[bytes], folder: Path) -> Iterator[Path]:
+    """Write a stream that can be read only once, such as a pipe, to a hidden file that is removed at the end.
+
+    Args:
+        stream: The stream; read to its end.
+        folder: Folder with room for it.
+    """
+    with alone(folder):
+        _remove_left(folder)
+        spool = tempfile.NamedTemporaryFile(dir=folder, prefix=_SPOOL)  # noqa: SIM115 - closed below
+        fcntl.flock(spool, fcntl.LOCK_EX)
+    with spool:
+        while block := stream.read(BLOCK):
+            spool.write(block)
+        spool.flush()
+        yield Path(spool.name)
 
 
-def _length(log: Path) -> int:
-    with content(log) as file:
-        return sum(map(len, iter(lambda: file.read(BLOCK), b"")))
-
-
-def _is_there(target: Path) -> bool:
-    return target.exists() and leading_out(target, target.parent.parent) is None
+def _remove_left(folder: Path) -> None:
+    """Remove what killed processes have spooled: it is no longer locked."""
+    for left in folder.glob(f"{_SPOOL}*"):
+        with left.open("rb") as file, contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, ClassVar
 
@@ -69,12 +72,6 @@ def same_bytes(one: Path, other: Path) -> bool:
     return other.exists() and one.stat().st_size == other.stat().st_size and checksum(one) == checksum(other)
 
 
-def starts_with(path: Path, prefix: Path) -> bool:
-    """Return whether the content of a file begins with the whole content of another one (both decompressed)."""
-    with content(path) as whole, content(prefix) as beginning:
-        return all(whole.read(len(block)) == block for block in _blocks(beginning))
-
-
 def write_whole(target: Path, data: bytes) -> None:
     """Write a small file under a hidden name, and rename it once it is whole."""
     partial = hidden(target)
@@ -82,6 +79,14 @@ def write_whole(target: Path, data: bytes) -> None:
     partial.replace(target)
 
 
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    while block := file.read(BLOCK):
-        yield block
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Be the only process that adds whole files to a folder; others wait, and the death of the process ends it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # A file, because file systems of a network lock no folder.
+    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

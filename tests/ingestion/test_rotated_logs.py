@@ -1,0 +1,192 @@
+"""A law: however logs are rotated, and whenever they land, the hours have what one landing of all lines gives."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import random
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta, timezone
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from blogdata.land_commands import app
+from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.log_queue import split_all
+from patterns.ingestion.log_splitter import PART
+
+START = datetime(2026, 3, 1, 22, 40, tzinfo=timezone.utc)
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
+}
+KEPT = 3
+
+
+class Killed(BaseException):
+    """Stands for the death of the process."""
+
+
+class Server:
+    """A web server that writes access logs, and a program that rotates them."""
+
+    def __init__(self, folder: Path, site: str, kind: str, chance: random.Random) -> None:
+        self.log = folder / site / "access.log"
+        self.log.parent.mkdir(parents=True)
+        self.log.touch()
+        self.written = b""
+        self._site, self._kind, self._chance = site, kind, chance
+        self._time = START
+        self._rest = b""
+        self._number = count()
+
+    @property
+    def files(self) -> list[Path]:
+        """The logs that there are now, in the order in which a shell lists them."""
+        return sorted(self.log.parent.glob("access.log*"))
+
+    def write(self, lines: int, *, whole: bool = True) -> None:
+        """Append lines; the last one only in part if it is not to be whole."""
+        for _ in range(lines):
+            self._time += timedelta(seconds=self._chance.choice([0, 1, 300, 1500]))
+            stamp = f"{self._time:%d/%b/%Y:%H:%M:%S +0000}"
+            line = (
+                f'192.0.2.1 - - [{stamp}] "GET /{self._site}/{next(self._number)} HTTP/1.1" 200 5 "-" "Firefox/1.0"\n'
+            )
+            self._append(self._rest + line.encode())
+            self._rest = b""
+        if lines and not whole:
+            data = self.log.read_bytes()
+            self._rest = data[-9:]
+            os.truncate(self.log, len(data) - len(self._rest))
+            self.written = self.written[: -len(self._rest)]
+
+    def rotate(self, between: Callable[[], None]) -> None:
+        """Rotate the log; `between` runs while there are two copies of it."""
+        self._append(self._rest)
+        self._rest = b""
+        if self._kind == "dateext":
+            self.log.rename(self.log.with_name(f"access.log-{self._time:%Y%m%d}-{next(self._number)}"))
+        else:
+            self._shift()
+            rotated = self.log.with_name("access.log.1")
+            if self._kind == "copytruncate":
+                shutil.copy2(self.log, rotated)
+                between()
+                os.truncate(self.log, 0)
+            else:
+                self.log.rename(rotated)
+        self.log.touch()
+        between()
+        for old in [file for file in self.files if file != self.log][KEPT:]:
+            old.unlink()
+
+    def _shift(self) -> None:
+        rotated = {int(file.name.split(".")[2]): file for file in self.files if file != self.log}
+        for number in sorted(rotated, reverse=True):
+            file = rotated[number]
+            target = file.with_name(file.name.replace(f".log.{number}", f".log.{number + 1}"))
+            file.rename(target)
+            if self._kind == "compressed" and target.suffix not in PACK:
+                suffix = self._chance.choice([*PACK])
+                packed = target.with_name(target.name + suffix)
+                packed.write_bytes(PACK[suffix](target.read_bytes()))
+                shutil.copystat(target, packed)
+                target.unlink()
+
+    def _append(self, data: bytes) -> None:
+        with self.log.open("ab") as file:
+            file.write(data)
+        self.written += data
+        os.utime(self.log, (self._time.timestamp(), self._time.timestamp()))
+
+
+@contextmanager
+def dying(patch: pytest.MonkeyPatch, at: int) -> Iterator[None]:
+    """Kill the process at one of the moments at which something becomes durable, before or after it."""
+    steps = count(1)
+
+    def killing(step: Callable[..., object]) -> Callable[..., object]:
+        def stepped(*given: object, **named: object) -> object:
+            if next(steps) == at:
+                raise Killed
+            done = step(*given, **named)
+            if next(steps) == at:
+                raise Killed
+            return done
+
+        return stepped
+
+    with patch.context() as patched:
+        for holder, name in ((Path, "replace"), (os, "fsync"), (os, "utime")):
+            patched.setattr(holder, name, killing(getattr(holder, name)))
+        yield
+
+
+def by_hour(landing: Path, site: str) -> dict[str, bytes]:
+    """The lines of a site in each hour, in the order in which they were taken."""
+    found: dict[str, list[tuple[str, str, int, Path]]] = defaultdict(list)
+    for path in landing.glob("visits/*/*/*.log"):
+        log, taken, offset = re.findall(PART, path.name)[0]
+        found[f"{path.parent.parent.name[5:]}T{path.parent.name[5:]}"].append((taken, log, int(offset), path))
+    lines = {
+        hour: [line for *_, path in sorted(parts) for line in path.read_bytes().splitlines(keepends=True)]
+        for hour, parts in found.items()
+    }
+    ours = {hour: b"".join(line for line in each if f"GET /{site}/".encode() in line) for hour, each in lines.items()}
+    return {hour: each for hour, each in ours.items() if each}
+
+
+def land(landing: Path, files: list[Path], now: datetime) -> None:
+    """Land files and split them into hours, as a command and a run do each hour."""
+    landed = CliRunner().invoke(app, ["logs", *map(str, files), "--landing", str(landing)])
+    assert landed.exit_code == 0, landed.output
+    assert [one.fault for one in split_all(landing, hour_of_combined, now=now) if one.fault] == []
+
+
+@pytest.mark.parametrize("kind", ["rename", "copytruncate", "dateext", "compressed"])
+def test_hourly_landings_of_rotated_logs_equal_one_landing_of_all_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    chance = random.Random(kind)
+    landing, once = tmp_path / "landing", tmp_path / "once"
+    servers = {site: Server(tmp_path / "server", site, kind, chance) for site in ("a", "b")}
+    now = (START + timedelta(days=60, minutes=minute) for minute in count())
+
+    def cron() -> None:
+        files = [file for server in servers.values() for file in server.files]
+        chance.shuffle(files)
+        if chance.random() < 0.5:
+            with dying(monkeypatch, chance.randrange(1, 60)), suppress(Killed):
+                land(landing, files, next(now))
+        for _ in range(chance.randrange(1, 3)):
+            land(landing, files, next(now))
+
+    for _ in range(10):
+        for _ in range(chance.randrange(1, 4)):
+            for server in servers.values():
+                server.write(chance.randrange(4), whole=chance.random() < 0.7)
+            cron()
+        for server in servers.values():
+            # Written after the last landing, so that the rotated log alone has it.
+            server.write(chance.randrange(3))
+            server.rotate(cron)
+    cron()
+    for site, server in servers.items():
+        whole = tmp_path / f"{site}.log"
+        whole.write_bytes(server.written)
+        land(once, [whole], next(now))
+        assert by_hour(landing, site) == by_hour(once, site)
+        assert b"".join(each for _, each in sorted(by_hour(landing, site).items())) == server.written
