@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.output import NOTHING_PUBLISHED, Grid, console, existing, say_error, say_json, styled
+from blogdata.output import (
+    NOTHING_PUBLISHED,
+    Grid,
+    console,
+    existing,
+    say_error,
+    say_json,
+    styled,
+    why_nothing,
+)
 from errors import PlatformError, refuse_unknown
 from evidence import ledger as core
 from evidence.events import EVENTS, EventLog
@@ -50,8 +59,10 @@ def ledger(
     if as_json:
         damages = [{"dataset": fault.where, "balanced": False, "problem": fault.what} for fault in damaged]
         say_json([*(_as_json(line) for found in lines.values() for line in found), *damages])
-    else:
+    elif any(lines.values()):
         _show(lines, partitions=dataset is not None)
+    else:
+        console.print(why_nothing(settings, lake, dataset) if dataset else NOTHING_PUBLISHED)
     for fault in damaged:
         say_error(fault)
     if damaged or any(not line.balanced for found in lines.values() for line in found):
@@ -93,9 +104,6 @@ def _as_json(line: LedgerLine) -> dict[str, Any]:
 
 
 def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
-    if not any(lines.values()):
-        console.print(NOTHING_PUBLISHED)
-        return
     table = Grid()
     table.add_column("dataset", no_wrap=True)
     for name in ("partition" if partitions else "partitions", "rows in", "rows out"):

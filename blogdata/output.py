@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from lake.lake import Lake
+    from planning.sources import NothingLanded
     from services.config import Settings
 
 FIRST_STEPS = (
@@ -137,7 +138,7 @@ def agreed(question: str, *, otherwise: str) -> bool:
     return False
 
 
-def not_published(lake: Lake, dataset: str) -> ConfigurationError:
+def not_published(lake: Lake, dataset: str) -> PlatformError:
     """Return the error of a command that needs a dataset which does not exist yet, with the command that computes it.
 
     After an upgrade a deployment may lack the datasets that are new; only an empty one is shown the first steps.
@@ -147,11 +148,32 @@ def not_published(lake: Lake, dataset: str) -> ConfigurationError:
 
     if lake.table(EVENTS) is None:
         next_step = NOTHING_PUBLISHED
+    elif (fault := nothing_landed(lake, dataset)) is not None:
+        return fault
     elif dataset in STREAMED:
         next_step = f"a stream publishes it: blogdata stream {dataset} --once"
     else:
         next_step = f"compute it: blogdata run --for {dataset}"
     return ConfigurationError(what=f"there is no {dataset} yet", where=lake.root, next_step=next_step)
+
+
+def nothing_landed(lake: Lake, dataset: str) -> NothingLanded | None:
+    """Return the error that nothing can be computed of a dataset, because a source of it has never landed; or None."""
+    from evidence.events import EventLog
+    from planning.look import Snapshot
+    from planning.sources import awaited
+    from quality.contracts import GRAPH
+    from resources.zone import zone_of
+
+    if dataset not in GRAPH.contracts:
+        return None
+    return awaited(GRAPH, Snapshot(zone_of(existing()), EventLog(lake)), dataset)
+
+
+def why_nothing(settings: Settings, lake: Lake, dataset: str) -> str:
+    """Return why nothing is published of a dataset: a source that has never landed; else the first steps."""
+    waits = None if is_new(settings) else nothing_landed(lake, dataset)
+    return NOTHING_PUBLISHED if waits is None else waits.what
 
 
 def existing() -> Settings:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.output import NOTHING_PUBLISHED, Grid, console, existing, say_json, styled
+from blogdata.output import Grid, console, existing, say_json, styled, why_nothing
 from blogdata.sql_command import moment_of
 from errors import ConfigurationError, refuse_unknown
 from lake.lake import Lake
@@ -28,7 +28,8 @@ def versions(
 ) -> None:
     """Show which copy of a dataset was visible when."""
     refuse_unknown([dataset], CONTRACTS, where="versions")
-    lake = Lake(root=str(existing().lake))
+    settings = existing()
+    lake = Lake(root=str(settings.lake))
     moment = moment_of(at, "--at") if at else None
     try:
         found = proxy.history(lake, dataset) if moment is None else proxy.visible_at(lake, dataset, moment)
@@ -41,8 +42,10 @@ def versions(
         ) from error
     if as_json:
         say_json([_as_json(member) for member in found])
+    elif found:
+        _show(found)
     else:
-        _show(found, at)
+        console.print("nothing was visible by then" if at else why_nothing(settings, lake, dataset))
 
 
 def _as_json(member: Member) -> dict[str, Any]:
@@ -60,10 +63,7 @@ def _as_json(member: Member) -> dict[str, Any]:
     }
 
 
-def _show(found: Sequence[Member], at: str | None) -> None:
-    if not found:
-        console.print("nothing was visible by then" if at else NOTHING_PUBLISHED)
-        return
+def _show(found: Sequence[Member]) -> None:
     table = Grid()
     for name in ("visible from", "until", "version", "rows", "copy", "run", ""):
         table.add_column(name, justify="right" if name in ("version", "rows") else "left")

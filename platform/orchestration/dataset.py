@@ -30,7 +30,10 @@ from orchestration.retries import failure, reported
 from orchestration.waiting import note_faults, waiting_result, waiting_spec
 from patterns.data_flow.concurrent_runner import pool_of
 from planning.graph import Task
+from planning.look import Snapshot
 from planning.reach import Within
+from planning.sources import awaited
+from planning.staleness import Staleness
 from publish.contract import Contract, Read
 
 
@@ -124,11 +127,25 @@ def _materialize(context: dg.AssetExecutionContext, code: Code, task: Task) -> I
     partitioned = context.has_partition_key_range or context.has_partition_key
     keys = list(context.partition_keys) if partitioned else []
     with reported(context), _turn(context, task, keys):
+        _require_input(context, code, task)
         done = compute(context, code, task, keys, attempt=context.retry_number + 1)
     if done.faults:
         yield from _partly(context, code, task, done)
     else:
         yield from _wholly(context, code, task, done)
+
+
+def _require_input(context: dg.AssetExecutionContext, code: Code, task: Task) -> None:
+    """Refuse what is computed from a source that has never landed: it would be an empty table, or an odd error.
+
+    Raises:
+        NothingLanded: The error names the source.
+    """
+    access = access_of(context)
+    planner = Staleness(graph=code.graph, look=Snapshot(access.landing_zone, access.events))
+    # An input that is only not computed yet is named by the computation.
+    if not planner.has_input(task) and (fault := awaited(code.graph, planner.look, task.main)) is not None:
+        raise fault
 
 
 def _turn(context: dg.AssetExecutionContext, task: Task, keys: list[str]) -> AbstractContextManager[object]:

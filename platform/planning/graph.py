@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -101,6 +101,56 @@ class Graph:
         """List the inputs that no contract declares, that is, those of the landing zone, sorted by name."""
         found = {read.dataset for contract in self.contracts.values() for read in contract.reads}
         return sorted(found - self.contracts.keys())
+
+    def has_input(self, task: Task, there: Callable[[Read], bool]) -> bool:
+        """Return whether a task can be computed: it has all inputs it cannot do without, and at least one input.
+
+        Args:
+            task: The task.
+            there: Returns whether anything of an input has ever come.
+        """
+        reads = [read for edge, read in self.edges(task) if edge.above not in task.datasets]
+        found = [read for read in reads if there(read)]
+        return bool(found) and all(read.optional or read in found for read in reads)
+
+    def with_input(self, there: Iterable[str]) -> frozenset[str]:
+        """Find the datasets that can be computed from what a deployment has.
+
+        Args:
+            there: Datasets that are published, and landed tables, as `landing.table`, of which something has landed.
+
+        Returns:
+            Those datasets, and all that can be computed from these and the landed tables.
+        """
+        found = set(there)
+        for task in self.tasks:
+            if found & {*task.datasets} or self.has_input(task, lambda read: read.dataset in found):
+                found.update(task.datasets)
+        return frozenset(found & self.contracts.keys())
+
+    def awaited(self, dataset: str, there: Iterable[str]) -> Sequence[str]:
+        """List the landed tables that have to come before a dataset can be computed.
+
+        Args:
+            dataset: The dataset.
+            there: As for :meth:`with_input`.
+
+        Returns:
+            Names as `landing.table`, sorted; empty if it can be computed. A dataset without any input that it cannot do
+            without waits for one of them.
+        """
+        known = self.with_input(there) | {*there}
+        found, look_at = set[str](), [dataset]
+        while look_at:
+            name = look_at.pop()
+            if name in known:
+                continue
+            if name not in self.contracts:
+                found.add(name)
+                continue
+            reads = [read for edge, read in self.edges(self.task_of(name)) if edge.above != name]
+            look_at += [read.dataset for read in reads if not read.optional] or [read.dataset for read in reads]
+        return sorted(found)
 
     def downstream(self, datasets: Iterable[str]) -> frozenset[str]:
         """Find all datasets that read the given ones, directly or indirectly."""

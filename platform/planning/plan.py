@@ -7,6 +7,9 @@ How it works: the contracts declare what each dataset reads and how partitions c
 these reads. Each partition is planned once, however many causes it has. One run computes the whole plan, with one
 computation per task, even if its partitions are scattered.
 
+A dataset is planned once each input that it cannot do without is there or planned: what is computed from a source that
+has never landed has no partition, and no empty table.
+
 The trap: planning from the graph of datasets alone. Which event hours an arrival hour touches depends on its rows; the
 reaches look it up in the ledger.
 
@@ -107,6 +110,8 @@ class Planner(Staleness):
             below = wanted.setdefault(task.main, {})
             # Readers of a companion look its partitions up under its own name.
             wanted.update(dict.fromkeys(task.datasets, below))
+            if not self.has_input(task, wanted):
+                continue
             for edge, read in self.graph.edges(task):
                 if edge.above in task.datasets and edge.above != edge.below.dataset:
                     continue

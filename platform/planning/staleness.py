@@ -22,7 +22,8 @@ from planning.graph import Graph, Task
 from planning.held import DEAD_LETTERS, held
 from planning.look import Snapshot
 from planning.reach import Landed, Within
-from publish.contract import Clock, Contract, On
+from planning.sources import is_there
+from publish.contract import Clock, Contract, On, Wanted
 from publish.partitions import Grain, key_of, start_of
 
 
@@ -179,8 +180,22 @@ class Staleness:
                 found.update(keys if task.grain is not None else {WHOLE_TABLE} if keys else set())
         return found
 
+    def has_input(self, task: Task, wanted: Wanted = MappingProxyType({})) -> bool:
+        """Return whether a task can be computed; a task whose source has never landed cannot.
+
+        Args:
+            task: The task.
+            wanted: Dataset to partitions that run before it in the same plan.
+        """
+        # What was published once stays up to date, even if a repair has taken all of an input back.
+        return bool(self.look.published(task.main)) or self.graph.has_input(
+            task, lambda read: bool(wanted.get(read.dataset)) or is_there(self.look, read)
+        )
+
     def _lacking(self, task: Task) -> dict[str, list[str]]:
         lacking: dict[str, list[str]] = {}
+        if not self.has_input(task):
+            return lacking
         for edge, read in self.graph.edges(task):
             for key, state in read.reach.behind(self.look, edge).items():
                 lacking.setdefault(key, []).append(state)

@@ -111,12 +111,14 @@ class Read:
         fields: What the producer of a landed table has announced to send; empty for a dataset.
         columns: Columns of a dataset that its reader takes outside Spark's plan, which then names none of them; None:
             column lineage knows which are read.
+        optional: Whether the reader is computed without it too, as long as it has never come.
     """
 
     dataset: str
     reach: Reach
     fields: tuple[Field, ...] = ()
     columns: tuple[str, ...] | None = None
+    optional: bool = False
 
 
 class On(str, Enum):

@@ -17,7 +17,7 @@ from planning.deployment import Deployment, StreamedInput
 from planning.findings import standing
 from planning.graph import Graph
 from planning.look import Snapshot, newest_end
-from planning.reach import landed_input
+from planning.sources import landed_tables
 from publish.contract import Contract
 from publish.partitions import Grain
 from report import contract_changes, distributions, lineage_picture, measure_trends, run_costs
@@ -122,12 +122,7 @@ def data_part(source: Source, rejected: Callable[[], RejectedRows], *, days: int
         by_dataset.setdefault(commit.dataset, []).append(commit)
     lineage = dataset_tracker.track(lake, events, source.contracts, landing=str(source.zone.folder))
     published = frozenset(name for name, node in lineage.nodes.items() if node.published)
-    landed = frozenset(
-        name
-        for name, contract in contracts.items()
-        if (files := landed_input(contract)) is not None and look.landed(files.table, files.grain)
-    )
-    shown = with_source(source.contracts, source.graph.contracts, published, landed)
+    shown = with_source(source.contracts, source.graph, published, landed_tables(source.graph, look))
     deployment = Deployment(graph=source.graph, look=look, now=source.now, streams=source.streams)
     found = standing(deployment)
     ends = [newest_end(contract, look.published(name)) for name, contract in contracts.items() if _is_hourly(contract)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
 from evidence.ledger import LedgerLine
 from evidence.published_commits import PublishedCommit
+from planning.graph import Graph
 from publish.contract import Contract
 
 _WHOLE_TABLE = timedelta(days=1)
@@ -108,30 +109,26 @@ def state_of(
 
 
 def with_source(
-    contracts: Mapping[str, Contract], computed: Container[str], published: Container[str], landed: Container[str]
+    contracts: Mapping[str, Contract], graph: Graph, published: Collection[str], landed: Collection[str]
 ) -> Mapping[str, Contract]:
     """Return the datasets that were published, or can be from what this deployment has.
 
-    One that runs compute can be when all it reads can be or has landed. What streams append, and what is served to
-    another system, is there only in deployments that have it: once one dataset of the stream was published.
+    What streams append, and what is served to another system, is there only in deployments that have it: once one
+    dataset of the stream was published.
 
     Args:
         contracts: Every dataset, by name.
-        computed: Those that runs compute.
+        graph: The lineage that runs compute.
         published: Those that were ever published.
-        landed: Those that are computed from landed files that are there.
+        landed: Landed tables, as `landing.table`, of which something has landed.
     """
-
-    def has_source(name: str) -> bool:
-        contract = contracts[name]
-        if name in published or name in landed:
-            return True
-        if name not in computed:
-            return any(other in published for other, its in contracts.items() if its.write == contract.write)
-        above = [read.dataset for read in contract.reads if read.dataset in contracts and read.dataset != name]
-        return bool(above) and all(map(has_source, above))
-
-    return {name: contract for name, contract in contracts.items() if has_source(name)}
+    computed = graph.with_input([*published, *landed])
+    beside = [contract.write for name, contract in contracts.items() if name in published and name not in computed]
+    return {
+        name: contract
+        for name, contract in contracts.items()
+        if name in computed or (name not in graph.contracts and contract.write in beside)
+    }
 
 
 def _freshness(published_at: datetime | None, due_at: datetime | None, now: datetime) -> Freshness:

@@ -180,7 +180,7 @@ WITH_ADS = Contract(
     reads=(
         Read(dataset="silver.ads", reach=Around(grain=Grain.HOUR, before=BELONGS)),
         # A blog that displays no ads has no such hours.
-        Read(dataset="silver.visits", reach=Around(grain=Grain.HOUR, after=BELONGS, since="silver.ads")),
+        Read(dataset="silver.visits", reach=Around(grain=Grain.HOUR, after=BELONGS, since="silver.ads"), optional=True),
     ),
     columns=(
         replace(

@@ -31,9 +31,9 @@ DAILY_REPORT = Contract(
     owner="team:platform",
     consumers=("team:analytics",),
     reads=(
-        Read(dataset="silver.visits_enriched", reach=Available(delivered="bronze.visits")),
-        Read(dataset="bronze.dead_letters", reach=Available(delivered="bronze.visits")),
-        Read(dataset="silver.ads", reach=Available(delivered="bronze.ads")),
+        Read(dataset="silver.visits_enriched", reach=Available(delivered="bronze.visits"), optional=True),
+        Read(dataset="bronze.dead_letters", reach=Available(delivered="bronze.visits"), optional=True),
+        Read(dataset="silver.ads", reach=Available(delivered="bronze.ads"), optional=True),
     ),
     runs=Runs(on=On.DEADLINE, at=Clock.NIGHTLY),
     columns=(

@@ -15,9 +15,9 @@ VISITS_ENRICHED = Contract(
     owner="team:analytics",
     reads=(
         Read(dataset="silver.visits", reach=SAME),
-        Read(dataset="silver.users", reach=AsOf(delivered="bronze.users")),
-        Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices")),
-        Read(dataset="silver.places", reach=Answers(lacking="waiting_places", answered="answered")),
+        Read(dataset="silver.users", reach=AsOf(delivered="bronze.users"), optional=True),
+        Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices"), optional=True),
+        Read(dataset="silver.places", reach=Answers(lacking="waiting_places", answered="answered"), optional=True),
     ),
     columns=(
         c.EVENT_HOUR,

@@ -46,7 +46,11 @@ def said() -> Said:
     ("command", "remedy"),
     [
         (("places",), "compute it: blogdata run --for silver.places"),
-        (("audience", *SPAN, "--by", "campaign"), "compute it: blogdata run --for gold.campaign_audience_hourly"),
+        (("audience", *SPAN), "compute it: blogdata run --for gold.audience_hourly"),
+        (("audience", *SPAN, "--by", "campaign"), "nothing has landed of landing.ads"),
+        (("sql", "SELECT * FROM silver.ads"), "nothing has landed of landing.ads"),
+        (("versions", "bronze.devices"), "nothing has landed of landing.devices"),
+        (("ledger", "silver.ads"), "nothing can be computed of silver.ads yet: nothing has landed of landing.ads"),
         (("sql", "SELECT * FROM silver.places"), "compute it: blogdata run --for silver.places"),
         (("sql", "SELECT * FROM silver.sessions_live"), "blogdata stream silver.sessions_live --once"),
     ],

@@ -24,6 +24,7 @@ from lineage.deployment import Deployment
 from lineage.phases import Hold
 from oracle import OracleTruth
 from patterns.ingestion.readiness_marker import LandingZone
+from quality.contracts import CONTRACTS, GRAPH
 
 LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
 LINES = 4525
@@ -59,6 +60,15 @@ def total(blog: Blog, dataset: str, reason: str) -> int:
 def test_the_run_succeeds_and_the_ledger_adds_up(blog: Blog) -> None:
     assert blog.problems == []
     assert blog.deployment.problems() == []
+
+
+@pytest.mark.shared
+def test_only_what_has_a_source_is_computed_and_each_once(blog: Blog) -> None:
+    with_input = GRAPH.with_input(["landing.visits"])
+    assert blog.deployment.versions().keys() - {"ops.events"} == with_input
+    history = {name: blog.deployment.events.history(name) for name in CONTRACTS}
+    commits = {name: len({one.version for one in entries}) for name, entries in history.items() if entries}
+    assert commits == dict.fromkeys(with_input, 1)
 
 
 @pytest.mark.shared

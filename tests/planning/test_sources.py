@@ -1,0 +1,132 @@
+"""A dataset is computed once each input that it cannot do without has come; without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import published
+from definitions import build
+from orchestration.names import asset_key
+from planning.graph import LANDING
+from planning.look import Snapshot
+from planning.plan import ASKED, Planner
+from planning.sources import awaited, landed_tables
+from publish.contract import Edge, Wanted
+from quality.contracts import CONTRACTS, GRAPH
+from resources.lake import LakeResource
+from services import config
+
+HOUR, DAY = "2026-01-05T00", "2026-01-05"
+KEYS = {"visits": HOUR, "ads": HOUR, "users": DAY, "devices": DAY}
+WITH_ADS = {name for name in CONTRACTS if "ad" in name.split(".")[1].split("_") or "ads" in name or "campaign" in name}
+OF_ADS_ONLY = {"bronze.ads", "bronze.ad_dead_letters", "silver.ads", "silver.ad_conflicts"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> LakeResource:
+    return published.deployment(tmp_path)
+
+
+def planner(home: LakeResource) -> Planner:
+    return Planner(graph=GRAPH, look=Snapshot(home.landing_zone, home.events))
+
+
+def land(home: LakeResource, *tables: str) -> None:
+    for table in tables:
+        published.land(home, table, KEYS[table], {"a.json": "{}"})
+
+
+@pytest.mark.parametrize(
+    ("landed", "without"),
+    [
+        (("visits",), {"bronze.users", "bronze.devices", "silver.users", "silver.users_current", "silver.devices"}),
+        (("visits", "users", "devices"), set()),
+    ],
+)
+def test_of_visits_nothing_waits_for_what_is_optional(landed: tuple[str, ...], without: set[str]) -> None:
+    computed = GRAPH.with_input(LANDING + table for table in landed)
+    assert CONTRACTS.keys() - computed == WITH_ADS | without
+
+
+def test_ads_without_visits_are_joined_and_counted() -> None:
+    assert GRAPH.with_input([f"{LANDING}ads"]) == WITH_ADS | {"gold.daily_report"}
+
+
+@given(st.sets(st.sampled_from(sorted(KEYS))))
+def test_what_waits_names_what_is_missing(landed: set[str]) -> None:
+    there = {LANDING + table for table in landed}
+    computed = GRAPH.with_input(there)
+    for name in CONTRACTS:
+        missing = {*GRAPH.awaited(name, there)}
+        assert bool(missing) == (name not in computed)
+        assert missing <= {*GRAPH.sources()} - there
+        assert not missing or name in GRAPH.with_input(there | missing)
+
+
+def test_a_replay_plans_nothing_that_has_no_source(home: LakeResource) -> None:
+    land(home, "visits")
+    published.bronze(home.lake, {HOUR: {HOUR: 1}})
+    plan = planner(home).plan_of_replay({"bronze.visits": {HOUR: ASKED}})
+    assert {name for run in plan.runs for name in run.datasets} == GRAPH.with_input([f"{LANDING}visits"])
+
+
+def test_the_first_delivery_of_a_source_makes_its_readers_due(home: LakeResource) -> None:
+    land(home, "visits")
+    assert set(planner(home).outstanding().wanted()) & WITH_ADS == set()
+    land(home, "ads")
+    due = {name for run in planner(home).outstanding().runs for name in run.datasets}
+    assert due >= OF_ADS_ONLY
+
+
+def test_a_reach_is_not_asked_while_its_dataset_has_no_source(home: LakeResource) -> None:
+    """A reader of two sources of which one has come: whatever its reaches find, it has no partition."""
+
+    class Found:
+        def behind(self, look: object, edge: Edge) -> dict[str, str]:
+            return {HOUR: "version 1"}
+
+        def reached(self, look: object, edge: Edge, wanted: Wanted, asked: Wanted) -> dict[str, str]:
+            return {HOUR: HOUR}
+
+    joined = CONTRACTS["silver.visits_with_ads"]
+    reads = tuple(replace(read, reach=Found()) for read in joined.reads)
+    graph = type(GRAPH)(contracts={**CONTRACTS, joined.dataset: replace(joined, reads=reads)})
+    published.silver(home.lake, {HOUR: 1}, read=0)
+    one = Planner(graph=graph, look=Snapshot(home.landing_zone, home.events))
+    task = graph.task_of(joined.dataset)
+    assert one.stale(task) == {}
+    assert joined.dataset not in one.spread({"silver.visits": {HOUR: ASKED}})
+    published.publish(home.lake, "silver.ads", "display_hour", {HOUR: 1})
+    two = Planner(graph=graph, look=Snapshot(home.landing_zone, home.events))
+    assert [*two.stale(task)] == [HOUR]
+    assert joined.dataset in two.spread({"silver.visits": {HOUR: ASKED}})
+
+
+def test_a_person_is_told_what_has_not_landed(home: LakeResource) -> None:
+    land(home, "visits")
+    look = planner(home).look
+    assert landed_tables(GRAPH, look) == {f"{LANDING}visits"}
+    assert awaited(GRAPH, look, "silver.visits_enriched") is None
+    fault = awaited(GRAPH, look, "gold.campaign_stats")
+    assert fault is not None
+    assert fault.what == "nothing can be computed of gold.campaign_stats yet: nothing has landed of landing.ads"
+    # What is published is there, whatever has become of its files.
+    published.publish(home.lake, "bronze.ads", "arrival_hour", {HOUR: 1})
+    assert awaited(GRAPH, planner(home).look, "gold.campaign_stats") is None
+
+
+@pytest.mark.parametrize("dataset", ["bronze.ads", "silver.ads"])
+def test_dagster_names_the_source_before_spark_starts(home: LakeResource, tmp_path: Path, dataset: str) -> None:
+    land(home, "visits")
+    built = build(config.load(overrides={"BLOGDATA_HOME": str(tmp_path)}))
+    asset = built.resolve_assets_def(asset_key(dataset))
+    done = dg.materialize([asset], partition_key=HOUR, raise_on_error=False)
+    (failed,) = done.filter_events(lambda event: event.is_step_failure)
+    assert "nothing has landed of landing.ads" in str(failed.step_failure_data.user_failure_data)
+    assert not (tmp_path / "services" / "spark").exists()
