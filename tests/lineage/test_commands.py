@@ -57,21 +57,24 @@ def test_commands_import_and_open_no_more_than_is_recorded(deployment: Deploymen
     assert "jinja2" in with_the_page.others, "the page is written after what was run, and then no more"
 
 
+def shown(deployment: Deployment, columns: int, *arguments: str) -> list[str]:
+    command = [sys.executable, "-m", "blogdata", *arguments]
+    return last_screen(command, columns=columns, BLOGDATA_HOME=str(deployment.settings.home))
+
+
 @pytest.mark.parametrize("columns", [80, 140])
 def test_a_terminal_shows_names_uncut_and_each_line_whole(deployment: Deployment, columns: int) -> None:
-    """The run executes one dataset again, so that a real step ends on a terminal."""
-
-    def shown(*arguments: str) -> list[str]:
-        command = [sys.executable, "-m", "blogdata", *arguments]
-        return last_screen(command, columns=columns, BLOGDATA_HOME=str(deployment.settings.home))
-
     published = {name for name in CONTRACTS if deployment.events.publications(name)}
-    assert published <= {line.split()[0] for line in shown("ledger")[1:]}
-    planned = {
-        word for line in shown("plan", "--replay", "bronze.visits", "--partitions", "all") for word in line.split()
-    }
+    assert published <= {line.split()[0] for line in shown(deployment, columns, "ledger")[1:]}
+    replay = shown(deployment, columns, "plan", "--replay", "bronze.visits", "--partitions", "all")
+    planned = {word for line in replay for word in line.split()}
     assert {"gold.visits_cube_weekly", "silver.sessions_pending", "silver.visits_enriched"} <= planned
-    said = [line for line in shown("run", "--select", "gold.page_stats") if "warning: " not in line]
+
+
+def test_a_narrow_terminal_shows_the_steps_of_a_run(deployment: Deployment) -> None:
+    """The run executes one dataset again, so that a real step ends on a terminal."""
+    run = shown(deployment, 80, "run", "--select", "gold.page_stats")
+    said = [line for line in run if "warning: " not in line]
     assert said[0] == "what was asked for"
     assert re.fullmatch(r"  gold\.page_stats +\d+ rows +[\d.]+ s +\d+ rows/s", said[1]), said
     assert re.fullmatch(r"done in \d+ s: 1 runs, \d+ rows published", said[2]), said
@@ -196,22 +199,24 @@ def test_plan_shows_runs_and_reasons_without_running(said: Said, deployment: Dep
 
 
 def test_confirmed_plan_runs_and_commits_record_its_trigger(said: Said, deployment: Deployment) -> None:
+    """Of a dataset that few are computed from; the plan above is of one that most are."""
     before, contents = deployment.versions(), deployment.contents()
-    arguments = ("plan", "--replay", "silver.visits", "--partitions", "2026-01-05")
+    arguments = ("plan", "--replay", "silver.sessions", "--partitions", "2026-01-05")
     code, _, err = said(*arguments, "--yes")
     assert code == 2
-    assert "silver.visits has no partition 2026-01-05T00, 2026-01-05T01, 2026-01-05T02 …" in err
+    assert "silver.sessions has no partition 2026-01-05T00, 2026-01-05T01, 2026-01-05T02 …" in err
     code, out, err = said(*arguments[:-1], "2026-01-05T10..2026-01-05T10", "--yes", "--json")
     told = json.loads(out)
     assert (code, err, told["result"]["runs"]) == (0, "", 1)
-    read = {"silver.visits"} | computed_from("silver.visits")
+    read = {"silver.sessions"} | computed_from("silver.sessions")
+    assert read == {"silver.sessions", "silver.sessions_pending", "gold.sessions_daily"}
     assert {dataset for run in told["runs"] for dataset in run["datasets"]} == read
     after = deployment.versions()
     moved = {dataset for dataset, version in after.items() if version != before[dataset]}
     assert moved == {*read, "ops.events"}
     assert deployment.contents() == contents
     code, out, _ = said(
-        "sql", "SELECT trigger FROM ops.publications WHERE dataset = 'gold.page_stats' AND current", "--json"
+        "sql", "SELECT trigger FROM ops.publications WHERE dataset = 'gold.sessions_daily' AND current", "--json"
     )
     assert [row["trigger"] for row in json.loads(out)] == ["command:blogdata plan"]
     assert dead_runs.own().items() <= newest_tags(deployment).items(), "or nobody knows when it is dead"
@@ -343,18 +348,18 @@ def test_repair_finds_and_recomputes_damaged_tables(said: Said, deployment: Depl
     assert deployment.run().problems == []
     before = deployment.contents()
     assert said("repair")[1].endswith("all files are there and whole\n")
-    (lost,) = DeltaTable(deployment.lake.path("silver.visits_enriched")).file_uris()
+    (lost,) = DeltaTable(deployment.lake.path("gold.visits_cube_daily")).file_uris()
     Path(lost).unlink()
     commit = max(Path(deployment.lake.path("gold.page_stats"), "_delta_log").glob("*.json"))
     commit.write_bytes(commit.read_bytes()[:100])
-    code, _, err = said("sql", "SELECT * FROM silver.visits_enriched")
+    code, _, err = said("sql", "SELECT * FROM gold.visits_cube_daily")
     assert (code, err.splitlines()[0]) == (1, f"error: a data file is damaged: {lost}: it is gone, cut off or garbled")
     assert "blogdata repair" in err
     code, out, _ = said("repair", "--json")
     found = {(one["dataset"], one["kind"], one["partition"]) for one in json.loads(out)}
     assert (code, found) == (
         1,
-        {("silver.visits_enriched", "data file", "2026-01-05T10"), ("gold.page_stats", "commit", None)},
+        {("gold.visits_cube_daily", "data file", "2026-01-05"), ("gold.page_stats", "commit", None)},
     )
     assert "blogdata repair" in said("ledger")[2], "the log cannot be read"
     code, out, _ = said("repair")
