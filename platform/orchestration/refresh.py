@@ -246,17 +246,18 @@ class Refresh:
             raise failed(joined(faults, where=task.main, outcome="were not published"))
 
     def _newly_held(self, task: Task, planner: Planner) -> dict[str, PlatformError]:
-        held = planner.held()
         return {
             key: why
-            for dataset in task.datasets
-            for key, why in held.get(dataset, {}).items()
+            for dataset, found in planner.held(task).items()
+            for key, why in found.items()
             if key not in self._held_before.get(dataset, {})
         }
 
     def _again(self, task: Task) -> set[str]:
         since = Since(self._access.events, self._request.asked_at(self._versions)) if self._request.only_again else None
         keys = self._requested(task)
+        if not keys:
+            return set()
         published = self._access.events.publications(task.main)
         # A resumed run continues: partitions it has already published itself are done.
         left = {key for key in keys if key not in published or published[key].run_id != self._context.run_id}

@@ -115,17 +115,18 @@ class Staleness:
         return [error for error in found if error is not None]
 
     def held(
-        self, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
+        self, task: Task | None = None, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
     ) -> dict[str, dict[str, PlatformError]]:
         """Find the held partitions, which do not run until a person decides: dataset to partition to reason.
 
         Args:
+            task: Only its datasets; None: all.
             rerunning: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing
                 back.
         """
         return {
-            name: dict(found)
-            for name, contract in self.graph.contracts.items()
+            contract.dataset: dict(found)
+            for contract in (self.graph.contracts.values() if task is None else task.contracts)
             if not self._lifted(contract) and (found := held(self.look, self.graph, contract, rerunning=rerunning))
         }
 
@@ -136,9 +137,7 @@ class Staleness:
         (Single Runner).
         """
         stale = self.stale(task)
-        held_ones = {
-            key: why for contract in task.contracts for key, why in self.held().get(contract.dataset, {}).items()
-        }
+        held_ones = {key: why for found in self.held(task).values() for key, why in found.items()}
         waiting = {**self.failed(task, stale), **held_ones}
         if task.in_order:
             waiting.update(single_runner.stopped(stale, waiting, dataset=task.main))

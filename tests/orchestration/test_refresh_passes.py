@@ -1,14 +1,18 @@
 """A step of a `refresh` run computes a partition once; one that continues from another, whenever that has changed."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 
 from assets.code import code
 from errors import PlatformError
+from evidence.events import EventLog
+from lake.commit import Entry
 from orchestration import refresh, turns
 from orchestration.refresh import Refresh, Request
 from planning.graph import Task
@@ -87,6 +91,22 @@ def test_sessions_go_on_to_the_newest_hour(lake: LakeResource) -> None:
     # Hour 8 runs at once, for its own rows, and again for what hour 7 leaves in the end.
     assert passes(lake, visits(lake, 5, 8), grows=True) == [[5, 8], [6], [7], [8]]
     assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
+
+
+def test_a_step_without_work_reads_its_own_inputs_once(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions(lake, {5: 1}, read=visits(lake, 5))
+    read: list[str] = []
+
+    def publications(log: EventLog, dataset: str, *given: Any, **bounds: Any) -> dict[str, Entry]:
+        read.append(dataset)
+        return found(log, dataset, *given, **bounds)
+
+    found = EventLog.publications
+    monkeypatch.setattr(EventLog, "publications", publications)
+    # What was held before is read once in a run, by its first step.
+    monkeypatch.setattr(Request, "held_before", lambda self, look: {})
+    assert step(lake, "silver.sessions", lambda _: None) == []
+    assert Counter(read) == {"silver.visits": 1, "silver.sessions": 1, "silver.sessions_pending": 1}
 
 
 def test_sessions_stop_where_the_same_stays_pending(lake: LakeResource) -> None:
