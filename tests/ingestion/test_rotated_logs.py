@@ -24,6 +24,7 @@ from blogdata.land_commands import app
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.log_queue import split_all
 from patterns.ingestion.log_splitter import PART
+from patterns.ingestion.passthrough_replicator import LinesRepeated
 
 START = datetime(2026, 3, 1, 22, 40, tzinfo=timezone.utc)
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -190,3 +191,69 @@ def test_hourly_landings_of_rotated_logs_equal_one_landing_of_all_lines(
         land(once, [whole], next(now))
         assert by_hour(landing, site) == by_hour(once, site)
         assert b"".join(each for _, each in sorted(by_hour(landing, site).items())) == server.written
+
+
+def lines(first: int, end: int) -> bytes:
+    times = [f"{START + timedelta(seconds=7 * at):%d/%b/%Y:%H:%M:%S +0000}" for at in range(first, end)]
+    requests = enumerate(times, start=first)
+    return b"".join(f'192.0.2.1 - - [{time}] "GET /a/{at} HTTP/1.1" 200 5 "-" "-"\n'.encode() for at, time in requests)
+
+
+def taken(landing: Path) -> bytes:
+    return b"".join(each for _, each in sorted(by_hour(landing, "a").items()))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_logs_that_first_landed_as_one_are_known_when_they_land_one_by_one(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    landing, now = tmp_path / "landing", START + timedelta(days=9)
+    whole, old, current = (tmp_path / name for name in ("all.log", "access.log.1", "access.log"))
+    whole.write_bytes(pack(lines(0, 900)))
+    land(landing, [whole], now)
+    for end in (900, 950, 1000):
+        old.write_bytes(lines(300, 600))
+        current.write_bytes(pack(lines(600, end)))
+        land(landing, [old, current], now + timedelta(minutes=end))
+        assert taken(landing) == lines(0, end)
+    # A log without its first lines, too.
+    current.write_bytes(lines(990, 1100))
+    land(landing, [current], now + timedelta(days=1))
+    assert taken(landing) == lines(0, 1100)
+    assert [file.name for file in (landing / "access_logs").glob("[a-z]*")] == ["all.log"]
+
+
+@pytest.mark.parametrize("tail", [b"", lines(200, 230)])
+def test_logs_that_landed_one_by_one_are_refused_in_one_file(tmp_path: Path, tail: bytes) -> None:
+    landing, now = tmp_path / "landing", START + timedelta(days=9)
+    for number, (begin, end) in enumerate(((0, 200), (230, 500), (500, 700))):
+        (tmp_path / f"access.log.{number}").write_bytes(lines(begin, end))
+        land(landing, [tmp_path / f"access.log.{number}"], now + timedelta(minutes=number))
+    before = taken(landing)
+    (tmp_path / "all.log").write_bytes(lines(0, 200) + tail + lines(230, 701))
+    refused = CliRunner().invoke(app, ["logs", str(tmp_path / "all.log"), "--landing", str(landing)]).exception
+    assert isinstance(refused, LinesRepeated)
+    assert f"from its byte {len(lines(0, 200) + tail):,} on" in str(refused)
+    assert not list(split_all(landing, hour_of_combined, now=now))
+    assert taken(landing) == before
+
+
+def test_what_is_logged_twice_in_a_second_around_a_rotation_counts_twice(tmp_path: Path) -> None:
+    landing, now = tmp_path / "landing", START + timedelta(days=9)
+    old, current = tmp_path / "access.log.1", tmp_path / "access.log"
+    again = lines(100, 101) * 3
+    old.write_bytes(lines(0, 100) + again)
+    current.write_bytes(again + lines(101, 120))
+    land(landing, [old, current], now)
+    assert taken(landing) == old.read_bytes() + current.read_bytes()
+
+
+def test_logs_of_two_sites_that_begin_with_the_same_lines_are_two_once_they_differ(tmp_path: Path) -> None:
+    landing, now = tmp_path / "landing", START + timedelta(days=9)
+    sites = [tmp_path / name for name in ("one.log", "other.log")]
+    for number, tails in enumerate(((b"", b""), (lines(5, 6), lines(6, 7)), (lines(5, 9), lines(6, 8)))):
+        for site, tail in zip(sites, tails, strict=True):
+            site.write_bytes(lines(0, 2) + tail)
+        land(landing, sites, now + timedelta(minutes=number))
+    expected = b"".join(site.read_bytes() for site in sites).splitlines()
+    assert sorted(taken(landing).splitlines()) == sorted(expected)

@@ -24,7 +24,7 @@ from patterns.ingestion.landed_formats import DAMAGED
 from patterns.ingestion.landed_links import StrayLink, leading_out, require_within, stray
 from patterns.ingestion.log_progress import PROGRESS, Taken
 from patterns.ingestion.readiness_marker import FLAG, mark
-from patterns.ingestion.whole_files import BLOCK, content, hidden, same_bytes
+from patterns.ingestion.whole_files import BLOCK, content, hidden, same_bytes, skip
 from publish.partitions import Grain, between, following, key_of
 
 LOGS = "access_logs"
@@ -223,12 +223,6 @@ def _survey(log: Path, taken: Taken | None) -> _Survey:
     )
 
 
-def _skip(file: IO[bytes], count: int) -> None:
-    """Read on by a number of bytes: not every compressed file can be positioned."""
-    while count and (block := file.read(min(BLOCK, count))):
-        count -= len(block)
-
-
 def first_hour(log: Path, hour_of: HourOf, newest: str) -> str | None:
     """Return the hour of the first readable line of a log that was not logged after the newest hour."""
     with content(log) as file:
@@ -266,7 +260,7 @@ class _Run:
     def split(self, survey: _Survey) -> None:
         self.digest = survey.digest
         with content(self.log) as file:
-            _skip(file, survey.start)
+            skip(file, survey.start)
             self._write(file, survey.start, survey.complete)
             self.settled_hour = self.hour
             settled = self.digest.copy()

@@ -34,6 +34,7 @@ from typing import IO, ClassVar, Literal
 
 from errors import PlatformError
 from patterns.ingestion import known_logs
+from patterns.ingestion.known_logs import Known
 from patterns.ingestion.landed_formats import DAMAGED
 from patterns.ingestion.landed_links import require_within
 from patterns.ingestion.whole_files import BLOCK, alone, checksum, content, hidden, opened
@@ -57,6 +58,12 @@ class SourceChanged(PlatformError):
 
 class SourceDamaged(PlatformError):
     """Raised when a compressed log cannot be read to its end; nothing of it lands."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class LinesRepeated(PlatformError):
+    """Raised when another landed log begins within a log: its lines would land twice."""
 
     exit_code: ClassVar[int] = 2
 
@@ -157,7 +164,8 @@ class Replicated:
 def land(source: Path, folder: Path, *, name: str | None = None) -> Replicated:
     """Replicate a log into a folder without ever losing existing data, and without landing a line twice.
 
-    A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name.
+    A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name; so
+    is one that the log begins within, such as the copy of several logs in one file.
     Processes that land at the same time do so one after the other.
 
     Args:
@@ -172,6 +180,7 @@ def land(source: Path, folder: Path, *, name: str | None = None) -> Replicated:
         SourceDamaged: It is compressed, and cannot be read to its end.
         SourceChanged: It was truncated or rewritten while it was copied.
         CorruptCopy: The copy, read back, differs from what was copied.
+        LinesRepeated: Another landed log begins within it.
         LinkRefused: The folder is a link that leads out of the landing zone.
     """
     require_within([folder], folder.parent)
@@ -197,17 +206,49 @@ def _settled(source: Path, partial: Path, target: Path, copies: list[Path]) -> R
     if _is_empty(partial, source):
         return Replicated(path=target, outcome="empty")
     known = known_logs.find(partial, copies)
+    if known is not None and known.relation != "grown":
+        return Replicated(path=known.copy, outcome=known.relation)
+    _require_new_lines(source, partial, [one for one in copies if not known or one != known.copy], known)
     if known is not None:
-        if known.relation == "grown":
-            partial.replace(known.copy)
-        made = replica if known.relation == "grown" else None
-        return Replicated(path=known.copy, outcome=known.relation, replica=made)
+        if known.at:
+            replica = _prepended(known, partial)
+        partial.replace(known.copy)
+        return Replicated(path=known.copy, outcome="grown", replica=replica)
     outcome: LandOutcome = "new"
     if known_logs.is_there(target):
         stem, dot, rest = target.name.partition(".")
         target, outcome = target.with_name(f"{stem}-{replica.sha256[:8]}{dot}{rest}"), "renamed"
     partial.replace(target)
     return Replicated(path=target, outcome=outcome, replica=replica)
+
+
+def _require_new_lines(source: Path, log: Path, copies: list[Path], known: Known | None) -> None:
+    twice = known_logs.repeated(log, copies, behind=known.bytes if known else 0)
+    if twice is not None:
+        raise LinesRepeated(
+            what=f"from its byte {twice.at:,} on (decompressed) it has the lines that landed as {twice.copy.name}",
+            where=str(source),
+            next_step="nothing of it landed; land the logs that it was put together of, each as a file of its own",
+        )
+
+
+def _prepended(known: Known, log: Path) -> Replica:
+    """Put what a copy has before a log begins in it before the log, decompressed."""
+    whole = hidden(log)
+    with content(known.copy) as before, content(log) as rest, whole.open("wb") as writing:
+        left = known.at
+        while left and (block := before.read(min(BLOCK, left))):
+            writing.write(block)
+            left -= len(block)
+        while block := rest.read(BLOCK):
+            writing.write(block)
+        writing.flush()
+        os.fsync(writing.fileno())
+    status = log.stat()
+    os.utime(whole, ns=(status.st_mtime_ns, status.st_mtime_ns))
+    replica = Replica(bytes=whole.stat().st_size, sha256=checksum(whole))
+    whole.replace(log)
+    return replica
 
 
 def _is_empty(copy: Path, source: Path) -> bool:

@@ -57,6 +57,12 @@ def content(path: Path) -> IO[bytes]:
     return landed_formats.content(path)
 
 
+def skip(file: IO[bytes], count: int) -> None:
+    """Read on by a number of bytes: not every compressed file can be positioned."""
+    while count and (block := file.read(min(BLOCK, count))):
+        count -= len(block)
+
+
 def hidden(target: Path) -> Path:
     """Return the hidden name under which a file is written until it is whole; its folder is created."""
     target.parent.mkdir(parents=True, exist_ok=True)
