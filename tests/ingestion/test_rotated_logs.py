@@ -51,7 +51,7 @@ class Server:
         self._site, self._kind, self._chance = site, kind, chance
         self._time = START
         self._rest = b""
-        self._number = count()
+        self._number, self._moments = count(), count()
 
     @property
     def files(self) -> list[Path]:
@@ -75,23 +75,26 @@ class Server:
             self.written = self.written[: -len(self._rest)]
 
     def rotate(self, between: Callable[[], None]) -> None:
-        """Rotate the log; `between` runs while there are two copies of it."""
+        """Rotate the log; `between` may run while there are two copies of it, and before the new one has a line."""
         self._append(self._rest)
         self._rest = b""
         if self._kind == "dateext":
             self.log.rename(self.log.with_name(f"access.log-{self._time:%Y%m%d}-{next(self._number)}"))
         else:
             self._shift()
-            rotated = self.log.with_name("access.log.1")
+            first = self.log.with_name("access.log.1")
             if self._kind == "copytruncate":
-                shutil.copy2(self.log, rotated)
-                between()
+                shutil.copy2(self.log, first)
+                if self._chance.random() < 0.5:
+                    between()
                 os.truncate(self.log, 0)
             else:
-                self.log.rename(rotated)
+                self.log.rename(first)
         self.log.touch()
-        between()
-        for old in [file for file in self.files if file != self.log][KEPT:]:
+        if self._chance.random() < 0.5:
+            between()
+        rotated = sorted(self.files, key=lambda file: file.stat().st_mtime_ns, reverse=True)
+        for old in [file for file in rotated if file != self.log][KEPT:]:
             old.unlink()
 
     def _shift(self) -> None:
@@ -111,7 +114,9 @@ class Server:
         with self.log.open("ab") as file:
             file.write(data)
         self.written += data
-        os.utime(self.log, (self._time.timestamp(), self._time.timestamp()))
+        # No two moments of writing are the same.
+        moment = int(self._time.timestamp()) * 10**9 + next(self._moments)
+        os.utime(self.log, ns=(moment, moment))
 
 
 @contextmanager
