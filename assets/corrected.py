@@ -13,6 +13,7 @@ from evidence.events import EventLog
 from patterns.error_management.dead_letter_replay import Correction, ReplayRefused
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.landed_formats import extension
+from patterns.ingestion.log_formats import LogFormats
 from patterns.ingestion.readiness_marker import LandingZone
 from planning.look import Snapshot
 from planning.plan import STALE, Planner
@@ -87,7 +88,11 @@ def of_one_table(corrections: Sequence[Correction]) -> Judged:
 
 
 def stale_after(
-    corrections: Sequence[Correction], judged: Judged, landing: Path | LandingZone, events: EventLog
+    corrections: Sequence[Correction],
+    judged: Judged,
+    landing: Path | LandingZone,
+    events: EventLog,
+    log_formats: LogFormats | None = None,
 ) -> dict[str, list[str]]:
     """Find the partitions that landed corrections make stale, from bronze to gold.
 
@@ -96,6 +101,7 @@ def stale_after(
         judged: The table they belong to.
         landing: The landing zone.
         events: The event log.
+        log_formats: The formats of access logs; those that have a name when None.
 
     Returns:
         Dataset to its stale partitions; empty if all hours of the corrections are published as landed. A correction
@@ -106,7 +112,7 @@ def stale_after(
     behind = planner.stale(GRAPH.task_of(received))
     waiting = [correction for correction in corrections if correction.arrival_hour in behind]
     hours = {correction.arrival_hour for correction in waiting}
-    touched = {hour for correction in waiting if (hour := event_hour(correction, judged.time)) is not None}
+    touched = {hour for correction in waiting if (hour := event_hour(correction, judged.time, log_formats)) is not None}
     asked = {received: dict.fromkeys(hours, STALE), integrated: dict.fromkeys(touched, STALE)}
     found: dict[str, set[str]] = {}
     for run in planner.plan_of_replay(asked).runs:
@@ -115,15 +121,17 @@ def stale_after(
     return {dataset: sorted(keys) for dataset, keys in found.items()}
 
 
-def event_hour(correction: Correction, time: str) -> str | None:
+def event_hour(correction: Correction, time: str, log_formats: LogFormats | None = None) -> str | None:
     """Read the event hour of a corrected line from its payload; None if the payload has no plausible time.
 
     Args:
         correction: The correction.
         time: Field of a JSON line with the time.
+        log_formats: The formats of access logs; those that have a name when None.
     """
     is_log = extension(correction.source_file) == "log"
-    hour = hour_of_combined(correction.payload.encode()) if is_log else _hour_of_event(correction.payload, time)
+    payload = correction.payload
+    hour = hour_of_combined(payload.encode(), log_formats) if is_log else _hour_of_event(payload, time)
     # The producer's clock may run slightly ahead, into the hour after arrival.
     latest = following(correction.arrival_hour, Grain.HOUR)
     return hour if hour is not None and "2000" <= hour <= latest else None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +22,7 @@ from errors import ConfigurationError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from patterns.ingestion.log_formats import LogFormats
     from simulator.truth import Truth
 
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
@@ -144,17 +147,24 @@ def logs(
 ) -> None:
     """Put access logs into the landing zone, byte for byte and verified.
 
-    The format is found for each line: common, combined, nginx's main, vhost_combined, with or without a duration. A log
-    is known by its content: what has landed is not landed again, whatever its name is by now. A file that is no access
-    log is refused, and the others land; in a folder it is skipped.
+    The format is found for each line, among those with a name and those that [logs] format declares. A log is known by
+    its content: what has landed is not landed again, whatever its name is by now. A file that is no access log is
+    refused, and the others land; in a folder it is skipped.
     """
     from blogdata.land_logs import LogsRefused, land_logs
+    from patterns.ingestion.combined_log import hour_of_combined
+    from patterns.ingestion.log_formats import formats
     from patterns.ingestion.log_splitter import LOGS
+    from services.config import load
+    from services.setting_values import home
 
+    # With a landing zone of its own a command needs no home: one that is not there declares nothing, and is not made.
+    known = formats(load().log_formats if landing is None or home(os.environ).is_dir() else ())
     target = _landing(landing)
     _make_writable(target)
     results = []
-    for result in land_logs(files, target / LOGS, _formats_of):
+    hour_of = partial(hour_of_combined, known=known)
+    for result in land_logs(files, target / LOGS, partial(_formats_of, known), hour_of):
         results.append(result)
         if not as_json:
             console.print(str(result))
@@ -177,6 +187,7 @@ def replay_corrections(
     from evidence.events import EventLog
     from lake.lake import Lake
     from patterns.error_management import dead_letter_replay
+    from patterns.ingestion import log_formats
     from resources.zone import zone_of
     from services.config import load
 
@@ -198,7 +209,8 @@ def replay_corrections(
         awaited=lambda: _awaited(settings.home),
         convention=settings.ready,
     )
-    stale = corrected.stale_after(corrections, judged, zone_of(settings), EventLog(lake))
+    known = log_formats.formats(settings.log_formats)
+    stale = corrected.stale_after(corrections, judged, zone_of(settings), EventLog(lake), known)
     if as_json:
         say_json({"files": result.files, "landed": result.landed, "stale": stale})
         return
@@ -224,7 +236,7 @@ def _awaited(home: Path) -> Sequence[str]:
     return [path for checkpoint in newest if checkpoint.identity for path in checkpoint.unfinished()]
 
 
-def _formats_of(file: Path) -> list[str]:
+def _formats_of(known: LogFormats, file: Path) -> list[str]:
     """Find the formats of the lines at a file's beginning, the most frequent one first; none if it is empty.
 
     A file that is no access log is refused: its lines would all be dead letters, and hold back their hour.
@@ -232,6 +244,7 @@ def _formats_of(file: Path) -> list[str]:
     from blogdata.land_logs import NoAccessLog
     from patterns.ingestion import log_formats
     from patterns.ingestion.landed_formats import DAMAGED
+    from patterns.ingestion.log_columns import HEADER
     from patterns.ingestion.whole_files import content
 
     try:
@@ -243,15 +256,23 @@ def _formats_of(file: Path) -> list[str]:
             where=str(file),
             next_step="name an undamaged copy of it, or a decompressed one",
         ) from error
-    lines = [line for line in beginning.decode(errors="replace").split("\n") if line.strip()]
-    found = Counter(name for line in lines if (name := log_formats.format_of(line)))
-    if lines and not found:
-        misfit = log_formats.misfit_of(lines[0])
+    lines = [line.rstrip("\r") for line in beginning.decode(errors="replace").split("\n") if line.strip()]
+    if header := next((line for line in lines if line.startswith(HEADER) and not known.has_columns(line)), None):
+        raise ConfigurationError(
+            what=f"its columns are in an order that is not known yet: {header}",
+            where=str(file),
+            next_step=f"add to blogdata.toml: [logs] format = '{header.strip()}'",
+        )
+    names = [name for line in lines if (name := known.format_of(line))]
+    found = Counter(name for name in names if name != log_formats.COMMENT)
+    if lines and not names:
+        misfit = known.misfit_of(lines[0])
         raise NoAccessLog(
             what="no line at its beginning is an access log's: the first one is nearest to the format "
             f"{misfit.format}, but {misfit.problem}",
             where=str(file),
-            next_step=f"name a log in one of the formats {', '.join(log_formats.DECLARED)}",
+            next_step=f"name a log in one of the formats {', '.join(log_formats.NAMES)}, "
+            "or declare its own in blogdata.toml: [logs] format = '...'",
         )
     return [name for name, _ in found.most_common()]
 

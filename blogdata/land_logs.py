@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from errors import ConfigurationError, PlatformError
-from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.log_queue import oldest_first
+from patterns.ingestion.log_splitter import HourOf
 from patterns.ingestion.passthrough_replicator import LandOutcome, Replicated, land, spooled
 from patterns.ingestion.whole_files import BLOCK, SourceMissing, content, opened
 
@@ -85,13 +85,16 @@ class LogResult:
         return {"file": self.file, **where, **made}
 
 
-def land_logs(given: Sequence[Path], folder: Path, formats_of: Callable[[Path], list[str]]) -> Iterator[LogResult]:
+def land_logs(
+    given: Sequence[Path], folder: Path, formats_of: Callable[[Path], list[str]], hour_of: HourOf
+) -> Iterator[LogResult]:
     """Land logs, the oldest first, so that the lines of each hour come in the order in which they were logged.
 
     Args:
         given: Files, folders, patterns, and `-` for standard input.
         folder: The folder of the logs in the landing zone.
         formats_of: Returns the formats at a file's beginning, and refuses a file that is no access log.
+        hour_of: Returns the hour of a line, None if it cannot be read.
 
     Yields:
         What became of each file.
@@ -100,12 +103,12 @@ def land_logs(given: Sequence[Path], folder: Path, formats_of: Callable[[Path], 
         chosen = _Chosen(folder=folder, stack=stack)
         for path in given:
             yield from chosen.add(path)
-        examined = [(file, _examined(file, formats_of)) for file in chosen.files]
+        examined = [(file, _examined(file, formats_of, hour_of)) for file in chosen.files]
         yield from (result for _, result in examined if result.error or result.skipped)
         logs = {file.folder for file, result in examined if not result.skipped}
         yield from (_without_log(path) for path in chosen.folders if path not in logs)
         ready = {file.path: (file, result) for file, result in examined if not (result.error or result.skipped)}
-        for path in oldest_first(ready, hour_of_combined, now=datetime.now(timezone.utc)):
+        for path in oldest_first(ready, hour_of, now=datetime.now(timezone.utc)):
             yield _landed(*ready[path], folder)
 
 
@@ -202,11 +205,11 @@ def _mode(path: Path) -> int:
         ) from error
 
 
-def _examined(file: _File, formats_of: Callable[[Path], list[str]]) -> LogResult:
+def _examined(file: _File, formats_of: Callable[[Path], list[str]], hour_of: HourOf) -> LogResult:
     try:
         return LogResult(file=file.shown, formats=formats_of(file.path))
     except NoAccessLog as error:
-        if _is_being_written(file.path):
+        if _is_being_written(file.path, hour_of):
             return LogResult(file=file.shown)
         if file.folder:
             return LogResult(file=file.shown, skipped=error.what)
@@ -215,11 +218,11 @@ def _examined(file: _File, formats_of: Callable[[Path], list[str]]) -> LogResult
         return LogResult(file=file.shown, error=_naming(error, file))
 
 
-def _is_being_written(log: Path) -> bool:
+def _is_being_written(log: Path, hour_of: HourOf) -> bool:
     """Return whether a file has only the beginning of a first line, up to its time or further."""
     with content(log) as file:
         line = file.readline(BLOCK)
-    return not line.endswith(b"\n") and hour_of_combined(line) is not None
+    return not line.endswith(b"\n") and hour_of(line) is not None
 
 
 def _without_log(folder: Path) -> LogResult:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -10,6 +11,7 @@ from assets.sources import LANDING_ACCESS_LOGS
 from orchestration.computation import Context, access_of
 from orchestration.refresh import Request
 from orchestration.retries import failure
+from patterns.ingestion import log_formats
 from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.landed_entries import printable
 from patterns.ingestion.landed_links import LinkRefused
@@ -31,7 +33,7 @@ READER = "bronze.visits"
     owners=["team:platform"],
     kinds={"file"},
     deps=[LANDING_ACCESS_LOGS],
-    required_resource_keys={"lake"},
+    required_resource_keys={"lake", "deployment"},
     pool="landing",
 )
 def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
@@ -39,7 +41,7 @@ def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResul
     return dg.MaterializeResult(metadata=_split(context))
 
 
-@dg.op(required_resource_keys={"lake", "request"}, out=dg.Out(dg.Nothing))
+@dg.op(required_resource_keys={"lake", "deployment", "request"}, out=dg.Out(dg.Nothing))
 def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
     """Split the pending logs, unless the run is restricted to other datasets, and compare files that were touched."""
     fault: Exception | None = None
@@ -64,8 +66,10 @@ def _are_wanted(request: Request) -> bool:
 
 def _split(context: Context) -> dict[str, Any]:
     landing = access_of(context).landing_path
+    # A declaration that cannot be compiled stops here, before a log is split by the wrong times.
+    known = log_formats.formats(context.resources.deployment.settings().log_formats)
     reports, faults = [], []
-    for split in split_all(landing, hour_of_combined, now=datetime.now(timezone.utc)):
+    for split in split_all(landing, partial(hour_of_combined, known=known), now=datetime.now(timezone.utc)):
         if split.report is not None:
             reports.append(split.report)
         if split.fault is not None:

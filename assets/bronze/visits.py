@@ -19,12 +19,13 @@ def visits(step: Step) -> Mapping[str, Commit]:
     landed = Landed.of(step, "visits", Grain.HOUR)
     landed.announce_new_fields()
     is_log = has_extension(F.col("source_file"), "log")
-    lines = landed.lines().withColumn("format", F.when(is_log, visit_events.COMBINED).otherwise(visit_events.JSON))
-    judged = visit_events.judge(lines.withColumnRenamed("partition", "arrival_hour"), formats=_formats(landed))
+    lines = landed.lines().withColumn("format", F.when(is_log, visit_events.LOG).otherwise(visit_events.JSON))
+    lines = lines.withColumnRenamed("partition", "arrival_hour")
+    judged = visit_events.judge(lines, _formats(landed), step.deployment.settings().log_formats)
     return step.publish(judged, landed.source())
 
 
 def _formats(landed: Landed) -> frozenset[str]:
     logs = [extension(file.name) == "log" for part in landed.partitions.values() for file in part.files]
-    found = {visit_events.COMBINED if is_log else visit_events.JSON for is_log in logs}
+    found = {visit_events.LOG if is_log else visit_events.JSON for is_log in logs}
     return frozenset(found or {visit_events.JSON})

@@ -48,16 +48,18 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     Returns:
         The page views, and the hours that must run again because their visits were joined or split.
     """
-    key = secrets.read(step.deployment.settings(), VISITOR_KEY)
+    settings = step.deployment.settings()
+    key = secrets.read(settings, VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
-    target = visit_events.parse(_rows(step).where(ours), COMBINED, key)
+    declared = settings.log_formats
+    target = visit_events.parse(_rows(step).where(ours), visit_events.LOGS, key, declared)
     arrivals = _arrivals(above)
     known = [start_of(hour, Grain.HOUR) for hour in sorted(arrivals)]
     look = FIRST_LOOK * Grain.HOUR.length
     while True:
         since, until = first - look, last + Grain.HOUR.length + look
-        around = visit_events.parse(_rows(step).where(~ours & _between(since, until)), COMBINED, key)
+        around = visit_events.parse(_rows(step).where(~ours & _between(since, until)), visit_events.LOGS, key, declared)
         # No visit reaches beyond the oldest or the newest page view.
         edges = (since if known and known[0] < since else None, until if known and known[-1] >= until else None)
         if not visits_by_inactivity.touches_edge(target, around, *edges):
@@ -77,11 +79,10 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     return Events(rows=visits_by_inactivity.with_visit_ids(target, around, key), makes_stale=makes_stale)
 
 
-COMBINED = frozenset({visit_events.COMBINED})
-
-
 def _rows(step: Step) -> DataFrame:
-    return step.read("bronze.visits").where((F.col("format") == visit_events.COMBINED) & F.col("filtered_by").isNull())
+    return step.read("bronze.visits").where(
+        F.col("format").isin(*sorted(visit_events.LOGS)) & F.col("filtered_by").isNull()
+    )
 
 
 def _between(since: datetime, until: datetime) -> Column:
@@ -93,7 +94,7 @@ def _arrivals(above: Mapping[str, Entry]) -> dict[str, set[str]]:
     arrivals: dict[str, set[str]] = {}
     for arrival, entry in above.items():
         for hour, filter_name, line_format in entry.breakdowns["event_hours"]:
-            if hour is not None and filter_name is None and line_format == visit_events.COMBINED:
+            if hour is not None and filter_name is None and line_format in visit_events.LOGS:
                 arrivals.setdefault(hour, set()).add(arrival)
     return arrivals
 

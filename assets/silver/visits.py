@@ -77,7 +77,7 @@ def read_events(step: Step, formats: frozenset[str]) -> Events:
         ),
         frozenset({visit_events.JSON}),
     )
-    if visit_events.COMBINED not in formats:
+    if not formats & visit_events.LOGS:
         return Events(rows=json_events, makes_stale={})
     logs = log_events(step, accounts.entries(step, "bronze.visits"))
     return replace(logs, rows=json_events.unionByName(logs.rows)) if visit_events.JSON in formats else logs

@@ -1,10 +1,9 @@
-"""Access logs in any of the named formats: lines to page views.
+"""Access logs in any of the known formats: lines to page views.
 
-A line is read by the first format that fits it: one replacement splits it into its fields, by a character that no
-readable line contains. A line that fits none is rejected, and the reason names the nearest format and the first field
-that does not fit, such as `not_combined_log:time`.
-Lines that are not page views are filtered by name: `method`, `status`, `asset`, `feed`, `crawler`, the first that
-matches.
+A line is read by the first format that fits it (:mod:`assets.transforms.log_lines`). A line that fits none is rejected,
+and the reason names the nearest format and the first field that does not fit, such as `not_combined_log:time`.
+Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `method`, `status`, `asset`, `feed`,
+`crawler`, the first that matches.
 
 Visitors are anonymous: `user_id` is a keyed hash of address and agent. What visit a page view belongs to is decided by
 :mod:`assets.transforms.visits_by_inactivity`.
@@ -19,19 +18,19 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import user_agents
+from assets.transforms import log_lines, user_agents
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
-from assets.transforms.visit_times import impossible
+from assets.transforms.visit_times import impossible, start_of
 from patterns.data_value import wrapper
 from patterns.error_management import dead_letter
 from patterns.error_management.dead_letter import RejectRule
 from patterns.error_management.filter_interceptor import Filter, first_match
 from patterns.ingestion import log_formats
+from patterns.ingestion.log_formats import LogFormats
 
-FILTERS = ("method", "status", "asset", "feed", "crawler")
+FILTERS = ("comment", "method", "status", "asset", "feed", "crawler")
 
-_SEPARATOR = "\x1f"
 _ASSETS = (
     "css|js|mjs|png|jpg|jpeg|gif|ico|svg|webp|avif|woff|woff2|ttf|otf|eot|map|mp4|webm|mp3|ogg|zip|gz|tar|tgz|jar"
     "|exe|iso|deb|rpm"
@@ -42,33 +41,37 @@ _FEED_QUERIES = ("flav=rss", "flav=atom", "feed=")
 _HOST = r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?(?:[^/?#@\s]*@)?([A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\])(?:[:/?#]|\z)"
 
 
-def judged(lines: DataFrame) -> DataFrame:
+def judged(lines: DataFrame, formats: LogFormats) -> DataFrame:
     """Add to every log line its time, all reasons to reject it, and the filter that removes it.
 
     This is an action: the distinct agents that no cheaper rule decides are collected to the client first.
 
     Args:
         lines: raw BINARY, arrival_hour STRING, and anything else.
+        formats: The formats to read them by.
 
     Returns:
-        The input with event_time TIMESTAMP, reasons ARRAY<STRING> and filtered_by STRING.
+        The input with format STRING (that of the line, or `log` if it fits none), event_time TIMESTAMP, reasons
+        ARRAY<STRING> and filtered_by STRING.
     """
-    read = _with_request(_with_fields(lines))
-    read = read.withColumn("event_time", F.try_to_timestamp(F.col("time"), F.lit("dd/MMM/yyyy:HH:mm:ss Z")))
-    read = read.withColumn("reasons", _reasons())
+    read = _with_request(log_lines.with_fields(lines, formats))
+    # A comment has no time: it counts in the hour in which it has arrived.
+    time = F.when(_is_comment(), start_of(F.col("arrival_hour"))).otherwise(log_lines.time_of(F.col("time")))
+    read = read.withColumn("event_time", time).withColumn("reasons", _reasons(formats))
     valid = F.size("reasons") == 0
     undecided = read.where(valid & first_match(_filters([])).isNull())
     spiders = user_agents.spiders(user_agents.distinct(undecided, "agent"))
     removed = F.when(valid, first_match(_filters(spiders)))
     return read.select(
-        *(name for name in lines.columns if name not in ("event_time", "reasons", "filtered_by")),
+        *(name for name in lines.columns if name not in ("format", "event_time", "reasons", "filtered_by")),
+        F.coalesce(log_lines.FORMAT, F.lit(log_formats.UNKNOWN)).alias("format"),
         "event_time",
         "reasons",
         removed.alias("filtered_by"),
     )
 
 
-def parsed(rows: DataFrame, key: str) -> DataFrame:
+def parsed(rows: DataFrame, key: str, formats: LogFormats) -> DataFrame:
     """Compute the typed columns of page views; `visit_id` stays null until the rows around are known.
 
     This is an action: the distinct agents are collected to the client first.
@@ -76,13 +79,14 @@ def parsed(rows: DataFrame, key: str) -> DataFrame:
     Args:
         rows: Judged rows that are visit events: raw, event_time, event_hour, and anything else.
         key: Secret to derive `user_id` with.
+        formats: The formats to read the rows by.
 
     Returns:
         The input with visit_id, user_id, keep_private (always true, as visitors were not asked), page, referral (the
         referring host), ad_id, ip, login, connected_since, browser, browser_version, network_type, device_type and
         device_version.
     """
-    read = _with_request(_with_fields(rows))
+    read = _with_request(log_lines.with_fields(rows, formats))
     agents = user_agents.table(rows.sparkSession, user_agents.distinct(read, "agent"))
     nothing = F.lit(None).cast("string")
     user = keyed_hash(F.concat_ws(" ", "address", "agent"), key, "user_id")
@@ -110,27 +114,6 @@ def referring_host(referrer: Column) -> Column:
     return F.when(~referrer.isin("", "-") & (host != ""), F.lower(host))
 
 
-def _with_fields(lines: DataFrame) -> DataFrame:
-    """Add the fields of the line's format, all null if it fits none; a format may lack some of them."""
-    text = F.when(F.octet_length("raw") <= MAX_BYTES, F.col("raw").cast("string"))
-    readable = F.is_valid_utf8(text) & ~text.contains(_SEPARATOR)
-    line, groups = log_formats.any_line()
-    marks = _SEPARATOR.join("".join(f"${number}" for number in groups[name]) for name in log_formats.FIELDS)
-    parts = F.split(F.regexp_replace(F.when(readable, text), rf"^{line}\s*+\z", marks), _SEPARATOR, -1)
-    found = lines.withColumn("_parts", parts)
-    found = found.withColumn("_parts", F.when(F.size("_parts") == len(log_formats.FIELDS), F.col("_parts")))
-    fields = {name: F.get("_parts", F.lit(number)) for number, name in enumerate(log_formats.FIELDS)}
-    for name in log_formats.OPTIONAL:
-        fields[name] = F.when(fields[name] != "", _without_quote(fields[name]))
-    return found.withColumns(fields).drop("_parts")
-
-
-def _without_quote(captured: Column) -> Column:
-    """Remove the opening quote with which an optional field is captured."""
-    rest = F.substring(captured, F.lit(2), F.length(captured))
-    return F.when(captured.startswith('"'), rest).otherwise(captured)
-
-
 def _with_request(read: DataFrame) -> DataFrame:
     """Add method, path and query; a request that is not three words has an empty method."""
     words = F.split("request", " ")
@@ -146,7 +129,11 @@ def _with_request(read: DataFrame) -> DataFrame:
     )
 
 
-def _reasons() -> Column:
+def _is_comment() -> Column:
+    return F.col(log_lines.FORMAT).eqNullSafe(log_formats.COMMENT)
+
+
+def _reasons(formats: LogFormats) -> Column:
     raw, text = F.col("raw"), F.col("raw").cast("string")
     large = F.octet_length(raw) > MAX_BYTES
     small = ~large
@@ -161,18 +148,8 @@ def _reasons() -> Column:
     ]
     # In a lambda: so many expressions would make the code that Spark generates for all lines too large for the JVM's
     # compiler.
-    unread = F.transform(F.array(text), _misfit)
+    unread = F.transform(F.array(text), lambda line: log_lines.misfit(line, formats, F.lit("time")))
     return F.when(small & utf8 & ~empty & time.isNull(), unread).otherwise(dead_letter.reasons(rules))
-
-
-def _misfit(text: Column) -> Column:
-    """Build the reason of a line that fits no format, or has a time that no calendar has."""
-    found = F.when(text.contains(_SEPARATOR), F.lit("not_combined_log:control_character"))
-    for log_format in log_formats.named():
-        found = found.when(text.rlike(rf"^{log_format.line}\s*+\z"), F.lit(f"not_{log_format.name}_log:time"))
-    for one in log_formats.misfits():
-        found = found.when(text.rlike(f"^{one.pattern}"), F.lit(one.reason))
-    return found
 
 
 def _filters(spiders: Sequence[str]) -> list[Filter]:
@@ -184,6 +161,7 @@ def _filters(spiders: Sequence[str]) -> list[Filter]:
     # Null, and thus no crawler, where the format lacks the agent.
     crawler = user_agents.bears_crawler_word(agent)
     return [
+        Filter(name="comment", removes=_is_comment()),
         Filter(name="method", removes=F.col("method") != "GET"),
         Filter(name="status", removes=~(status.startswith("2") | (status == "304"))),
         Filter(name="asset", removes=F.lower(path).rlike(rf"\.(?:{_ASSETS})\z") | path.isin(*_ASSET_PATHS)),

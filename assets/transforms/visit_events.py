@@ -7,7 +7,7 @@ distinct user agents are collected to the client once (see :mod:`assets.transfor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,11 +16,15 @@ from assets.transforms import access_logs, json_lines, visit_judging
 from assets.transforms.visit_times import hour_of, iso_time
 from errors import ConfigurationError
 from patterns.data_value import wrapper
+from patterns.ingestion import log_formats
 from quality.contracts import landed
 
 JSON = "json"
-COMBINED = "combined"
-FORMATS: frozenset[str] = frozenset({JSON, COMBINED})
+LOG = log_formats.UNKNOWN
+"""The format of lines of access logs until they are judged, and of those that fit no format."""
+LOGS: frozenset[str] = frozenset({LOG, log_formats.OWN, log_formats.COMMENT, *log_formats.NAMES})
+"""The formats of lines of access logs. Before a line had the name of its own, that of all was `combined`."""
+FORMATS: frozenset[str] = LOGS | {JSON}
 POSITION = ("source_file", "source_offset", "arrival_hour")
 JUDGED = ("raw", *POSITION, "format", "event_time", "event_hour", "reasons", "filtered_by")
 FIELDS = (
@@ -47,7 +51,7 @@ PARSED = (*FIELDS, "raw", *POSITION, "format")
 _EVENT = ", ".join(f"{field.name} {field.type}" for field in landed.VISIT if field.name != "event_time")
 
 
-def judge(lines: DataFrame, formats: Set[str] = FORMATS) -> DataFrame:
+def judge(lines: DataFrame, formats: Set[str] = FORMATS, declared: Sequence[str] = ()) -> DataFrame:
     """Add to every landed line all reasons to reject it, its event time, and the filter that removes it.
 
     Args:
@@ -55,6 +59,7 @@ def judge(lines: DataFrame, formats: Set[str] = FORMATS) -> DataFrame:
             dropped.
         formats: The formats that may occur. Pass only `json` if that is known: logs need an extra pass for their
             distinct agents. Every row is judged; a row in a format that is not listed is rejected.
+        declared: Log formats of the deployment's own.
 
     Returns:
         The columns of :data:`JUDGED`, one row per input row.
@@ -62,16 +67,20 @@ def judge(lines: DataFrame, formats: Set[str] = FORMATS) -> DataFrame:
     Raises:
         ConfigurationError: A format is unknown, or none is given.
     """
-    return _by_format(lines, formats, _judged_json, _judged_logs)
+    known = log_formats.formats(tuple(declared))
+    return _by_format(lines, formats, _judged_json, lambda logs: _verdicts(access_logs.judged(logs, known)))
 
 
-def parse(rows: DataFrame, formats: Set[str] = FORMATS, key: str | None = None) -> DataFrame:
+def parse(
+    rows: DataFrame, formats: Set[str] = FORMATS, key: str | None = None, declared: Sequence[str] = ()
+) -> DataFrame:
     """Read the typed columns of the rows that are visit events; all other rows are dropped.
 
     Args:
         rows: Rows of :func:`judge` (or of a table of them).
         formats: The formats that occur.
         key: Secret to derive `user_id` from address and agent; required for access logs.
+        declared: Log formats of the deployment's own.
 
     Returns:
         The columns of :data:`PARSED`. `visit_id` of log rows is null until
@@ -81,13 +90,16 @@ def parse(rows: DataFrame, formats: Set[str] = FORMATS, key: str | None = None) 
         ConfigurationError: A format is unknown, none is given, or logs come without a key.
     """
     events = rows.filter((F.size("reasons") == 0) & F.col("filtered_by").isNull())
-    if COMBINED in formats and not key:
+    if formats & LOGS and not key:
         raise ConfigurationError(
             what="access logs need a secret key to derive user and visit ids from",
             where="parse(key=...)",
             next_step="pass the key of the deployment; the same key gives the same ids",
         )
-    return _by_format(events, formats, _parsed_json, lambda logs: access_logs.parsed(logs, key or "").select(*PARSED))
+    known = log_formats.formats(tuple(declared))
+    return _by_format(
+        events, formats, _parsed_json, lambda logs: access_logs.parsed(logs, key or "", known).select(*PARSED)
+    )
 
 
 def _by_format(
@@ -96,27 +108,23 @@ def _by_format(
     of_json: Callable[[DataFrame], DataFrame],
     of_logs: Callable[[DataFrame], DataFrame],
 ) -> DataFrame:
-    if not formats or formats - {JSON, COMBINED}:
+    if not formats or formats - FORMATS:
         raise ConfigurationError(
             what=f"{sorted(formats)} are not formats of visits",
             where="formats",
-            next_step=f"choose among '{JSON}' and '{COMBINED}'",
+            next_step=f"choose among '{JSON}' and '{LOG}'",
         )
     if formats == {JSON}:
         return of_json(rows)
-    if formats == {COMBINED}:
+    if JSON not in formats:
         return of_logs(rows)
     # A row with an unknown format is judged as JSON: it is rejected there, not lost between the two.
-    is_log = F.col("format").eqNullSafe(COMBINED)
+    is_log = F.coalesce(F.col("format").isin(*sorted(LOGS)), F.lit(False))
     return of_json(rows.filter(~is_log)).unionByName(of_logs(rows.filter(is_log)))
 
 
 def _judged_json(lines: DataFrame) -> DataFrame:
     return _verdicts(visit_judging.judged(lines).withColumn("filtered_by", F.lit(None).cast("string")))
-
-
-def _judged_logs(lines: DataFrame) -> DataFrame:
-    return _verdicts(access_logs.judged(lines))
 
 
 def _verdicts(judged: DataFrame) -> DataFrame:

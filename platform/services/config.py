@@ -81,7 +81,7 @@ _FILE_KEYS = {
     "geolocation": location_settings.KEYS,
     "partner": partner_settings.KEYS,
     "site": site_settings.KEYS,
-    "logs": site_settings.LOG_KEYS,
+    "logs": {"format", *site_settings.LOG_KEYS},
 }
 
 
@@ -162,6 +162,7 @@ class Settings:
         events: Who may start runs from outside, and where their events are received.
         geolocation: Who is asked where addresses are.
         partner: The partner who gets events, and how they are sent.
+        log_formats: Formats of access logs that have no name, as the server's configuration declares them.
         site: What the report takes for the site itself, and what it knows of those that link to it.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
@@ -185,6 +186,7 @@ class Settings:
     events: EventSettings = field(default_factory=EventSettings)
     geolocation: LocationSettings = field(default_factory=LocationSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
+    log_formats: tuple[str, ...] = ()
     site: SiteSettings = field(default_factory=SiteSettings)
     first_day: str | None = None
     run_automatically: bool = False
@@ -261,6 +263,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         events=event_settings.parse(values.get("events", {}), file=file),
         geolocation=location_settings.parse(values.get("geolocation", {})),
         partner=partner_settings.parse(values.get("partner", {})),
+        log_formats=setting_values.text_or_texts(values.get("logs", {}), "format"),
         site=site_settings.parse(values.get("site", {}), values.get("logs", {}), home=home),
         first_day=setting_values.day(values.get("history", {})),
         run_automatically=setting_values.switch(values.get("automation", {})),

@@ -230,6 +230,12 @@ def texts(values: Values, key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def text_or_texts(values: Values, key: str) -> tuple[str, ...]:
+    """Read a text or a list of texts; empty if it is not set."""
+    value, source = values.get(key, ([], ""))
+    return texts({key: ([value] if isinstance(value, str) else value, source)}, key)
+
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 

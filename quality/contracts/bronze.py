@@ -51,8 +51,8 @@ VISITS = Contract(
     rules=(
         RowRule(
             name="known_format",
-            expression="format IN ('json', 'combined')",
-            description="The line has a known format",
+            expression="format RLIKE '^[a-z][a-z0-9_]*$'",
+            description="The line has the name of a format",
         ),
         RowRule(
             name="judged",

@@ -53,7 +53,7 @@ FORMAT = Column(
     name="format",
     type="STRING",
     nullable=False,
-    description="json (visit event) or combined (access log line)",
+    description="json (visit event), or the format of an access log line: combined, main, ...; log if it fits none",
 )
 REASONS = Column(
     name="reasons",

@@ -11,6 +11,7 @@ import pytest
 from assets.bronze.access_logs import split_access_logs
 from orchestration.refresh import Request
 from patterns.ingestion.log_splitter import LOGS, unsplit_logs
+from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 
 LINE = b'192.0.2.1 - - [05/Jan/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\n'
@@ -38,6 +39,8 @@ def test_a_run_splits_the_logs_unless_it_computes_nothing_of_them(
         split_access_logs()
 
     lake = LakeResource(root=str(tmp_path / "lake"), landing=str(landing))
-    assert alone.execute_in_process(resources={"lake": lake, "request": Request(**asked)}).success
+    deployment = DeploymentResource(home=str(tmp_path))
+    resources = {"lake": lake, "deployment": deployment, "request": Request(**asked)}
+    assert alone.execute_in_process(resources=resources).success
     parts = [part.read_bytes() for part in landing.glob("visits/*/*/*.log")]
     assert (parts, unsplit_logs(landing)) == (([LINE], []) if splits else ([], [landing / LOGS / "access.log"]))

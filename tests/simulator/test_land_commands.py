@@ -195,6 +195,28 @@ def test_folders_patterns_and_pipes_land(tmp_path: Path) -> None:
         assert refused.exception.where == given
 
 
+def test_formats_are_declared_by_settings_and_columns_in_another_order_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))
+    header = "#Fields: date time c-ip cs-method cs-uri-stem sc-status"
+    (tmp_path / "columns.log").write_text(f"#Software: IIS\n{header}\n2022-10-03 19:59:42 203.0.113.9 GET /a 200\n")
+    (tmp_path / "own.log").write_text('200|203.0.113.9|1664827182.5|"GET /a HTTP/1.1"\n')
+    command = ["logs", str(tmp_path / "columns.log"), str(tmp_path / "own.log"), "--json"]
+    error = CliRunner().invoke(app, ["logs", str(tmp_path / "columns.log")]).exception
+    assert isinstance(error, ConfigurationError)
+    assert error.next_step == f"add to blogdata.toml: [logs] format = '{header}'"
+    assert not list(tmp_path.glob("landing/*/*.log"))
+    own = '$status|$remote_addr|$msec|"$request"'
+    (tmp_path / "blogdata.toml").write_text(f"[logs]\nformat = ['{header}', '{own}']\n")
+    said = CliRunner().invoke(app, command)
+    assert [row["formats"] for row in json.loads(said.stdout)] == [["declared"], ["declared"]]
+    (tmp_path / "blogdata.toml").write_text("[logs]\nformat = '$remote_addr'\n")
+    assert "it does not have the time of a request" in str(CliRunner().invoke(app, command).exception)
+    (tmp_path / "blogdata.toml").write_text("[logs]\nformat = 7\n")
+    assert "format is not a list of texts" in str(CliRunner().invoke(app, command).exception)
+
+
 @pytest.mark.parametrize(
     "command", [("simulate", "--days", "1", "--visits-per-day", "9", "--seed", "1"), ("logs", "log")]
 )

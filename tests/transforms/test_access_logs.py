@@ -14,12 +14,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import log_writers
 import oracle
 import oracle_logs
-from assets.transforms import access_logs, user_agents, visit_events, visits_by_inactivity
+from assets.transforms import access_logs, log_lines, user_agents, visit_events, visits_by_inactivity
 from assets.transforms.keyed_hash import derived_key, keyed_hash
 from errors import ConfigurationError
 from patterns.ingestion import log_formats
+from patterns.ingestion.log_declarations import FIELDS
 
 REAL_LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
 LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
@@ -122,58 +124,86 @@ def test_requests_are_page_views_or_filtered_by_name(spark: SparkSession) -> Non
 
 
 def test_lines_of_no_format_are_rejected_with_the_nearest_and_its_first_wrong_field(spark: SparkSession) -> None:
-    rows = judged(spark, [text for text, _ in REJECTED.values()])
-    assert {name: row["reasons"] for name, row in zip(REJECTED, rows, strict=True)} == {
-        name: [reason] for name, (_, reason) in REJECTED.items()
-    }
+    rows = judged(spark, [text for text, _ in (*REJECTED.values(), *UNFIT)])
+    assert [row["reasons"] for row in rows] == [[reason] for _, reason in (*REJECTED.values(), *UNFIT)]
     assert all(row["filtered_by"] is None and row["event_time"] is None for row in rows)
 
 
-FORMATS = {
-    "combined": "{}",
-    "combined_duration": "{} 2512",
-    "combined_quoted_duration": '{} "0.025"',
-    "main": '{} "203.0.113.7, 10.0.0.9"',
-    "main_duration": '{} "-" 0.025',
-    "main_quoted_duration": '{} "-" "0.025"',
-    "vhost_combined": "blog.example.org:443 {}",
-    "host_combined": "blog.example.org {}",
-}
+DECLARED = (
+    '"$remote_addr" - "$remote_user" "[$time_local]" "$request" "$status" "$body_bytes_sent" "$http_referer"'
+    ' "$http_user_agent" "$http_x_forwarded_for" "$request_time"',
+    "#Fields: time date cs-method cs-uri c-ip sc-status",
+    '{"at": "$msec", "client": {"ip": "$remote_addr"}, "request": "$request", "status": $status}',
+)
+WITHOUT_REFERRER = {"common", "alb"}
 
 
 def test_lines_give_the_same_page_views_in_every_format(spark: SparkSession) -> None:
-    own = [line(agent='a \\"b\\" c'), line(address="2001:db8::1"), line(agent=IPHONE)]
-    usual = [*(text for text, _ in FILTERED.values()), *own]
-    assert {*FORMATS, "common"} == {*log_formats.DECLARED}
-    lines: list[str | bytes] = [form.format(text) for form in FORMATS.values() for text in usual]
-    verdicts = visit_events.judge(frame_of(spark, lines), formats=LOGS).cache()
-    judged_as = [(row["reasons"], row["filtered_by"]) for row in verdicts.orderBy("source_offset").collect()]
-    views: list[tuple[Any, ...]] = [()] * len(lines)
-    kept = [name for name in visit_events.PARSED if name not in ("raw", "source_offset")]
-    for row in visit_events.parse(verdicts, formats=LOGS, key="k").collect():
-        views[row["source_offset"]] = tuple(row[name] for name in kept)
+    own = [line(address="2001:db8::1"), line(agent=IPHONE), line(referrer="http://a.example/")]
+    texts = [*(text for text, _ in FILTERED.values()), *own]
+    requests = [request for text in texts if (request := log_writers.request_in(text))]
+    assert {*log_writers.NAMES} == {*log_formats.NAMES, "declared"}
+    named = [(name, log_writers.line_of(name, request)) for name in log_writers.NAMES for request in requests]
+    odd = [
+        ("declared", "10:05:03 2015-05-17 GET /blog/a?x=1 10.0.0.1 200"),
+        ("declared", '{"at": 1431857103.25, "client": {"ip": "10.0.0.1"}, "request": "GET / HTTP/1.1", "status": 200}'),
+        ("comment", "#Fields: date time s-ip"),
+        ("log", "prose"),
+    ]
+    lines: list[str | bytes] = [text for _, text in (*named, *odd)]
+    rows = frame_of(spark, lines).withColumn("format", F.lit("log"))
+    verdicts = visit_events.judge(rows, visit_events.LOGS, DECLARED).cache()
+    judged_as = verdicts.orderBy("source_offset").collect()
+    views: list[dict[str, Any]] = [{}] * len(lines)
+    for row in visit_events.parse(verdicts, visit_events.LOGS, "k", DECLARED).collect():
+        views[row["source_offset"]] = row.asDict()
     verdicts.unpersist()
-    expected = [*([([], removed) for _, removed in FILTERED.values()]), *[([], None)] * len(own)]
-    assert judged_as == expected * len(FORMATS)
-    assert views == views[: len(usual)] * len(FORMATS)
-    assert [view == () for view in views[: len(usual)]] == [removed is not None for _, removed in expected]
+    assert [row["format"] for row in judged_as] == [name for name, _ in (*named, *odd)]
+    assert [row["filtered_by"] for row in judged_as[len(named) :]] == [None, None, "comment", None]
+    assert [view.get("page") for view in views[len(named) :]] == ["/blog/a", "/", None, None]
+    count = len(requests)
+    for at, name in enumerate(log_writers.NAMES):
+        left_out = {"event_time"} if name in ("alb", "caddy", "traefik_json") else set()
+        left_out |= {"referral"} if name in WITHOUT_REFERRER else set()
+        if name != "common":
+            assert [(row["reasons"], row["filtered_by"]) for row in judged_as[at * count :][:count]] == [
+                (row["reasons"], row["filtered_by"]) for row in judged_as[:count]
+            ], name
+            assert [seen(view, left_out) for view in views[at * count :][:count]] == [
+                seen(view, left_out) for view in views[:count]
+            ], name
+    assert sum(view != {} for view in views[:count]) > 5
+
+
+def seen(view: dict[str, Any], left_out: set[str]) -> dict[str, Any]:
+    position = {"raw", "source_offset", "format"}
+    return {name: value for name, value in view.items() if name not in position | left_out}
 
 
 def test_the_fields_that_only_some_formats_have_are_null_in_the_others(spark: SparkSession) -> None:
-    lines: list[str | bytes] = [form.format(line()) for form in FORMATS.values()]
-    listed = [f"10.0.0.2, {line()}", line().removesuffix(f' "-" "{FIREFOX}"'), "prose"]
-    read = access_logs._with_fields(frame_of(spark, [*lines, *listed])).orderBy("source_offset")
-    rows = [tuple(row) for row in read.select("host", "bytes", "forwarded", "referrer").collect()]
-    host, combined = "blog.example.org", (None, "123", None, "-")
-    assert rows == [
-        *[combined] * 3,
-        (None, "123", "203.0.113.7, 10.0.0.9", "-"),
-        *[(None, "123", "-", "-")] * 2,
-        *[(host, "123", None, "-")] * 2,
-        (None, "123", "10.0.0.2", "-"),
-        (None, "123", None, None),
-        (None, None, None, None),
-    ]
+    request = log_writers.request_in(line())
+    assert request is not None
+    lines: list[str | bytes] = [log_writers.line_of(name, request) for name in log_formats.NAMES]
+    lines += [f"10.0.0.2, {line()}", "prose", *(text for text, _ in UNFIT)]
+    read = log_lines.with_fields(frame_of(spark, lines), log_formats.formats()).orderBy("source_offset").collect()
+    for text, row in zip(lines, read, strict=True):
+        fields = log_formats.formats().read(str(text)) or {}
+        assert {name: row[name] for name in FIELDS} == {name: fields.get(name) for name in FIELDS}, text
+
+
+UNFIT = [
+    ('{"remote_addr": "10.0.0.1", "time": "2015-05-17T10:05:03Z", "status": 200}', "not_nginx_json_log:request"),
+    ('{"request": {"remote_ip": "10.0.0.1"}, "ts": 1431857103.5, "status": 200}', "not_caddy_log:request"),
+    ('{"request": {"remote_ip": "10.0.0.1"', "not_nginx_json_log:object"),
+    (
+        '{"remote_addr": "10.0.0.1", "time": "noon", "status": 200, "request": "GET /"}',
+        "not_nginx_json_log:time",
+    ),
+    ("2015-05-17 10:05:03 10.0.0.7 GET /a - 443 - 10.0.0.1 Mozilla/5.0 - ok 0 0 25", "not_iis_log:status"),
+    ("2015-05-17\t10:05:03\tFRA2-C1\t-\t10.0.0.1\tGET\td.net\t/a\tok", "not_cloudfront_log:status"),
+    ("2015-02-31 10:05:03 10.0.0.7 GET /a - 443 - 10.0.0.1 Mozilla/5.0 - 200 0 0 25", "not_iis_log:time"),
+    ("https 2015-05-17T10:05:03Z app/blog/50 10.0.0.1:2817 10.0.0.7:80 0 0 0 - 200", "not_alb_log:status"),
+]
 
 
 def test_a_line_in_common_log_format_is_a_page_view_of_an_unknown_browser(spark: SparkSession) -> None:

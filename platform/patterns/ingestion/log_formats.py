@@ -1,34 +1,29 @@
-"""Compiles the declarations of log formats, of nginx (`log_format`) and Apache (`LogFormat`), into regular expressions.
+"""The formats of access logs: those that have a name, and those that a deployment declares.
 
-A format is the string that the server's own configuration has. A further format is a further line of :data:`DECLARED`.
-The expressions are Java's (Spark); :func:`in_python` makes them Python's, with the same meaning.
-
-Whether a line begins with the virtual host or with the visitor's address is decided once, for all formats: a host that
-is read as an address would make the whole blog one visitor.
-
-Sources: nginx, "Module ngx_http_log_module"; Apache HTTP Server, "Module mod_log_config"; RFC 3164 for the prefix of
-syslog.
+A format is the string that the server's own configuration has (:mod:`.log_declarations`), the `#Fields` line of a log
+in columns (:mod:`.log_columns`), or where the fields are in an object (:mod:`.json_logs`). Each line is read by the
+first format that it fits. A further text format is a further line of :data:`DECLARED`.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from urllib.parse import unquote
 
-from errors import ConfigurationError
-
-FIELDS = ("address", "time", "request", "status", "host", "bytes", "forwarded", "referrer", "agent")
-"""The fields of a request that are read from its line."""
-OPTIONAL = FIELDS[4:]
-"""Those that a format may lack. In quotes they are captured with the opening one, which tells what is empty from what
-is not there."""
+from patterns.ingestion import json_logs, log_columns
+from patterns.ingestion.json_logs import JsonFormat, compile_json
+from patterns.ingestion.log_columns import HEADER, columns_of, compile_columns
+from patterns.ingestion.log_declarations import CAPTURED, OPTIONAL, PIECES, LogFormat, compile_format, in_python
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
 _NGINX = (
     '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"'
 )
-DECLARED = {
+_USUAL = {
     "combined": _COMBINED,
     "common": '%h %l %u %t "%r" %>s %b',
     "combined_duration": f"{_COMBINED} %D",
@@ -40,100 +35,30 @@ DECLARED = {
     "vhost_combined": '%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i"',
     "host_combined": f"$host {_NGINX}",
 }
-"""The named formats. A line is read by the first one that it fits; `$request_time` and `%D` are both a number."""
-
-_NGINX_FIELDS = {
-    "remote_addr": "address",
-    "remote_user": "user",
-    "time_local": "time",
-    "body_bytes_sent": "bytes",
-    "bytes_sent": "bytes",
-    "proxy_add_x_forwarded_for": "address",
-    "http_x_forwarded_for": "forwarded",
-    "http_forwarded": "forwarded",
-    "http_referer": "referrer",
-    "http_user_agent": "agent",
-    "http_host": "host",
-    "server_name": "host",
-    "server_port": "port",
-    "request_time": "duration",
+_RARE = {
+    "traefik": f'{_NGINX} $number "$router" "$server" ${{request_time}}ms',
+    "ingress_nginx": f"{_NGINX} $request_length $request_time [$proxy_upstream_name] [$alternative_name]"
+    " $upstream_addr $upstream_response_length $upstream_response_time $upstream_status $req_id",
+    "alb": "$type $time_iso8601 $load_balancer $remote_addr:$remote_port $target_and_port $request_seconds"
+    ' $target_seconds $response_seconds $status $target_status $bytes_received $bytes_sent "$request"'
+    ' "$http_user_agent" $rest',
+    "s3": '$owner $bucket [$time_local] $remote_addr $requester $request_id $operation $key "$request" $status $error'
+    ' $bytes_sent $object_size $total_time $turn_around_time "$http_referer" "$http_user_agent" $rest',
+    **log_columns.DECLARED,
 }
-_APACHE_FIELDS = {
-    "h": "address",
-    "a": "address",
-    "l": "ident",
-    "u": "user",
-    "t": "time",
-    "r": "request",
-    "s": "status",
-    "b": "bytes",
-    "B": "bytes",
-    "O": "bytes",
-    "v": "host",
-    "V": "host",
-    "p": "port",
-    "D": "duration",
-    "T": "duration",
-    "{x-forwarded-for}i": "forwarded",
-    "{forwarded}i": "forwarded",
-    "{referer}i": "referrer",
-    "{user-agent}i": "agent",
-}
-_IN_QUOTES = ("request", "forwarded", "referrer", "agent")
-_NGINX_TOKEN = re.compile(r"\$\{?(\w+)\}?")
-_APACHE_TOKEN = re.compile(r"%!?[\d,]*[<>]?((?:\{[^}]*\})?[a-zA-Z])")
-
-_TEXT = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
-_PATTERNS = {
-    "address": r"[^\s,]+",
-    "host": r"(?:\[[0-9A-Fa-f:.]++\]|[^\s:,]++)",
-    "port": r"\d++",
-    "time": r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
-    "status": r"\d{3}",
-    "bytes": r"(?:\d+|-)",
-    "duration": r"\d+(?:\.\d+)?",
-}
-# What proxies have forwarded, in front of the address that the last of them has seen: `10.0.0.2, 198.51.100.1`.
-_LIST = r"[^\s,]++(?:, ?[^\s,]++)*"
-# The name of a user may hold spaces, and brackets if it is quoted; it may be missing.
-_USER_BEFORE_TIME = rf'(?:"{_TEXT}" (?=\[)|[^\[]*+)'
-SYSLOG = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [^\s]++ [^\s:]++: )?+"
-"""What syslog writes before a line, such as `Oct  3 21:59:42 web1 nginx: `, if it does."""
-_ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]*+:[0-9A-Fa-f]*+:)[0-9A-Fa-f:.]++(?:%[^\s,]++)?)"
-_HOST_NAME = r"(?:(?=[0-9.]*+[^\s:0-9.])[^\s:\[,]++|\[[0-9A-Fa-f:.]++\])"
-_HOST_FIRST = (
-    rf"(?:{_HOST_NAME}:\d++ |(?:{_HOST_NAME}|[^\s:,]++:\d++) {_ADDRESS}[ ,]|{_HOST_NAME} [^\s,]++ - [^\s\[]++ \[)"
-)
-# `blog.example.org:443 …`, a name before an address, or one word more before the time than without a host.
-
-
-class LogFormatUnusable(ConfigurationError):
-    """Raised when the declaration of a log format cannot be compiled."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogFormat:
-    """A log format, compiled.
-
-    Args:
-        name: Name of the format.
-        steps: Each field in the order of the line, and the expression that reads it and what stands before it.
-        groups: Those of :data:`FIELDS` that the format has, in the order of the expression's groups.
-    """
-
-    name: str
-    steps: tuple[tuple[str, str], ...]
-    groups: tuple[str, ...]
-
-    @property
-    def line(self) -> str:
-        """The expression for a line, from its beginning to its last field."""
-        return self.prefix(len(self.steps))
-
-    def prefix(self, count: int) -> str:
-        """Return the expression for the beginning of a line, up to and with so many fields."""
-        guard = "=" if self.steps[0][0] == "host" else "!"
-        return f"{SYSLOG}(?{guard}{_HOST_FIRST})" + "".join(pattern for _, pattern in self.steps[:count])
+DECLARED = {**_USUAL, **_RARE}
+"""The named formats of text; `$request_time` and `%D` are both a number."""
+OWN = "declared"
+"""The name of every format that the deployment declares."""
+COMMENT = "comment"
+"""The name of the format of lines that tell about a log, such as `#Fields: date time`."""
+UNKNOWN = "log"
+"""The name where a line fits no format."""
+COMMENTS = r"^#[A-Z][A-Za-z-]*: "
+OBJECT = "object"
+"""What is wrong with a line that begins like a JSON object, but is none."""
+REQUIRED = ("address", "time", "request", "status")
+NAMES = (*DECLARED, *(one.name for one in json_logs.NAMED))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,127 +86,151 @@ class Misfit:
         return "goes on after its last field" if self.field == "end" else f"its {self.field} does not fit"
 
 
-@cache
-def named() -> tuple[LogFormat, ...]:
-    """Compile the named formats, in the order in which they are tried."""
-    return tuple(compile_format(name, declaration) for name, declaration in DECLARED.items())
+@dataclass(frozen=True, kw_only=True)
+class LogFormats:
+    """The formats that lines are read by, in the order in which they are tried.
+
+    Args:
+        usual: The formats of text that are tried for every line, those that the deployment declares first.
+        rare: Those that are tried for a line that fits none of these.
+        objects: The formats of JSON objects.
+        headers: The `#Fields` lines of the formats in columns.
+    """
+
+    usual: tuple[LogFormat, ...]
+    rare: tuple[LogFormat, ...]
+    objects: tuple[JsonFormat, ...]
+    headers: tuple[str, ...]
+
+    @property
+    def texts(self) -> tuple[LogFormat, ...]:
+        """All formats of text."""
+        return (*self.usual, *self.rare)
+
+    @cached_property
+    def misfits(self) -> tuple[Misfit, ...]:
+        """All ways to fit no format of text, those that fit most of its fields first; the last fits any line."""
+        found: dict[str, tuple[tuple[int, bool, int], Misfit]] = {}
+        for one in self.texts:
+            fields = [*(field for field, _ in one.steps), "end"]
+            for count in range(1, len(fields)):
+                # Any word fits a field that is not read, and any text what was forwarded: they tell less.
+                fits = sum(field in CAPTURED and field != "forwarded" for field in fields[:count])
+                if fits:
+                    misfit = Misfit(pattern=one.prefix(count), format=one.name, field=fields[count])
+                    # Formats with the same beginning: the first one is the most common one.
+                    found.setdefault(misfit.pattern, ((fits, one in self.usual, count), misfit))
+        ordered = [misfit for _, misfit in sorted(found.values(), key=lambda each: each[0], reverse=True)]
+        return (*ordered, Misfit(pattern="", format="combined", field="address"))
+
+    def format_of(self, line: str) -> str | None:
+        """Return the name of the first format that a line fits, None if it fits none."""
+        found = self._found(line)
+        return found[0] if found else None
+
+    def read(self, line: str) -> dict[str, str] | None:
+        """Read the fields of a line by the first format that it fits, None if it fits none."""
+        found = self._found(line)
+        return found[1] if found else None
+
+    def misfit_of(self, line: str) -> Misfit:
+        """Return where a line that fits no format departs from the nearest one."""
+        if not line.startswith("{"):
+            return next(one for one in self.misfits if re.match(in_python(one.pattern), line, re.ASCII))
+        document = _object_of(line)
+        if document is None:
+            return Misfit(pattern="", format=self.objects[-1].name, field=OBJECT)
+        reads = [(_whole(one.read(document)), one.name) for one in self.objects]
+        fields, name = max(reads, key=lambda each: sum(bool(each[0].get(field)) for field in REQUIRED))
+        return Misfit(pattern="", format=name, field=next(field for field in REQUIRED if not fields.get(field)))
+
+    def has_columns(self, header: str) -> bool:
+        """Whether some format has the columns of a `#Fields` line, in their order."""
+        return columns_of(header) in [columns_of(one) for one in self.headers]
+
+    def _found(self, line: str) -> tuple[str, dict[str, str]] | None:
+        if re.match(COMMENTS, line):
+            return COMMENT, {}
+        if line.startswith("{"):
+            document = _object_of(line)
+            reads = [] if document is None else [(one.name, _whole(one.read(document))) for one in self.objects]
+            return next((read for read in reads if all(read[1].get(field) for field in REQUIRED)), None)
+        for one, pattern in self._patterns:
+            if found := pattern.fullmatch(line):
+                captured = {name: text for name, text in zip(one.groups, found.groups(), strict=True) if text}
+                return one.name, _whole(captured, one.coding)
+        return None
+
+    @cached_property
+    def _patterns(self) -> list[tuple[LogFormat, re.Pattern[str]]]:
+        return [(one, re.compile(in_python(one.line) + r"\s*", re.ASCII)) for one in self.texts]
 
 
 @cache
-def any_line() -> tuple[str, dict[str, tuple[int, ...]]]:
-    """Build the expression for a line of any named format, with the numbers of the groups of each of :data:`FIELDS`.
+def any_line(formats: tuple[LogFormat, ...]) -> tuple[str, dict[str, tuple[int, ...]]]:
+    """Build the expression for a line of any of these formats, with the numbers of the groups of each captured field.
 
     At most one of the groups of a field takes part in a match; all others are empty.
     """
-    groups = [field for one in named() for field in one.groups]
-    numbers = {name: tuple(at for at, field in enumerate(groups, start=1) if field == name) for name in FIELDS}
-    return f"(?:{'|'.join(one.line for one in named())})", numbers
+    groups = [field for one in formats for field in one.groups]
+    numbers = {name: tuple(at for at, field in enumerate(groups, start=1) if field == name) for name in CAPTURED}
+    return f"(?:{'|'.join(one.line for one in formats)})", numbers
 
 
 @cache
-def misfits() -> tuple[Misfit, ...]:
-    """List all ways to fit no named format, those that fit most of its fields first; the last fits any line."""
-    found: dict[str, tuple[int, Misfit]] = {}
-    for one in named():
-        fields = [*(field for field, _ in one.steps), "end"]
-        for count in range(1, len(fields)):
-            pattern = one.prefix(count)
-            # Formats with the same beginning: the first one is the most common one.
-            found.setdefault(pattern, (count, Misfit(pattern=pattern, format=one.name, field=fields[count])))
-    ordered = [misfit for _, misfit in sorted(found.values(), key=lambda each: -each[0])]
-    return (*ordered, Misfit(pattern="", format="combined", field="address"))
-
-
-def format_of(line: str) -> str | None:
-    """Return the name of the first named format that a line fits, None if it fits none."""
-    return next((name for name, pattern in _compiled() if pattern.fullmatch(line)), None)
-
-
-def misfit_of(line: str) -> Misfit:
-    """Return where a line that fits no format departs from the nearest one."""
-    return next(one for one in misfits() if re.match(in_python(one.pattern), line, re.ASCII))
-
-
-def in_python(pattern: str) -> str:
-    """Return an expression without possessive quantifiers, which Python has since 3.11 only.
-
-    They save Java from trying what cannot fit; each is followed by something that what it takes cannot be.
-    """
-    return re.sub(r"(?<=[*+?}])\+", "", pattern)
-
-
-@cache
-def _compiled() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((one.name, re.compile(in_python(one.line) + r"\s*", re.ASCII)) for one in named())
-
-
-def compile_format(name: str, declaration: str) -> LogFormat:
-    """Compile a declaration as a server's configuration has it.
+def formats(declared: tuple[str, ...] = ()) -> LogFormats:
+    """Compile the formats that a deployment reads.
 
     Args:
-        name: Name of the format: small letters and underscores.
-        declaration: nginx's string (`$remote_addr - …`) or Apache's (`%h %l …`, its quotes escaped or not).
+        declared: Declarations of its own, tried before those that have a name.
 
     Raises:
-        LogFormatUnusable: A field of a request is missing or cannot be told from what follows it.
+        LogFormatUnusable: A declaration cannot be compiled.
     """
-    literals, fields = _parts(declaration)
-    if "address" not in fields:
-        # A server that logs only what its proxy has forwarded: the last address is the one that the proxy has seen.
-        fields = ["address" if field == "forwarded" else field for field in fields]
-    for field in FIELDS:
-        if fields.count(field) != 1 and field not in OPTIONAL:
-            raise _unusable(declaration, f"it does not have the {field} of a request once")
-    # Bytes with and without headers, a host as asked for and as configured: the first one counts.
-    fields = [f"further {name}" if name in OPTIONAL and name in fields[:at] else name for at, name in enumerate(fields)]
-    steps, groups = [], []
-    for number, field in enumerate(fields):
-        before, after = literals[number], literals[number + 1]
-        quoted = before[-1:] + after[:1] == '""'
-        if field in _IN_QUOTES and not quoted:
-            raise _unusable(declaration, f"the {field} is not in quotes")
-        if not after and number + 1 < len(fields):
-            raise _unusable(declaration, f"nothing separates {field} and {fields[number + 1]}")
-        pattern = _PATTERNS.get(field, _TEXT if quoted else r"[^\s]+")
-        if field == "user" and after == " [":
-            pattern, after = _USER_BEFORE_TIME, "["
-        opening = ""
-        if field in OPTIONAL and quoted:
-            before, opening = before[:-1], '"'
-        captured = f"({opening}{pattern})" if field in FIELDS else pattern
-        if field == "address" and "forwarded" not in fields:
-            captured = f"(?:({_LIST}), ?)?{captured}"
-            groups.append("forwarded")
-        elif field == "address":
-            captured = f"(?:{_LIST}, ?)?{captured}"
-        groups += [field] if field in FIELDS else []
-        # What closes a field belongs to it: without it the field is cut off.
-        closing = after[:1] if quoted or field == "time" else ""
-        literals[number + 1] = after[len(closing) :]
-        steps.append((field, _literal(before) + captured + _literal(closing)))
-    last, pattern = steps[-1]
-    steps[-1] = (last, pattern + _literal(literals[-1].rstrip()))
-    return LogFormat(name=name, steps=tuple(steps), groups=tuple(groups))
-
-
-def _parts(declaration: str) -> tuple[list[str], list[str]]:
-    """Split a declaration into the texts around its fields, and the fields."""
-    if "$" in declaration:
-        # nginx writes a dash where Apache has the name that identd knows.
-        parts = _NGINX_TOKEN.split(re.sub(r"(?<= )-(?= )", "$ident", declaration))
-        fields = [_NGINX_FIELDS.get(name, name) for name in parts[1::2]]
-        return parts[::2], fields
-    parts = _APACHE_TOKEN.split(declaration.replace('\\"', '"').replace("%t", "[%t]"))
-    return parts[::2], [_APACHE_FIELDS.get(name if len(name) == 1 else name.lower(), name) for name in parts[1::2]]
-
-
-def _literal(text: str) -> str:
-    return re.sub(r"([^\w\s\"])", r"\\\1", text)
-
-
-def _unusable(declaration: str, what: str) -> LogFormatUnusable:
-    return LogFormatUnusable(
-        what=f"the log format cannot be read: {what}",
-        where=declaration,
-        next_step=f"write it as in the server's configuration, like {DECLARED['main']}",
+    own = [_compiled(OWN, one.strip()) for one in declared]
+    return LogFormats(
+        usual=(*(one for one in own if isinstance(one, LogFormat)), *_named(_USUAL)),
+        rare=_named(_RARE),
+        objects=(*(one for one in own if isinstance(one, JsonFormat)), *json_logs.NAMED),
+        headers=(*log_columns.DECLARED.values(), *(one for one in declared if one.startswith(HEADER))),
     )
+
+
+def _named(declarations: Mapping[str, str]) -> tuple[LogFormat, ...]:
+    compiled = [_compiled(name, declaration) for name, declaration in declarations.items()]
+    return tuple(one for one in compiled if isinstance(one, LogFormat))
+
+
+def _compiled(name: str, declaration: str) -> LogFormat | JsonFormat:
+    if declaration.startswith(HEADER):
+        return compile_columns(name, declaration)
+    return compile_json(name, declaration) if declaration.startswith("{") else compile_format(name, declaration)
+
+
+def _whole(captured: Mapping[str, str], coding: str = "") -> dict[str, str]:
+    """Compose the fields that a format has in pieces, and decode them."""
+    fields = {name: text for name, text in captured.items() if name not in PIECES}
+    for name in OPTIONAL:
+        if name in fields:
+            fields[name] = fields[name].removeprefix('"')
+    if "time" in captured:
+        # Apache's directive for the time has brackets, also where it is a value of an object.
+        fields["time"] = captured["time"].strip("[]")
+    if "date" in captured:
+        fields["time"] = f"{captured['date']}T{captured['time']}Z"
+    if "request" not in fields and captured.get("method") and captured.get("target"):
+        query = captured.get("query", "").removeprefix("?")
+        asked = f"?{query}" if query not in ("", "-") else ""
+        fields["request"] = f"{captured['method']} {captured['target']}{asked} HTTP/1.1"
+    if coding and "agent" in fields:
+        agent = fields["agent"]
+        fields["agent"] = agent.replace("+", " ") if coding == "plus" else unquote(agent.replace("%25", "%"))
+    return fields
+
+
+def _object_of(line: str) -> object | None:
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
