@@ -6,11 +6,13 @@ Part of the Passthrough Replicator, whose card explains the reasons.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from patterns.ingestion import log_progress
+from patterns.ingestion.combined_log import hour_of_combined
 from patterns.ingestion.landed_formats import DAMAGED
 from patterns.ingestion.landed_links import leading_out
 from patterns.ingestion.whole_files import BLOCK, SourceMissing, content, skip
@@ -20,6 +22,8 @@ _RELATIONS: tuple[Relation, ...] = ("same", "beginning", "grown")
 _HEAD = 4096
 _SOUGHT = 1 << 16
 """Bytes at the beginning of a log that are looked for within others, at most."""
+_Sought = Mapping[tuple[bytes, bytes], Sequence[tuple[Path, int]]]
+"""Two lines to the logs that have them near their beginning, each with the bytes before the second one."""
 _MOMENT = re.compile(rb"\d\d:\d\d:\d\d|\b\d{10}\b")
 """A time of day, or seconds since 1970."""
 
@@ -81,9 +85,13 @@ def find(log: Path, copies: Iterable[Path]) -> Known | None:
     found = [known for copy in near if begin and (known := _compared(log, copy)) is not None]
     if found:
         return min(found, key=lambda known: (_RELATIONS.index(known.relation), -known.bytes))
-    head = _lines(log)
-    places = (_compared(log, copy, at) for copy in landed for _, at in _places([head], copy))
-    return next((known for known in places if known is not None and _tells(head[: known.bytes])), None)
+    sought = _sought([log])
+    hour = hour_of_combined(begin.partition(b"\n")[0])
+    within = [copy for copy in landed if sought and not _ended_before(copy, hour)]
+    places = (_compared(log, copy, at) for copy in within for _, at in _places(sought, copy))
+    return next(
+        (known for known in places if known is not None and _tells(_head(log, min(known.bytes, _SOUGHT)))), None
+    )
 
 
 def repeated(log: Path, copies: Iterable[Path], *, behind: int) -> Repeated | None:
@@ -94,12 +102,10 @@ def repeated(log: Path, copies: Iterable[Path], *, behind: int) -> Repeated | No
         copies: Landed logs.
         behind: Only what begins here or later counts, decompressed.
     """
-    landed = list(copies)
-    heads = [_lines(copy) for copy in landed]
-    for number, at in _places(heads, log, behind):
-        known = _compared(landed[number], log, at)
-        if known is not None and _tells(heads[number][: known.bytes]):
-            return Repeated(copy=landed[number], at=at)
+    for copy, at in _places(_sought(copies), log, behind):
+        known = _compared(copy, log, at)
+        if known is not None and _tells(_head(copy, min(known.bytes, _SOUGHT))):
+            return Repeated(copy=copy, at=at)
     return None
 
 
@@ -134,42 +140,46 @@ def _head(log: Path, size: int = _HEAD) -> bytes:
         return b""
 
 
-def _lines(log: Path) -> bytes:
-    """Read the whole lines at the beginning of a log."""
-    head = _head(log, _SOUGHT)
-    return head[: head.rfind(b"\n") + 1]
-
-
 def _tells(lines: bytes) -> bool:
     """Return whether lines can be known again: those of one second may be logged twice, around a rotation."""
-    moments = (_MOMENT.search(line) for line in lines.splitlines())
-    return len({moment[0] for moment in moments if moment}) > 1
+    return _change(lines.splitlines(keepends=True)) is not None
 
 
-def _places(heads: Sequence[bytes], log: Path, behind: int = 0) -> Iterator[tuple[int, int]]:
-    """Find where a log goes on with a head, or with as much of it as is left; not at its first line.
+def _change(lines: Sequence[bytes]) -> int | None:
+    """Return the number of the first line of another moment than the first one; None if there is none."""
+    moments = ((number, found[0]) for number, line in enumerate(lines) if (found := _MOMENT.search(line)))
+    _, first = next(moments, (0, b""))
+    return next((number for number, moment in moments if moment != first), None)
 
-    Yields:
-        The number of the head, and the place.
-    """
-    needles = {number: b"\n" + head for number, head in enumerate(heads) if _tells(head)}
-    longest = max(map(len, needles.values()), default=0)
-    window, begin = b"", max(behind - 1, 0)
+
+def _sought(logs: Iterable[Path]) -> _Sought:
+    """Find the two lines that each log is looked for by: the first of another moment, and the one before it."""
+    found: dict[tuple[bytes, bytes], list[tuple[Path, int]]] = {}
+    for log in logs:
+        lines = _head(log, _SOUGHT).splitlines(keepends=True)
+        number = _change(lines)
+        if number and lines[number].endswith(b"\n"):
+            before = sum(map(len, lines[:number]))
+            found.setdefault((lines[number - 1], lines[number]), []).append((log, before))
+    return found
+
+
+def _places(sought: _Sought, log: Path, behind: int = 0) -> Iterator[tuple[Path, int]]:
+    """Find where others may begin within a log, neither at its first line nor before a place."""
+    previous, at = b"", behind
     try:
         with content(log) as file:
-            skip(file, begin)
-            while needles and (block := file.read(BLOCK)):
-                seen, window = len(window), window + block
-                for number, needle in needles.items():
-                    at = window.find(needle, max(seen - len(needle) + 1, 0))
-                    while at >= 0:
-                        yield number, begin + at + 1
-                        at = window.find(needle, at + 1)
-                begin, window = begin + max(len(window) - longest, 0), window[-longest:]
+            skip(file, behind)
+            while sought and (line := file.readline(BLOCK)):
+                for other, length in sought.get((previous, line), ()):
+                    if at - length > 0 and at - length >= behind:
+                        yield other, at - length
+                previous, at = line, at + len(line)
     except (SourceMissing, *DAMAGED):
         return
-    at = window.find(b"\n")
-    while 0 <= at < len(window) - 1:
-        rest = window[at:]
-        yield from ((number, begin + at + 1) for number, needle in needles.items() if needle.startswith(rest))
-        at = window.find(b"\n", at + 1)
+
+
+def _ended_before(copy: Path, hour: str | None) -> bool:
+    """Return whether all of a landed log was logged before an hour, as far as its progress tells."""
+    taken = log_progress.read(copy) if hour is not None and log_progress.is_done(copy) else None
+    return taken is not None and taken.hour is not None and taken.hour < str(hour)
