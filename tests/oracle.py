@@ -21,8 +21,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from oracle_clients import client_of
 from oracle_filters import filter_of
 from oracle_logs import log_time, request_of
+from oracle_requests import parts_of
 
 LARGEST = 1_048_576
 LATENESS = timedelta(minutes=15)
@@ -329,15 +331,13 @@ def judge_log(raw: bytes, hour: str) -> Verdict:
     found = request_of(text)
     if isinstance(found, str):
         return Verdict(reasons=(found,))
-    time = log_time(found["time"][1:-1])
-    if time is None:
-        return Verdict(reasons=(f"not_{found['format']}_log:time",))
+    visitor, time = client_of(found["address"]), log_time(found["time"][1:-1])
+    if visitor is None or time is None:
+        return Verdict(reasons=(f"not_{found['format']}_log:{'time' if visitor else 'address'}",))
     if impossible(time, hour):
         return Verdict(reasons=("impossible_time",))
-    words = found["request"][2:-1].split(" ")
-    method, target = (words[0], words[1]) if len(words) == 3 else ("", "")
-    path, _, query = target.partition("?")
+    method, path, query = parts_of(found["request"][2:-1])
     agent = found["agent"][2:-1] if "agent" in found else None
     removed = filter_of(method, int(found["status"]), path, query, agent)
-    client = (found["address"], agent or "")
+    client = (visitor, agent or "")
     return Verdict(filtered_by=removed, time=time, identity=(*client, path), client=client)

@@ -15,7 +15,7 @@ CRAWLER_WORDS = (
 
 def filter_of(method: str, status: int, path: str, query: str, agent: str | None) -> str | None:
     """Name of the first filter that removes a request, None for a page view; without an agent, if none was logged."""
-    if method != "GET":
+    if method != "GET" or not path.startswith("/"):
         return "method"
     if not (200 <= status < 300 or status == 304):
         return "status"

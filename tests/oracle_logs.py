@@ -34,6 +34,9 @@ def request_of(text: str) -> dict[str, str] | str:
     """The fields of a line and its format's name, or the reason why it fits no format."""
     if "\x1f" in text:
         return "not_combined_log:control_character"
+    text = re.sub("\\A\0*(?:\ufeff\0*)?", "", text)
+    if text.startswith(("\0", "\ufeff")):
+        return "not_combined_log:address"
     syslog = re.match(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [^\s:]+: ", text, re.ASCII)
     at = syslog.end() if syslog else 0
     host = _host_before_the_address(text[at:])
@@ -72,18 +75,23 @@ def _host_before_the_address(text: str) -> str:
     first, comma, _ = words[1].partition(",")
     address = re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%\S+)?", first, re.ASCII)
     address = address if comma or len(words) > 2 else None
-    one_more = not host[2] and re.match(r"\S+ [^\s,]+ - [^\s\[]+ \[", text, re.ASCII)
-    before = (named and (host[2] or address or one_more)) or (host[2] and address)
+    bracketed = host[1][0] == "["
+    one_more = (bracketed or not host[2]) and re.match(r"\S+ [^\s,]+ - [^\s\[]+ \[", text, re.ASCII)
+    port = host[2] and not bracketed
+    before = (named and (port or address or one_more)) or (host[2] and address)
     return words[0] + " " if before else ""
 
 
 def log_time(text: str) -> datetime | None:
-    """The instant of a log's time stamp."""
+    """The instant of a log's time stamp; a leap second is the one before."""
     day, month, year = int(text[:2]), text[3:6], int(text[7:11])
     hour, minute, second, sign = int(text[12:14]), int(text[15:17]), int(text[18:20]), text[21]
-    offset = timedelta(hours=int(text[22:24]), minutes=int(text[24:26])) * (-1 if sign == "-" else 1)
+    zone = int(text[22:24]), int(text[24:26])
+    if zone > (18, 0) or zone[1] > 59:
+        return None
+    offset = timedelta(hours=zone[0], minutes=zone[1]) * (-1 if sign == "-" else 1)
     try:
         place = _MONTHS.index(month) + 1
-        return datetime(year, place, day, hour, minute, second, tzinfo=timezone.utc) - offset
+        return datetime(year, place, day, hour, minute, 59 if second == 60 else second, tzinfo=timezone.utc) - offset
     except (ValueError, OverflowError):
         return None

@@ -21,7 +21,8 @@ def visits(step: Step) -> Mapping[str, Commit]:
     is_log = has_extension(F.col("source_file"), "log")
     lines = landed.lines().withColumn("format", F.when(is_log, visit_events.LOG).otherwise(visit_events.JSON))
     lines = lines.withColumnRenamed("partition", "arrival_hour")
-    judged = visit_events.judge(lines, _formats(landed), step.deployment.settings().log_formats)
+    settings = step.deployment.settings()
+    judged = visit_events.judge(lines, _formats(landed), settings.log_formats, settings.logs.proxies)
     return step.publish(judged, landed.source())
 
 

@@ -5,7 +5,7 @@ and the reason names the nearest format and the first field that does not fit, s
 Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `method`, `status`, `asset`, `feed`,
 `crawler`, the first that matches.
 
-Visitors are anonymous: `user_id` is a keyed hash of address and agent. What visit a page view belongs to is decided by
+Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visit a page view belongs to is decided by
 :mod:`assets.transforms.visits_by_inactivity`.
 
 The formats are declared in :mod:`patterns.ingestion.log_formats`.
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import log_lines, user_agents
+from assets.transforms import log_clients, log_lines, log_proxies, log_targets, user_agents
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
 from assets.transforms.visit_times import impossible, start_of
@@ -38,10 +38,9 @@ _ASSETS = (
 _ASSET_PATHS = ("/robots.txt", "/favicon.ico", "/sitemap.xml")
 _FEED_PATH = r"(?:^|/)(?:feed|rss|atom)(?:/|\z)|\.(?:rss|atom)\z|(?:^|/)(?:index|atom|rss|feed)\.xml\z"
 _FEED_QUERIES = ("flav=rss", "flav=atom", "feed=")
-_HOST = r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?(?:[^/?#@\s]*@)?([A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\])(?:[:/?#]|\z)"
 
 
-def judged(lines: DataFrame, formats: LogFormats) -> DataFrame:
+def judged(lines: DataFrame, formats: LogFormats, proxies: Sequence[str]) -> DataFrame:
     """Add to every log line its time, all reasons to reject it, and the filter that removes it.
 
     This is an action: the distinct agents that no cheaper rule decides are collected to the client first.
@@ -49,12 +48,13 @@ def judged(lines: DataFrame, formats: LogFormats) -> DataFrame:
     Args:
         lines: raw BINARY, arrival_hour STRING, and anything else.
         formats: The formats to read them by.
+        proxies: Addresses and networks of the proxies in front of the server.
 
     Returns:
         The input with format STRING (that of the line, or `log` if it fits none), event_time TIMESTAMP, reasons
         ARRAY<STRING> and filtered_by STRING.
     """
-    read = _with_request(log_lines.with_fields(lines, formats))
+    read = _read(lines, formats, proxies)
     # A comment has no time: it counts in the hour in which it has arrived.
     time = F.when(_is_comment(), start_of(F.col("arrival_hour"))).otherwise(log_lines.time_of(F.col("time")))
     read = read.withColumn("event_time", time).withColumn("reasons", _reasons(formats))
@@ -71,7 +71,7 @@ def judged(lines: DataFrame, formats: LogFormats) -> DataFrame:
     )
 
 
-def parsed(rows: DataFrame, key: str, formats: LogFormats) -> DataFrame:
+def parsed(rows: DataFrame, key: str, formats: LogFormats, proxies: Sequence[str]) -> DataFrame:
     """Compute the typed columns of page views; `visit_id` stays null until the rows around are known.
 
     This is an action: the distinct agents are collected to the client first.
@@ -80,25 +80,28 @@ def parsed(rows: DataFrame, key: str, formats: LogFormats) -> DataFrame:
         rows: Judged rows that are visit events: raw, event_time, event_hour, and anything else.
         key: Secret to derive `user_id` with.
         formats: The formats to read the rows by.
+        proxies: As in :func:`judged`.
 
     Returns:
         The input with visit_id, user_id, keep_private (always true, as visitors were not asked), page, referral (the
-        referring host), ad_id, ip, login, connected_since, browser, browser_version, network_type, device_type and
-        device_version.
+        referring host), ad_id, ip (null for a host name), login, connected_since, browser, browser_version,
+        network_type, device_type and device_version.
     """
-    read = _with_request(log_lines.with_fields(rows, formats))
+    read = _read(rows, formats, proxies)
     agents = user_agents.table(rows.sparkSession, user_agents.distinct(read, "agent"))
     nothing = F.lit(None).cast("string")
-    user = keyed_hash(F.concat_ws(" ", "address", "agent"), key, "user_id")
+    # An earlier version took rows without a client for page views; such a row keeps its visitor.
+    client = F.coalesce("client", "address")
+    user = keyed_hash(F.concat_ws(" ", client, "agent"), key, "user_id")
     kept = [name for name in rows.columns if name not in ("visit_id", *agents.columns)]
     computed = {
         "visit_id": nothing,
         "user_id": F.substring(user, 1, ID_DIGITS),
         "keep_private": F.lit(True),
         "page": F.col("path"),
-        "referral": referring_host(F.col("referrer")),
+        "referral": log_targets.referring_host(F.col("referrer")),
         "ad_id": nothing,
-        "ip": F.col("address"),
+        "ip": F.when(log_clients.is_address(F.col("client")), F.col("client")),
         "login": nothing,
         "connected_since": F.lit(None).cast("timestamp"),
         "network_type": nothing,
@@ -108,25 +111,10 @@ def parsed(rows: DataFrame, key: str, formats: LogFormats) -> DataFrame:
     return wrapped.rows.select(*kept, *computed, *agents.columns[1:])
 
 
-def referring_host(referrer: Column) -> Column:
-    """Extract the referring host of a request, in lower case; null if there is none."""
-    host = F.regexp_extract(referrer, _HOST, 1)
-    return F.when(~referrer.isin("", "-") & (host != ""), F.lower(host))
-
-
-def _with_request(read: DataFrame) -> DataFrame:
-    """Add method, path and query; a request that is not three words has an empty method."""
-    words = F.split("request", " ")
-    usual = F.size(words) == 3
-    target = F.when(usual, F.get(words, F.lit(1))).otherwise(F.lit(""))
-    mark = F.instr(target, "?")
-    return read.withColumns(
-        {
-            "method": F.when(usual, F.get(words, F.lit(0))).otherwise(F.lit("")),
-            "path": F.when(mark > 0, F.substring(target, F.lit(1), mark - 1)).otherwise(target),
-            "query": F.when(mark > 0, F.substring(target, mark + 1, F.length(target))).otherwise(F.lit("")),
-        }
-    )
+def _read(lines: DataFrame, formats: LogFormats, proxies: Sequence[str]) -> DataFrame:
+    read = log_lines.with_fields(lines, formats)
+    found = log_proxies.client(F.col("address"), F.col("forwarded"), proxies)
+    return log_targets.with_request(read.withColumn("client", found))
 
 
 def _is_comment() -> Column:
@@ -148,8 +136,10 @@ def _reasons(formats: LogFormats) -> Column:
     ]
     # In a lambda: so many expressions would make the code that Spark generates for all lines too large for the JVM's
     # compiler.
-    unread = F.transform(F.array(text), lambda line: log_lines.misfit(line, formats, F.lit("time")))
-    return F.when(small & utf8 & ~empty & time.isNull(), unread).otherwise(dead_letter.reasons(rules))
+    nobody = F.col("client").isNull() & ~_is_comment()
+    field = F.when(nobody, "address").otherwise("time")
+    unread = F.transform(F.array(text), lambda line: log_lines.misfit(line, formats, field))
+    return F.when(small & utf8 & ~empty & (nobody | time.isNull()), unread).otherwise(dead_letter.reasons(rules))
 
 
 def _filters(spiders: Sequence[str]) -> list[Filter]:
@@ -162,7 +152,7 @@ def _filters(spiders: Sequence[str]) -> list[Filter]:
     crawler = user_agents.bears_crawler_word(agent)
     return [
         Filter(name="comment", removes=_is_comment()),
-        Filter(name="method", removes=F.col("method") != "GET"),
+        Filter(name="method", removes=(F.col("method") != "GET") | ~path.startswith("/")),
         Filter(name="status", removes=~(status.startswith("2") | (status == "304"))),
         Filter(name="asset", removes=F.lower(path).rlike(rf"\.(?:{_ASSETS})\z") | path.isin(*_ASSET_PATHS)),
         Filter(name="feed", removes=feed),

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.json_lines import MAX_BYTES
-from assets.transforms.visit_times import iso_time
+from assets.transforms.visit_times import iso_time, log_time
 from patterns.ingestion.json_logs import JsonFormat
 from patterns.ingestion.log_declarations import CAPTURED, FIELDS, OPTIONAL, LogFormat
 from patterns.ingestion.log_formats import COMMENT, COMMENTS, OBJECT, REQUIRED, LogFormats, any_line
@@ -53,27 +53,26 @@ def with_fields(lines: DataFrame, formats: LogFormats) -> DataFrame:
 
 def time_of(text: Column) -> Column:
     """Parse the time of a line, a stamp, ISO 8601, or seconds since 1970, as TIMESTAMP; null for anything else."""
-    stamp = F.try_to_timestamp(text, F.lit("dd/MMM/yyyy:HH:mm:ss Z"))
     others = F.transform(
         F.array(text), lambda one: F.when(one.rlike(_SECONDS), _from_seconds(one)).otherwise(iso_time(one))
     )
-    return F.when(text.contains("/"), stamp).otherwise(F.get(others, F.lit(0)))
+    return F.when(text.contains("/"), log_time(text)).otherwise(F.get(others, F.lit(0)))
 
 
-def misfit(text: Column, formats: LogFormats, of_time: Column) -> Column:
+def misfit(text: Column, formats: LogFormats, impossible: Column) -> Column:
     """Build the reason of a line that fits no format, or whose fields are impossible.
 
     Args:
         text: The line.
         formats: The formats.
-        of_time: Name of the field that is impossible in a line that fits a format.
+        impossible: Name of the field that is impossible in a line that fits a format.
     """
     found = F.when(text.contains(_SEPARATOR), F.lit("not_combined_log:control_character"))
-    objects = F.transform(F.array(F.try_parse_json(text)), lambda one: _misfit_of_object(one, formats, of_time))
+    objects = F.transform(F.array(F.try_parse_json(text)), lambda one: _misfit_of_object(one, formats, impossible))
     found = found.when(text.startswith("{"), F.get(objects, F.lit(0)))
     for log_format in formats.texts:
         fits = text.rlike(rf"^{log_format.line}\s*+\z")
-        found = found.when(fits, F.concat(F.lit(f"not_{log_format.name}_log:"), of_time))
+        found = found.when(fits, F.concat(F.lit(f"not_{log_format.name}_log:"), impossible))
     for one in formats.misfits:
         found = found.when(text.rlike(f"^{one.pattern}"), F.lit(one.reason))
     return found
@@ -136,14 +135,14 @@ def _read_object(document: Column, formats: Sequence[JsonFormat]) -> Column:
     return F.get(F.transform(complete, lambda read: F.array(*(read[name] for name in _READ))), F.lit(0))
 
 
-def _misfit_of_object(document: Column, formats: LogFormats, of_time: Column) -> Column:
+def _misfit_of_object(document: Column, formats: LogFormats, impossible: Column) -> Column:
     """Build the reason of a JSON object: what the nearest format lacks."""
     reads = F.array(*(_struct(document, one) for one in formats.objects))
     judged = F.transform(
         reads,
         lambda read: F.struct(
             reduce(Column.__add__, (_is_there(read[name]).cast("int") for name in REQUIRED)).alias("fits"),
-            F.coalesce(*(F.when(~_is_there(read[name]), F.lit(name)) for name in REQUIRED), of_time).alias("field"),
+            F.coalesce(*(F.when(~_is_there(read[name]), F.lit(name)) for name in REQUIRED), impossible).alias("field"),
         ),
     )
     names = F.array(*(F.lit(one.name) for one in formats.objects))

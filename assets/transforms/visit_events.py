@@ -51,7 +51,9 @@ PARSED = (*FIELDS, "raw", *POSITION, "format")
 _EVENT = ", ".join(f"{field.name} {field.type}" for field in landed.VISIT if field.name != "event_time")
 
 
-def judge(lines: DataFrame, formats: Set[str] = FORMATS, declared: Sequence[str] = ()) -> DataFrame:
+def judge(
+    lines: DataFrame, formats: Set[str] = FORMATS, declared: Sequence[str] = (), proxies: Sequence[str] = ()
+) -> DataFrame:
     """Add to every landed line all reasons to reject it, its event time, and the filter that removes it.
 
     Args:
@@ -60,6 +62,7 @@ def judge(lines: DataFrame, formats: Set[str] = FORMATS, declared: Sequence[str]
         formats: The formats that may occur. Pass only `json` if that is known: logs need an extra pass for their
             distinct agents. Every row is judged; a row in a format that is not listed is rejected.
         declared: Log formats of the deployment's own.
+        proxies: Addresses and networks of the proxies in front of the server.
 
     Returns:
         The columns of :data:`JUDGED`, one row per input row.
@@ -68,19 +71,24 @@ def judge(lines: DataFrame, formats: Set[str] = FORMATS, declared: Sequence[str]
         ConfigurationError: A format is unknown, or none is given.
     """
     known = log_formats.formats(tuple(declared))
-    return _by_format(lines, formats, _judged_json, lambda logs: _verdicts(access_logs.judged(logs, known)))
+    return _by_format(lines, formats, _judged_json, lambda logs: _verdicts(access_logs.judged(logs, known, proxies)))
 
 
 def parse(
-    rows: DataFrame, formats: Set[str] = FORMATS, key: str | None = None, declared: Sequence[str] = ()
+    rows: DataFrame,
+    formats: Set[str] = FORMATS,
+    key: str | None = None,
+    declared: Sequence[str] = (),
+    proxies: Sequence[str] = (),
 ) -> DataFrame:
     """Read the typed columns of the rows that are visit events; all other rows are dropped.
 
     Args:
         rows: Rows of :func:`judge` (or of a table of them).
         formats: The formats that occur.
-        key: Secret to derive `user_id` from address and agent; required for access logs.
+        key: Secret to derive `user_id` from client and agent; required for access logs.
         declared: Log formats of the deployment's own.
+        proxies: Addresses and networks of the proxies in front of the server.
 
     Returns:
         The columns of :data:`PARSED`. `visit_id` of log rows is null until
@@ -98,7 +106,7 @@ def parse(
         )
     known = log_formats.formats(tuple(declared))
     return _by_format(
-        events, formats, _parsed_json, lambda logs: access_logs.parsed(logs, key or "", known).select(*PARSED)
+        events, formats, _parsed_json, lambda logs: access_logs.parsed(logs, key or "", known, proxies).select(*PARSED)
     )
 
 

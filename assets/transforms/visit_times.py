@@ -1,4 +1,4 @@
-"""Times of visits as Columns: parsing ISO 8601, hour keys, and the check for impossible times.
+"""Times of visits as Columns: parsing ISO 8601 and the stamps of logs, hour keys, and the check for impossible times.
 
 ISO 8601 means the extended date-time with an offset or Z: seconds optional, a fraction after `.` or `,` (kept to
 microseconds), `T` and `Z` in upper case, offsets up to 18 hours, no 24:00 and no leap second. Spark's own cast is
@@ -32,6 +32,17 @@ def iso_time(text: Column) -> Column:
     seconds = F.when(part[3] == "", F.lit(":00")).otherwise(F.concat(part[3], F.lit("."), part[4]))
     rewritten = F.when(part[0] != "", F.concat(part[1], seconds, part[5]))
     return F.when(text.rlike(_USUAL), text).otherwise(rewritten).try_cast("timestamp")
+
+
+def log_time(text: Column) -> Column:
+    """Parse the time stamp of a log line as TIMESTAMP; null for a day or an offset that does not exist.
+
+    A leap second (`23:59:60`) counts as the second before: it stays in the hour that the log has it in.
+
+    Args:
+        text: STRING such as `17/May/2015:10:05:03 +0545`.
+    """
+    return F.try_to_timestamp(F.replace(text, F.lit(":60 "), F.lit(":59 ")), F.lit("dd/MMM/yyyy:HH:mm:ss Z"))
 
 
 def impossible(time: Column, arrival_hour: Column) -> Column:

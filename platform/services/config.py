@@ -19,6 +19,7 @@ from services import (
     alert_settings,
     event_settings,
     location_settings,
+    log_settings,
     partner_settings,
     privacy,
     setting_values,
@@ -28,6 +29,7 @@ from services import (
 from services.alert_settings import AlertSettings
 from services.event_settings import EventSettings
 from services.location_settings import LocationSettings
+from services.log_settings import LogSettings
 from services.partner_settings import PartnerSettings
 from services.site_settings import SiteSettings
 
@@ -81,7 +83,7 @@ _FILE_KEYS = {
     "geolocation": location_settings.KEYS,
     "partner": partner_settings.KEYS,
     "site": site_settings.KEYS,
-    "logs": {"format", *site_settings.LOG_KEYS},
+    "logs": {"format", *site_settings.LOG_KEYS, *log_settings.KEYS},
 }
 
 
@@ -162,6 +164,7 @@ class Settings:
         events: Who may start runs from outside, and where their events are received.
         geolocation: Who is asked where addresses are.
         partner: The partner who gets events, and how they are sent.
+        logs: How the client of a logged request is found.
         log_formats: Formats of access logs that have no name, as the server's configuration declares them.
         site: What the report takes for the site itself, and what it knows of those that link to it.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
@@ -186,6 +189,7 @@ class Settings:
     events: EventSettings = field(default_factory=EventSettings)
     geolocation: LocationSettings = field(default_factory=LocationSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
+    logs: LogSettings = field(default_factory=LogSettings)
     log_formats: tuple[str, ...] = ()
     site: SiteSettings = field(default_factory=SiteSettings)
     first_day: str | None = None
@@ -241,13 +245,13 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
             values.setdefault(section, {})[key] = (env[variable], variable)
     paths, java, spark = (values.get(section, {}) for section in ("paths", "java", "spark"))
     cache = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or "~").expanduser() / ".cache")
-    landing = _path(paths, "landing", home / "landing", home)
+    landing = setting_values.folder(paths, "landing", home / "landing", home)
     privacy.close(home, landing)
     return Settings(
         home=home,
         landing=landing,
-        lake=setting_values.store_folder(_path(paths, "lake", home / "lake", home)),
-        jars=_path(paths, "jars", cache / "blogdata" / "jars", home),
+        lake=setting_values.store_folder(setting_values.folder(paths, "lake", home / "lake", home)),
+        jars=setting_values.folder(paths, "jars", cache / "blogdata" / "jars", home),
         ready=cast(Readiness, setting_values.choice(values.get("landing", {}), "ready", "flag", get_args(Readiness))),
         longest_line=setting_values.size(values.get("landing", {}), "longest_line", "16m", most="1g"),
         largest_file=setting_values.size(values.get("landing", {}), "largest_file", "8g"),
@@ -263,6 +267,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         events=event_settings.parse(values.get("events", {}), file=file),
         geolocation=location_settings.parse(values.get("geolocation", {})),
         partner=partner_settings.parse(values.get("partner", {})),
+        logs=log_settings.parse(values.get("logs", {})),
         log_formats=setting_values.text_or_texts(values.get("logs", {}), "format"),
         site=site_settings.parse(values.get("site", {}), values.get("logs", {}), home=home),
         first_day=setting_values.day(values.get("history", {})),
@@ -364,19 +369,6 @@ def _check_address(address: str, source: str) -> None:
             where=source,
             next_step="Write sc://host:port or sc://host:port/;use_ssl=true, or unset it for a local server",
         )
-
-
-def _path(values: Mapping[str, tuple[Any, str]], key: str, default: Path, home: Path) -> Path:
-    value, source = values.get(key, (default, ""))
-    if "://" in str(value):
-        raise ConfigurationError(
-            what=f"{str(value)!r} is the address of a store, and a folder is needed",
-            where=source,
-            next_step="Give the path of a folder; a store can be mounted as one",
-        )
-    path = Path(str(value)).expanduser()
-    # A relative path in the file is relative to the file; one in the environment, to the current folder.
-    return home / path if source.startswith(str(home)) else path.absolute()
 
 
 def _mirror(values: Mapping[str, tuple[Any, str]]) -> str | None:

@@ -236,6 +236,19 @@ def text_or_texts(values: Values, key: str) -> tuple[str, ...]:
     return texts({key: ([value] if isinstance(value, str) else value, source)}, key)
 
 
+def folder(values: Mapping[str, tuple[Any, str]], key: str, default: Path, home: Path) -> Path:
+    """Read the path of a folder: relative to the home if the file has it, to the current folder otherwise."""
+    value, source = values.get(key, (default, ""))
+    if "://" in str(value):
+        raise ConfigurationError(
+            what=f"{str(value)!r} is the address of a store, and a folder is needed",
+            where=source,
+            next_step="Give the path of a folder; a store can be mounted as one",
+        )
+    path = Path(str(value)).expanduser()
+    return home / path if source.startswith(str(home)) else path.absolute()
+
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 

@@ -67,6 +67,9 @@ def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
         pytest.param(f"blog.example.org:443 a.example.net - - {REST}", "vhost_combined", "a.example.net", id="names"),
         pytest.param(f"10.0.0.1:443 203.0.113.9 - - {REST}", "vhost_combined", "203.0.113.9", id="host by address"),
         pytest.param(f"[::1]:443 2001:db8::1 - frank {REST}", "vhost_combined", "2001:db8::1", id="IPv6"),
+        pytest.param(f"[::1]:443 a.example.net - - {REST}", "vhost_combined", "a.example.net", id="IPv6, looked up"),
+        pytest.param(f"[2001:db8::1]:443 - - {REST}", "combined", "[2001:db8::1]:443", id="port of IPv6"),
+        pytest.param(f"203.0.113.9:443 - frank {REST}", "combined", "203.0.113.9:443", id="port of the client"),
         pytest.param(f"blog.example.org 203.0.113.9 - - {REST}", "host_combined", "203.0.113.9", id="no port"),
         pytest.param(f"blog.example.org a.example.net - - {REST}", "host_combined", "a.example.net", id="no address"),
         pytest.param(f"_ 2001:db8::1 - - {REST}", "host_combined", "2001:db8::1", id="unnamed host"),
@@ -81,6 +84,9 @@ def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
         pytest.param(f"2001:db8::1, a.example.net - frank {REST}", "combined", "a.example.net", id="list, looked up"),
         pytest.param(f"b.example 10.0.0.2, 198.51.100.1 - - {REST}", "host_combined", "198.51.100.1", id="host, list"),
         pytest.param(f"fe80::1%eth0 - - {REST}", "combined", "fe80::1%eth0", id="zone"),
+        pytest.param("\0" * 512 + f"203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="NUL bytes"),
+        pytest.param(f"\ufeff203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="byte order mark"),
+        pytest.param(f"\ufeffb.example:443 203.0.113.9 - - {REST}", "vhost_combined", "203.0.113.9", id="mark, host"),
         pytest.param(f"Oct  3 21:59:42 web1 nginx: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="syslog"),
         pytest.param(f"Oct 13 21:59:42 web1 nginx[9]: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="its pid"),
     ],
@@ -109,7 +115,9 @@ def test_a_line_without_a_format_has_the_nearest_one_and_its_first_wrong_field(l
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from([*USUAL, f"10.0.0.1:1 10.0.0.2 - - {REST}"]) | odd_lines.requests().map(bytes.decode),
-    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.text(' ,"[]:-\\.\t\x1fa0é', max_size=3)), max_size=2),
+    st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 3), st.text(' ,"[]:-\\.\t\0\x1fa0é\ufeff', max_size=3)), max_size=2
+    ),
 )
 def test_lines_with_anything_in_them_are_read_as_plain_python_reads_them(
     line: str, changes: list[tuple[float, int, str]]

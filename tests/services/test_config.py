@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -131,6 +132,20 @@ def test_a_secret_that_is_no_file_name_is_refused(tmp_path: Path, section: str, 
     assert section in refused.value.where
     file.write_text(f'[{section}]\nurl = "https://example.com"\nsecret = "shop.key-1"\n')
     assert getattr(load(tmp_path), section).secret == "shop.key-1"
+
+
+def test_proxies_are_addresses_and_networks_in_their_normal_form(tmp_path: Path) -> None:
+    file = tmp_path / "blogdata.toml"
+    file.write_text('[logs]\nproxies = ["10.0.0.2", "2001:DB8:0::/32", "::ffff:192.0.2.0/120", "unix:"]\n')
+    assert load(tmp_path).logs.proxies == ("10.0.0.2/32", "2001:db8::/32", "192.0.2.0/24", "unix:")
+
+
+@pytest.mark.parametrize("proxy", ["proxy.example.net", "10.0.0.1/8", "10.0.0.2:80", "fe80::1%eth0/64"])
+def test_a_proxy_that_is_no_address_is_refused_naming_it(tmp_path: Path, proxy: str) -> None:
+    (tmp_path / "blogdata.toml").write_text(f'[logs]\nproxies = ["10.0.0.2", "{proxy}"]\n')
+    with pytest.raises(ConfigurationError, match=re.escape(proxy)) as refused:
+        load(tmp_path)
+    assert refused.value.where.endswith("logs.proxies")
 
 
 def test_a_settings_file_without_toml_is_refused(tmp_path: Path) -> None:

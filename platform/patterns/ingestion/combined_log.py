@@ -21,10 +21,12 @@ _STAMP = re.compile(
     rb"(?!%s)" % _OTHERWISE
     + in_python(SYSLOG).encode()
     + rb"\S+ \S+ (?:%s|[^\[\n]*)" % _QUOTED_USER
-    + rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):[0-5]\d ([+-]\d\d)([0-5]\d)\]"
+    + rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):(?:[0-5]\d|60) ([+-]\d\d)([0-5]\d)\]"
 )
 _ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d):[0-5]\d(?:[.,]\d+)?(?:Z|([+-]\d\d):?(\d\d))", re.ASCII)
 _SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?", re.ASCII)
+_FARTHEST = timedelta(hours=18)
+"""The largest offset that Spark reads: a line has a time if and only if it has an hour."""
 _MONTHS = dict(zip(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), range(1, 13), strict=True))
 
 
@@ -71,6 +73,8 @@ def _hour_of_text(time: str) -> str | None:
 def _hour(stamp: bytes, minute: bytes, zone_hours: bytes, zone_minutes: bytes) -> str | None:
     """Compute the UTC hour of a stamp such as `17/May/2015:10`; cached, as many lines share an hour."""
     offset = timedelta(hours=int(zone_hours), minutes=int(zone_hours[:1] + zone_minutes))
+    if abs(offset) > _FARTHEST:
+        return None
     try:
         month = _MONTHS[stamp[3:6]]
         local = datetime(int(stamp[7:11]), month, int(stamp[:2]), int(stamp[12:14]), int(minute), tzinfo=timezone.utc)

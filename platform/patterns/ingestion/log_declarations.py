@@ -101,17 +101,24 @@ _PATTERNS = {
     "rest": r".*+",
 }
 # What proxies have forwarded, in front of the address that the last of them has seen: `10.0.0.2, 198.51.100.1`.
-_LIST = r"[^\s,]++(?:, ?[^\s,]++)*"
+# Of thousands, what is repeated gives nothing back: otherwise Java's recursion would be as deep.
+_LIST = r"[^\s,]++(?:, ?+[^\s,]++(?=,))*+"
 # Each server that nginx has asked, one after the other: `10.0.0.7:80, 10.0.0.8:80`.
 _UPSTREAM = r"[^\s,]++(?:(?:,| :) [^\s,]++)*"
 # The name of a user may hold spaces, and brackets if it is quoted; it may be missing.
 _USER_BEFORE_TIME = rf'(?:"{_TEXT}" (?=\[)|[^\[]*+)'
-SYSLOG = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [^\s]++ [^\s:]++: )?+"
-"""What syslog writes before a line, such as `Oct  3 21:59:42 web1 nginx: `, if it does."""
+SYSLOG = (
+    "\\x00*+(?:\ufeff)?+\\x00*+(?!\\x00|\ufeff)"
+    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [^\s]++ [^\s:]++: )?+"
+)
+"""What may stand before a line: NUL bytes, as `copytruncate` leaves them, or a byte order mark; and what syslog writes,
+such as `Oct  3 21:59:42 web1 nginx: `."""
 _ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]*+:[0-9A-Fa-f]*+:)[0-9A-Fa-f:.]++(?:%[^\s,]++)?)"
-_HOST_NAME = r"(?:(?=[0-9.]*+[^\s:0-9.])[^\s:\[,]++|\[[0-9A-Fa-f:.]++\])"
+_NAMED_HOST = r"(?=[0-9.]*+[^\s:0-9.])[^\s:\[,]++"
+_HOST = rf"(?:{_NAMED_HOST}|\[[0-9A-Fa-f:.]++\])"
 _HOST_FIRST = (
-    rf"(?:{_HOST_NAME}:\d++ |(?:{_HOST_NAME}|[^\s:,]++:\d++) {_ADDRESS}[ ,]|{_HOST_NAME} [^\s,]++ - [^\s\[]++ \[)"
+    rf"(?:{_NAMED_HOST}:\d++ |(?:{_HOST}(?::\d++)?+|[^\s:,]++:\d++) {_ADDRESS}[ ,]"
+    rf"|{_HOST}(?::\d++)?+ [^\s,]++ - [^\s\[]++ \[)"
 )
 # `blog.example.org:443 …`, a name before an address, or one word more before the time than without a host.
 _GUARDS = {

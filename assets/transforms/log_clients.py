@@ -1,0 +1,81 @@
+"""The client of a logged request as a Column: an address in its one normal form, or a host name.
+
+IPv4 has no port (`203.0.113.9:4711`), IPv6 neither brackets, port nor zone and the form of RFC 5952, IPv4 written as
+IPv6 (`::ffff:203.0.113.9`) is IPv4, and a host name is in lower case. Nothing else is a client: not `-` or `unix:`, and
+not `010.0.0.1`, which some read as 8.0.0.1.
+
+Sources: RFC 5952, section 4; RFC 4291, section 2.5.5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+_LONGEST = 253
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
+_PORT = r"(?::\d{1,5})?"
+_GROUP = "[0-9a-f]{1,4}+"
+_SOME_GROUPS = f"(?:{_GROUP}(?::{_GROUP}){{0,6}}+)?+"
+_IPV6 = rf"^(?:{_GROUP}(?::{_GROUP}){{7}}|(?!(?::*+{_GROUP}){{8}}){_SOME_GROUPS}::{_SOME_GROUPS})\z"
+_MAPPED = rf"^::ffff:({_GROUP}):({_GROUP})\z"
+# A name whose last label is a number would be read as an address.
+_NAME = r"^(?!.*\.\.)(?!(?:.*\.)?\d++\.?\z)[a-z0-9_][a-z0-9._-]*+\z"
+
+
+def normal_form(text: Column) -> Column:
+    """Return the normal form of an address or a host name; null for anything else."""
+    usual = text.rlike(rf"^{_IPV4}\z")
+    # In a lambda: Spark generates no code for it, which would be too much for the JVM's compiler.
+    return F.when(usual, text).otherwise(once(F.when(F.length(text) <= _LONGEST, F.lower(text)), _unusual))
+
+
+def is_address(client: Column) -> Column:
+    """Build the condition that a client is an address; a host name has no place."""
+    return client.rlike(r":|\.\d++\z")
+
+
+def groups(ipv6: Column) -> Column:
+    """Write the `::` of an IPv6 address out; there is a colon around each group."""
+    missing = F.repeat(F.lit("0:"), F.lit(8) - F.regexp_count(ipv6, F.lit(_GROUP)))
+    written = F.replace(ipv6, F.lit("::"), F.concat(F.lit(":"), missing))
+    return F.concat(F.lit(":"), F.btrim(written, F.lit(":")), F.lit(":"))
+
+
+def once(value: Column, compute: Callable[[Column], Column]) -> Column:
+    """Compute a Column from a value that it uses several times, and that is computed once."""
+    return F.get(F.transform(F.array(value), compute), F.lit(0))
+
+
+def _unusual(text: Column) -> Column:
+    bare = F.regexp_replace(text, rf"^\[([^\[\]]*+)\]{_PORT}\z", "$1")
+    return (
+        F.when(text.rlike(rf"^{_IPV4}{_PORT}\z"), F.substring_index(text, ":", 1))
+        .when(text.contains(":"), once(F.regexp_replace(bare, r"%[^%]++\z", ""), _ipv6))
+        .when(text.rlike(_NAME), F.rtrim(text, F.lit(".")))
+    )
+
+
+def _ipv6(text: Column) -> Column:
+    tail = F.substring_index(text, ":", -1)
+    head = F.substring(text, F.lit(1), F.length(text) - F.length(tail))
+    octets = F.transform(F.split(tail, r"\."), lambda octet: octet.try_cast("int"))
+    last = [F.lower(F.hex(octets[at] * 256 + octets[at + 1])) for at in (0, 2)]
+    in_groups = F.when(tail.rlike(rf"^{_IPV4}\z"), F.concat(head, last[0], F.lit(":"), last[1])).otherwise(text)
+    return once(F.when(in_groups.rlike(_IPV6), in_groups), lambda valid: once(_shortened(valid), _unmapped))
+
+
+def _shortened(ipv6: Column) -> Column:
+    """Remove leading zeros, and write `::` for the longest run of zeros, the first of several."""
+    bare = F.regexp_replace(groups(ipv6), ":0+(?=[0-9a-f])", ":")
+    short = F.regexp_replace(bare, r"^(.*?:)0((?::0)++)(?=:)(?!.*:0\2:0:)", "$1")
+    return F.regexp_replace(short, r"^:(?!:)|(?<!:):\z", "")
+
+
+def _unmapped(ipv6: Column) -> Column:
+    halves = [F.conv(F.regexp_extract(ipv6, _MAPPED, group), 16, 10).cast("int") for group in (1, 2)]
+    octets = [octet for half in halves for octet in (F.shiftright(half, 8), half.bitwiseAND(255))]
+    return F.when(ipv6.rlike(_MAPPED), F.concat_ws(".", *octets)).otherwise(ipv6)

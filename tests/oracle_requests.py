@@ -1,0 +1,52 @@
+"""What the request and the referrer of a log line become, in plain Python, sharing no code with the platform."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import quote, unquote_to_bytes
+
+
+def parts_of(request: str) -> tuple[str, str, str]:
+    """The method, the page and the query of a request; all empty if it has no three parts."""
+    words = request.split(" ")
+    if len(words) < 3 or (len(words) > 3 and not words[-1].startswith("HTTP/")):
+        return "", "", ""
+    target = " ".join(words[1:-1])
+    absolute = re.match(r"[a-z][a-z0-9+.-]*://[^/?#]*", target, re.IGNORECASE | re.ASCII)
+    if absolute:
+        target = target[absolute.end() :]
+        target = target if target.startswith("/") else f"/{target}"
+    path, _, query = target.partition("?")
+    return words[0], page_of(path), query
+
+
+def page_of(path: str) -> str:
+    """The one name of a page."""
+    path = re.sub(r"\\(x[0-9a-fA-F]{2}|.)", lambda found: _unescaped(found[1]), path, flags=re.DOTALL)
+    path = re.sub(r"%[0-9a-fA-F]{2}", lambda found: found[0].upper(), path)
+    return re.sub(r"(?:%[89A-F][0-9A-F])+", lambda found: _characters(found[0]), path)
+
+
+def host_of(referrer: str) -> str | None:
+    """The host of a referrer, None if there is none."""
+    address = referrer if re.match(r"[a-z][a-z0-9+.-]*://", referrer, re.IGNORECASE | re.ASCII) else f"//{referrer}"
+    authority = re.split("[/?#]", address.partition("//")[2])[0]
+    user, _, host = authority.partition("@")
+    authority = page_of(host if "@" in authority and not re.search(r"\s", user, re.ASCII) else authority).lower()
+    found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(:[0-9]*)?", authority)
+    if referrer in ("", "-") or found is None:
+        return None
+    named = all(unicodedata.category(one)[0] in "LMN" or one in "._-" for one in found[1])
+    return found[1] if named or found[1].startswith("[") else None
+
+
+def _unescaped(escape: str) -> str:
+    if len(escape) == 3:
+        return f"%{escape[1:]}"
+    return quote(escape, safe="") if escape in '"\\' else f"\\{escape}"
+
+
+def _characters(escapes: str) -> str:
+    text = unquote_to_bytes(escapes).decode("utf-8", "surrogateescape")
+    return re.sub("[\udc80-\udcff]", lambda found: f"%{ord(found[0]) - 0xDC00:02X}", text)
