@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import lzma
 import re
 import subprocess
 import sys
@@ -273,6 +274,14 @@ def test_a_compressed_log_is_recognized_by_its_bytes(tmp_path: Path) -> None:
     assert parts(tmp_path)[0].name.startswith("b-")
     split(tmp_path, "named-plain.log")
     assert len(parts(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("padding", [b"", b"\0" * 4, b"\0" * (2 << 20)], ids=len)
+def test_streams_of_xz_may_have_padding_between_and_behind_them(tmp_path: Path, padding: bytes) -> None:
+    packed = [lzma.compress(line(0)), lzma.compress(line(1))]
+    put(tmp_path, padding.join([*packed, b""]), "a.log.xz")
+    split(tmp_path, "a.log.xz")
+    assert joined(tmp_path) == line(0) + line(1)
 
 
 def test_a_damaged_compressed_log_is_refused_whole(tmp_path: Path) -> None:
