@@ -30,6 +30,7 @@ from evidence.event import (
     publication_events,
     table_of,
 )
+from evidence.newest_log import NewestLog
 from lake import arrow
 from lake.checksums import require_whole, seal_newest
 from lake.commit import Commit, Entry, parse
@@ -60,6 +61,7 @@ class EventLog:
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
+        self._log = NewestLog(lake, EVENTS)
 
     @property
     def lake(self) -> Lake:
@@ -211,7 +213,7 @@ class EventLog:
         Returns:
             Keys of the invalidated partitions, in order.
         """
-        log = self._lake.table(EVENTS) if unreadable else self._catch_up(dataset)
+        log = self._log.table() if unreadable else self._catch_up(dataset)
         newest = self._lines(log, dataset, partitions, None, None)
         keys = sorted(key for key, entry in newest.items() if lost is None or entry.version == lost)
         back = [
@@ -222,7 +224,7 @@ class EventLog:
 
     def recorded(self, dataset: str) -> int:
         """Return the newest version of a dataset that the log has an event of; -1 if it has none."""
-        return _recorded_version(self._lake.table(EVENTS), dataset)
+        return _recorded_version(self._log.table(), dataset)
 
     def history(self, dataset: str) -> list[Entry]:
         """List all ledger lines of a dataset, in the order of the versions."""
@@ -243,7 +245,7 @@ class EventLog:
 
     def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
         """List all events of some kinds other than publications, oldest first; of one dataset, if it is named."""
-        table = self._lake.table(EVENTS)
+        table = self._log.table()
         if table is None:
             return []
         columns = ("kind", "dataset", "partition", "run_id", "payload", "event_id", "recorded_at")
@@ -262,7 +264,7 @@ class EventLog:
 
     def outermost(self) -> set[str]:
         """Return keys of published partitions, among them the oldest and the newest of each dataset."""
-        log = self._lake.table(EVENTS)
+        log = self._log.table()
         if log is None:
             return set()
         files = pa.table(log.get_add_actions(flatten=True))
@@ -271,24 +273,25 @@ class EventLog:
 
     def changed_at(self) -> datetime | None:
         """Return when the log was last changed, UTC, to the millisecond; None if there is none."""
-        log = self._lake.table(EVENTS)
+        log = self._log.table()
         newest = next(self._lake.commits(log, log.version() - 1), None) if log is not None else None
         return None if newest is None else datetime.fromtimestamp(newest[1]["timestamp"] / 1000, timezone.utc)
 
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         """Add the missing events of a dataset's commits, and return the log."""
         for _ in range(_TRIES):
-            table, log = self._lake.caught_up(dataset), self._lake.table(EVENTS)
+            table, log = self._lake.caught_up(dataset), self._log.table()
             recorded = _recorded_version(log, dataset)
             if table is None or recorded >= table.version():
                 return log
+            log = self._lake.table(EVENTS)
             try:
-                added = self._project(dataset, table, recorded, log)
+                added = self._project(dataset, table, _recorded_version(log, dataset), log)
             except DeltaError as error:
                 # Another process has recorded the commits or created the log meanwhile.
                 _require_overtaken(error)
                 continue
-            return self._lake.table(EVENTS) if added else log
+            return self._log.table() if added else log
         raise _contended("recorded publications", f"{EVENTS}, {dataset}")
 
     def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from evidence import events
 from evidence.event import Event
 from evidence.events import EVENTS, EventLog
 from lake.lake import Lake
+from lake.store_faults import LogDamaged
 
 HOUR = "2026-01-05T10"
 
@@ -117,3 +119,39 @@ def test_a_growing_log_is_compacted_and_checkpointed(lake: Lake, monkeypatch: py
     assert recorded(lake) == list(range(20))
     assert len(opened(lake).file_uris()) <= 5
     assert list(Path(lake.path(EVENTS), "_delta_log").glob("*.checkpoint.parquet"))
+
+
+def test_readers_open_the_log_again_only_when_it_changed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    times: list[str] = []
+    table = Lake.table
+
+    def noted(self: Lake, name: str) -> DeltaTable | None:
+        times.append(name)
+        return table(self, name)
+
+    monkeypatch.setattr(Lake, "table", noted)
+    log = EventLog(lake)
+    for _ in range(3):
+        assert [entry.rows_out for entry in log.history("silver.visits")] == [0, 1, 2]
+        assert log.recorded("silver.visits") == 2
+    assert times.count(EVENTS) == 1
+    one_more(lake, 3)
+    assert [entry.rows_out for entry in log.history("silver.visits")] == [0, 1, 2, 3]
+
+
+def test_readers_notice_a_log_that_was_replaced_or_cut_off(lake: Lake) -> None:
+    log = EventLog(lake)
+    folder = Path(opened(lake).table_uri.removeprefix("file://"))
+    assert log.recorded("silver.visits") == 2
+    other = Lake(root=f"{lake.root}-other")
+    for rows in range(5, 8):
+        one_more(other, rows)
+    shutil.rmtree(folder)
+    assert log.recorded("silver.visits") == -1
+    shutil.copytree(Path(other.path(EVENTS)), folder)
+    assert [entry.rows_out for entry in log.history("silver.visits")] == [5, 6, 7]
+    newest = max((folder / "_delta_log").glob("*.json"))
+    newest.chmod(0o644)
+    newest.write_bytes(newest.read_bytes()[:40])
+    with pytest.raises(LogDamaged):
+        log.recorded("silver.visits")

@@ -190,7 +190,8 @@ class Deployment:
 
     def ledger(self) -> list[LedgerLine]:
         """Audit every account, as `blogdata ledger` does."""
-        return [line for contract in CONTRACTS.values() for line in ledger.audit(self.lake, self.events, contract)]
+        lake, events = self.lake, self.events
+        return [line for contract in CONTRACTS.values() for line in ledger.audit(lake, events, contract)]
 
     def undeclared(self) -> set[tuple[str, str]]:
         """Give the reasons for which rows were left out that the contract of their dataset does not name."""
