@@ -202,6 +202,11 @@ def test_lines_that_broke_other_tools_are_read_as_they_say() -> None:
         ),
         ("2022-10-03 19:59:42 ::1 GET /[01/Jan/2020:00:00:00 - 443 - ::1 x - 200 0 0 2", "2022-10-03T19"),
         ("#Date: 2022-10-03 19:59:42", None),
+        (
+            'Oct 13 21:59:42 web1 caddy[9]: {"ts": 1664827182.5, "status": 200, "request": {"client_ip": "::1",'
+            ' "uri": "/[01/Jan/2020:00:00:00 +0000]", "method": "GET"}}',
+            "2022-10-03T19",
+        ),
     ],
 )
 def test_the_hour_of_a_line_is_that_of_its_time_wherever_it_stands(line: str, hour: str | None) -> None:

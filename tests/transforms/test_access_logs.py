@@ -193,7 +193,8 @@ def test_the_fields_that_only_some_formats_have_are_null_in_the_others(spark: Sp
     request = log_writers.request_in(line())
     assert request is not None
     lines: list[str | bytes] = [log_writers.line_of(name, request) for name in log_formats.NAMES]
-    lines += [f"10.0.0.2, {line()}", "prose", *(text for text, _ in UNFIT)]
+    lines += [f"Oct  3 21:59:42 web1 nginx: {one}" for one in lines]
+    lines += [f"10.0.0.2, {line()}", "prose", "Oct  3 21:59:42 web1 nginx: {", *(text for text, _ in UNFIT)]
     read = log_lines.with_fields(frame_of(spark, lines), log_formats.formats()).orderBy("source_offset").collect()
     for text, row in zip(lines, read, strict=True):
         fields = log_formats.formats().read(str(text)) or {}

@@ -18,7 +18,7 @@ _QUOTED_USER = rb'"(?:[^"\\\n]|\\.)*" '
 # Brackets are of the visitor in lines that have their time as JSON, in columns, or by ISO 8601.
 _OTHERWISE = rb"\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t]"
 _STAMP = re.compile(
-    rb"(?!%s)" % _OTHERWISE
+    rb"(?!%s(?:%s))" % (in_python(SYSLOG).encode(), _OTHERWISE)
     + in_python(SYSLOG).encode()
     + rb"\S+ \S+ (?:%s|[^\[\n]*)" % _QUOTED_USER
     + rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):(?:[0-5]\d|60) ([+-]\d\d)([0-5]\d)\]"

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from patterns.ingestion import json_logs, log_columns
 from patterns.ingestion.json_logs import JsonFormat, compile_json
 from patterns.ingestion.log_columns import HEADER, columns_of, compile_columns
-from patterns.ingestion.log_declarations import CAPTURED, OPTIONAL, PIECES, LogFormat, compile_format, in_python
+from patterns.ingestion.log_declarations import CAPTURED, OPTIONAL, PIECES, SYSLOG, LogFormat, compile_format, in_python
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
 _NGINX = (
@@ -55,6 +55,7 @@ COMMENT = "comment"
 UNKNOWN = "log"
 """The name where a line fits no format."""
 COMMENTS = r"^#[A-Z][A-Za-z-]*: "
+_PREFIX = re.compile(in_python(f"^{SYSLOG}"), re.ASCII)
 OBJECT = "object"
 """What is wrong with a line that begins like a JSON object, but is none."""
 REQUIRED = ("address", "time", "request", "status")
@@ -135,9 +136,9 @@ class LogFormats:
 
     def misfit_of(self, line: str) -> Misfit:
         """Return where a line that fits no format departs from the nearest one."""
-        if not line.startswith("{"):
+        if not _body(line).startswith("{"):
             return next(one for one in self.misfits if re.match(in_python(one.pattern), line, re.ASCII))
-        document = _object_of(line)
+        document = _object_of(_body(line))
         if document is None:
             return Misfit(pattern="", format=self.objects[-1].name, field=OBJECT)
         reads = [(_whole(one.read(document)), one.name) for one in self.objects]
@@ -149,10 +150,11 @@ class LogFormats:
         return columns_of(header) in [columns_of(one) for one in self.headers]
 
     def _found(self, line: str) -> tuple[str, dict[str, str]] | None:
-        if re.match(COMMENTS, line):
+        body = _body(line)
+        if re.match(COMMENTS, body):
             return COMMENT, {}
-        if line.startswith("{"):
-            document = _object_of(line)
+        if body.startswith("{"):
+            document = _object_of(body)
             reads = [] if document is None else [(one.name, _whole(one.read(document))) for one in self.objects]
             return next((read for read in reads if all(read[1].get(field) for field in REQUIRED)), None)
         for one, pattern in self._patterns:
@@ -226,6 +228,11 @@ def _whole(captured: Mapping[str, str], coding: str = "") -> dict[str, str]:
         agent = fields["agent"]
         fields["agent"] = agent.replace("+", " ") if coding == "plus" else unquote(agent.replace("%25", "%"))
     return fields
+
+
+def _body(line: str) -> str:
+    """Remove what syslog writes before a line."""
+    return _PREFIX.sub("", line, count=1)
 
 
 def _object_of(line: str) -> object | None:
