@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,8 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.phases import Hold
 from oracle import OracleTruth
+from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.log_queue import split_all
 from patterns.ingestion.readiness_marker import LandingZone
 from quality.contracts import CONTRACTS, GRAPH
 
@@ -35,21 +39,46 @@ OWN_HOSTS = ("semicomplete.com", "www.semicomplete.com")
 
 @dataclass(frozen=True)
 class Blog:
-    """The log, through the platform."""
+    """The log, through the platform; its server's files as they are at the end."""
 
     deployment: Deployment
+    files: list[str]
     counted: OracleTruth
     problems: list[str]
 
 
 @pytest.fixture(scope="module")
-def blog(deploy: Deploy) -> Blog:
+def blog(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Blog:
     deployment = deploy("log").as_in_production()
-    home = {"BLOGDATA_HOME": str(deployment.settings.home)}
-    landed = CliRunner().invoke(app, ["land", "logs", str(LOG)], env=home)
-    assert landed.exit_code == 0, landed.output
+    files = landed_while_rotated(deployment.landing, tmp_path_factory.mktemp("server"))
     outcome = deployment.run()
-    return Blog(deployment=deployment, counted=oracle.count(deployment.landing), problems=outcome.problems)
+    return Blog(deployment=deployment, files=files, counted=oracle.count(deployment.landing), problems=outcome.problems)
+
+
+def landed_while_rotated(landing: Path, server: Path) -> list[str]:
+    """Land the log again and again while its server writes it and rotates it, in one way after the other."""
+    current, lines = server / "access.log", LOG.read_bytes().splitlines(keepends=True)
+    now = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    for step, begin in enumerate(range(0, LINES, 450)):
+        with current.open("ab") as log:
+            log.writelines(lines[begin : begin + 400])
+        land_logs(landing, *sorted(map(str, server.iterdir())))
+        for _ in split_all(landing, hour_of_combined, now=now + timedelta(hours=step)):
+            pass
+        with current.open("ab") as log:
+            log.writelines(lines[begin + 400 : begin + 450])
+        if step % 4 == 1:
+            current.rename(server / f"access.log-{step}")
+        elif step % 4 == 3:
+            (server / f"access.log-{step}.gz").write_bytes(gzip.compress(current.read_bytes()))
+            os.truncate(current, 0)
+    land_logs(landing, str(server))
+    return sorted(map(str, server.iterdir()))
+
+
+def land_logs(landing: Path, *files: str) -> None:
+    landed = CliRunner().invoke(app, ["land", "logs", *files, "--landing", str(landing)])
+    assert landed.exit_code == 0, landed.output
 
 
 def total(blog: Blog, dataset: str, reason: str) -> int:
@@ -77,6 +106,17 @@ def test_every_line_is_in_bronze_byte_for_byte(blog: Blog) -> None:
     assert len(raw) == LINES
     assert Counter(raw) == Counter(LOG.read_bytes().removesuffix(b"\n").split(b"\n"))
     assert set(blog.deployment.rows("bronze.visits", "format")) == {"combined"}
+
+
+@pytest.mark.shared
+def test_landing_a_rotated_log_each_hour_equals_landing_all_of_it_at_once(blog: Blog, tmp_path: Path) -> None:
+    land_logs(tmp_path, str(LOG))
+    (split,) = split_all(tmp_path, hour_of_combined, now=datetime(2026, 1, 1, tzinfo=timezone.utc))
+    assert split.report is not None
+    once = Counter(
+        (part.hour, line) for part in split.report.parts for line in part.path.read_bytes().rstrip(b"\n").split(b"\n")
+    )
+    assert Counter(map(tuple, blog.deployment.rows("bronze.visits", "arrival_hour", "raw"))) == once
 
 
 @pytest.mark.shared
@@ -150,8 +190,7 @@ def test_log_visits_are_private_and_ids_hide_addresses(blog: Blog) -> None:
 
 @pytest.mark.shared
 def test_landing_the_same_log_again_changes_nothing(blog: Blog) -> None:
-    home = {"BLOGDATA_HOME": str(blog.deployment.settings.home)}
-    assert CliRunner().invoke(app, ["land", "logs", str(LOG)], env=home).exit_code == 0
+    land_logs(blog.deployment.landing, *blog.files)
     before = blog.deployment.versions()
     assert blog.deployment.run().runs == 0
     assert blog.deployment.versions() == before
