@@ -5,6 +5,8 @@ Each law is stated once and holds for each writer; what is in the table is compa
 
 from __future__ import annotations
 
+import functools
+import shutil
 from collections.abc import Callable, Iterable
 from itertools import permutations
 from pathlib import Path
@@ -87,12 +89,24 @@ class World:
         return [line.problem for line in ledger.audit(lake, EventLog(lake), self.writer.contract) if line.problem]
 
 
+@pytest.fixture(scope="module")
+def begun(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Writer], Path]:
+    """Publishes the first batch of each writer that is asked for, once."""
+
+    @functools.cache
+    def publish(name: str) -> Path:
+        (writer,) = [one for one in EVERY if one.name == name]
+        root = tmp_path_factory.mktemp(name) / "lake"
+        World(spark, root, writer).write(BEFORE, "before")
+        return root
+
+    return lambda writer: publish(writer.name)
+
+
 @pytest.fixture
-def world(spark: Any, lake_root: Path, writer: Writer) -> World:
+def world(spark: Any, begun: Callable[[Writer], Path], tmp_path: Path, writer: Writer) -> World:
     """A table that has something in it already."""
-    made = World(spark, lake_root, writer)
-    made.write(BEFORE, "before")
-    return made
+    return World(spark, shutil.copytree(begun(writer), tmp_path / "lake"), writer)
 
 
 @every_pair
