@@ -82,6 +82,7 @@ def judged(lines: DataFrame) -> DataFrame:
         valid_time.alias("event_time"),
         F.date_format(valid_time, HOUR).alias("event_hour"),
         "reasons",
+        F.lit(None).cast("string").alias("crawler"),
         F.lit(None).cast("string").alias("filtered_by"),
     )
 

@@ -8,9 +8,8 @@ ASSETS = tuple(
 )
 ASSET_PATHS = {"/robots.txt", "/favicon.ico", "/sitemap.xml"}
 FEED_NAMES = {"index.xml", "atom.xml", "rss.xml", "feed.xml"}
-CRAWLER_WORDS = (
-    "bot|crawl|spider|slurp|feed|reader|fetcher|monitor|curl/|wget|python-|java/|libwww|go-http-client|http client"
-).split("|")
+DEVICES = ("ereader", "e-reader", "cubot", "m bot", "m-bot", "m_bot")
+"""Words in agents of phones and e-readers."""
 
 
 def filter_of(method: str, status: int, path: str, query: str, agent: str | None) -> str | None:
@@ -36,15 +35,16 @@ _crawlers: dict[str, bool] = {}
 
 
 def is_crawler(agent: str) -> bool:
-    """Whether a user agent is a machine's."""
+    """Whether a user agent is a machine's, by the functions that the lists come with."""
     if agent not in _crawlers:
-        import ua_parser
+        import crawlerdetect
+        import crawleruseragents
 
-        lower = agent.lower()
-        device = ua_parser.parse_device(agent)
-        _crawlers[agent] = (
-            agent in ("", "-")
-            or any(word in lower for word in CRAWLER_WORDS)
-            or (device is not None and device.family == "Spider")
+        known = agent in ("", "-") or crawleruseragents.is_crawler(agent)
+        without = agent.lower()
+        for device in DEVICES:
+            without = without.replace(device, "")
+        _crawlers[agent] = known or crawlerdetect.CrawlerDetect().is_crawler(
+            without if without != agent.lower() else agent
         )
     return _crawlers[agent]

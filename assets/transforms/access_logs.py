@@ -13,12 +13,10 @@ The formats are declared in :mod:`patterns.ingestion.log_formats`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import log_clients, log_lines, log_proxies, log_targets, user_agents
+from assets.transforms import crawlers, log_clients, log_lines, log_proxies, log_targets, user_agents
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
 from assets.transforms.visit_times import impossible, start_of
@@ -31,6 +29,7 @@ from patterns.ingestion.log_formats import LogFormats
 
 FILTERS = ("comment", "method", "status", "asset", "feed", "crawler")
 
+_VERDICT = ("format", "event_time", "reasons", "crawler", "filtered_by")
 _ASSETS = (
     "css|js|mjs|png|jpg|jpeg|gif|ico|svg|webp|avif|woff|woff2|ttf|otf|eot|map|mp4|webm|mp3|ogg|zip|gz|tar|tgz|jar"
     "|exe|iso|deb|rpm"
@@ -41,9 +40,9 @@ _FEED_QUERIES = ("flav=rss", "flav=atom", "feed=")
 
 
 def judged(lines: DataFrame, formats: LogFormats, proxies: Sequence[str]) -> DataFrame:
-    """Add to every log line its time, all reasons to reject it, and the filter that removes it.
+    """Add to every log line its time, all reasons to reject it, its crawler, and the filter that removes it.
 
-    This is an action: the distinct agents that no cheaper rule decides are collected to the client first.
+    This is an action: the distinct agents are collected to the client first.
 
     Args:
         lines: raw BINARY, arrival_hour STRING, and anything else.
@@ -52,22 +51,23 @@ def judged(lines: DataFrame, formats: LogFormats, proxies: Sequence[str]) -> Dat
 
     Returns:
         The input with format STRING (that of the line, or `log` if it fits none), event_time TIMESTAMP, reasons
-        ARRAY<STRING> and filtered_by STRING.
+        ARRAY<STRING>, crawler STRING (the category of a valid request's crawler, see :mod:`assets.transforms.crawlers`)
+        and filtered_by STRING.
     """
     read = _read(lines, formats, proxies)
     # A comment has no time: it counts in the hour in which it has arrived.
     time = F.when(_is_comment(), start_of(F.col("arrival_hour"))).otherwise(log_lines.time_of(F.col("time")))
     read = read.withColumn("event_time", time).withColumn("reasons", _reasons(formats))
     valid = F.size("reasons") == 0
-    undecided = read.where(valid & first_match(_filters([])).isNull())
-    spiders = user_agents.spiders(user_agents.distinct(undecided, "agent"))
-    removed = F.when(valid, first_match(_filters(spiders)))
+    found = crawlers.table(lines.sparkSession, user_agents.distinct(read.where(valid), "agent"))
+    read = read.drop("crawler").join(F.broadcast(found), on="agent", how="left")
     return read.select(
-        *(name for name in lines.columns if name not in ("format", "event_time", "reasons", "filtered_by")),
+        *(name for name in lines.columns if name not in _VERDICT),
         F.coalesce(log_lines.FORMAT, F.lit(log_formats.UNKNOWN)).alias("format"),
         "event_time",
         "reasons",
-        removed.alias("filtered_by"),
+        F.when(valid, F.col("crawler")).alias("crawler"),
+        F.when(valid, first_match(_filters())).alias("filtered_by"),
     )
 
 
@@ -142,19 +142,17 @@ def _reasons(formats: LogFormats) -> Column:
     return F.when(small & utf8 & ~empty & (nobody | time.isNull()), unread).otherwise(dead_letter.reasons(rules))
 
 
-def _filters(spiders: Sequence[str]) -> list[Filter]:
-    path, query, agent = F.col("path"), F.col("query"), F.col("agent")
+def _filters() -> list[Filter]:
+    path, query = F.col("path"), F.col("query")
     status = F.col("status")
     feed = path.rlike(_FEED_PATH)
     for part in _FEED_QUERIES:
         feed = feed | query.contains(part)
-    # Null, and thus no crawler, where the format lacks the agent.
-    crawler = user_agents.bears_crawler_word(agent)
     return [
         Filter(name="comment", removes=_is_comment()),
         Filter(name="method", removes=(F.col("method") != "GET") | ~path.startswith("/")),
         Filter(name="status", removes=~(status.startswith("2") | (status == "304"))),
         Filter(name="asset", removes=F.lower(path).rlike(rf"\.(?:{_ASSETS})\z") | path.isin(*_ASSET_PATHS)),
         Filter(name="feed", removes=feed),
-        Filter(name="crawler", removes=crawler | agent.isin(*spiders) if spiders else crawler),
+        Filter(name="crawler", removes=F.col("crawler").isNotNull()),
     ]

@@ -128,7 +128,7 @@ def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
         CORRECTIONS: corrections,
         **left_out_notes(batch.files),
     }
-    rows = judged.withColumn("batch", F.lit(this.label))
+    rows = judged.drop("crawler").withColumn("batch", F.lit(this.label))
     return batch.append(rows, BRONZE, this.once(turn=turn, **notes), accounts=accounts, files=files)
 
 

@@ -1,4 +1,4 @@
-"""User agents: browser, device and crawlers, parsed on the client by a maintained library, never in a Python worker.
+"""User agents: browser and device, parsed on the client by a maintained library, never in a Python worker.
 
 Many log lines share few distinct agents. These are collected to the client, parsed there once (`ua-parser`), and sent
 back as a literal table to join; a cluster needs neither the library nor a Python worker.
@@ -10,26 +10,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-CRAWLER_WORDS = (
-    "bot",
-    "crawl",
-    "spider",
-    "slurp",
-    "feed",
-    "reader",
-    "fetcher",
-    "monitor",
-    "curl/",
-    "wget",
-    "python-",
-    "java/",
-    "libwww",
-    "go-http-client",
-    "http client",
-)
 _LONGEST_AGENT = 4096
 _TABLE = "agent string, browser string, browser_version string, device_type string, device_version string"
 
@@ -42,14 +25,12 @@ class Client(NamedTuple):
         browser_version: Its version, as far as given: `20`, `20.1`, `20.1.3`.
         device_type: Family of the device, such as `iPhone`; on a desktop, which names no device, family of the system.
         device_version: Version of the system, as far as given.
-        spider: Whether the library recognizes a crawler.
     """
 
     browser: str | None
     browser_version: str | None
     device_type: str | None
     device_version: str | None
-    spider: bool
 
 
 @lru_cache(maxsize=65_536)
@@ -64,19 +45,7 @@ def client_of(agent: str) -> Client:
         browser_version=_version(browser.major, browser.minor, browser.patch) if browser else None,
         device_type=device.family if device else system.family if system else None,
         device_version=_version(system.major, system.minor, system.patch) if system else None,
-        spider=device is not None and device.family == "Spider",
     )
-
-
-def bears_crawler_word(agent: Column) -> Column:
-    """Build the condition that an agent is empty, `-`, or contains one of :data:`CRAWLER_WORDS` in any case."""
-    words = "|".join(word.replace("-", r"\-") for word in CRAWLER_WORDS)
-    return agent.isin("", "-") | F.lower(agent).rlike(words)
-
-
-def spiders(agents: Iterable[str]) -> list[str]:
-    """List the agents that the library recognizes as crawlers, in order."""
-    return sorted(agent for agent in set(agents) if client_of(agent).spider)
 
 
 def distinct(frame: DataFrame, agent: str) -> list[str]:
@@ -94,7 +63,7 @@ def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
     Returns:
         agent, browser, browser_version, device_type and device_version, all STRING.
     """
-    return spark.createDataFrame([(agent, *client_of(agent)[:4]) for agent in sorted(agents)], _TABLE)
+    return spark.createDataFrame([(agent, *client_of(agent)) for agent in sorted(agents)], _TABLE)
 
 
 def _version(*parts: str | None) -> str | None:

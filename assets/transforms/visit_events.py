@@ -26,7 +26,7 @@ LOGS: frozenset[str] = frozenset({LOG, log_formats.OWN, log_formats.COMMENT, *lo
 """The formats of lines of access logs. Before a line had the name of its own, that of all was `combined`."""
 FORMATS: frozenset[str] = LOGS | {JSON}
 POSITION = ("source_file", "source_offset", "arrival_hour")
-JUDGED = ("raw", *POSITION, "format", "event_time", "event_hour", "reasons", "filtered_by")
+JUDGED = ("raw", *POSITION, "format", "event_time", "event_hour", "reasons", "crawler", "filtered_by")
 FIELDS = (
     "visit_id",
     "event_time",
@@ -132,7 +132,8 @@ def _by_format(
 
 
 def _judged_json(lines: DataFrame) -> DataFrame:
-    return _verdicts(visit_judging.judged(lines).withColumn("filtered_by", F.lit(None).cast("string")))
+    nothing = F.lit(None).cast("string")
+    return _verdicts(visit_judging.judged(lines).withColumns(dict.fromkeys(("crawler", "filtered_by"), nothing)))
 
 
 def _verdicts(judged: DataFrame) -> DataFrame:

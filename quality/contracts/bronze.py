@@ -41,6 +41,11 @@ VISITS = Contract(
         c.optional(c.EVENT_HOUR),
         c.REASONS,
         Column(
+            name="crawler",
+            type="STRING",
+            description="Category of the crawler that sent the request, by its user agent; null for a person's",
+        ),
+        Column(
             name="filtered_by",
             type="STRING",
             description="Name of the filter that removes a valid row, else null",

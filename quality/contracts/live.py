@@ -37,7 +37,11 @@ BRONZE = Contract(
     reads=(Read(dataset="landing.visits", reach=SAME),),
     write=WRITTEN,
     columns=(
-        *(replace(each, sourceless=ONE_FORMAT.get(each.name)) for each in bronze.VISITS.columns),
+        *(
+            replace(each, sourceless=ONE_FORMAT.get(each.name))
+            for each in bronze.VISITS.columns
+            if each.name != "crawler"
+        ),
         BATCH,
     ),
     partitioning=bronze.ARRIVAL,

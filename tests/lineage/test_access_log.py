@@ -32,8 +32,8 @@ from quality.contracts import CONTRACTS, GRAPH
 
 LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
 LINES = 4525
-FILTERED = {"asset": 2259, "crawler": 708, "feed": 482, "status": 205, "method": 18}
-VIEWS, UNIQUE, DUPLICATES, CONFLICTS, VISITS = 853, 851, 2, 1, 520
+FILTERED = {"asset": 2259, "crawler": 826, "feed": 482, "status": 205, "method": 18}
+VIEWS, UNIQUE, DUPLICATES, CONFLICTS, VISITS = 735, 733, 2, 1, 483
 OWN_HOSTS = ("semicomplete.com", "www.semicomplete.com")
 
 
@@ -406,7 +406,7 @@ def test_the_report_counts_what_goaccess_counts(blog: Blog, reported: Report, tm
     ours = in_all(reported, "page")
     assert differing(ours, pages) == {"/images/logstash_OSCON.pdf": DUPLICATES}
     assert list(ours)[:8] == [name for name, _ in sorted(pages.items(), key=lambda one: (-one[1], one[0]))][:8]
-    assert differing(in_all(reported, "referral_host"), hosts) == {"direct": -313, "www.google.fr": DUPLICATES}
+    assert differing(in_all(reported, "referral_host"), hosts) == {"direct": -195, "www.google.fr": DUPLICATES}
     # A visitor of GoAccess is one of a day.
     assert reported.blog is not None
     (days,) = [chart for chart in reported.blog.periods[-1].charts if chart.name == "days"]
@@ -418,8 +418,8 @@ def test_the_report_counts_what_goaccess_counts(blog: Blog, reported: Report, tm
     states = blog.deployment.rows("silver.sessions", "event_hour", "session_id", "user_id", "started_at", "ended_at")
     sessions = {session: (user, started, ended) for _, session, user, started, ended in sorted(states)}
     of_a_day = {(f"{moment:%Y%m%d}", user) for user, *moments in sessions.values() for moment in moments}
-    assert Counter(day for day, _ in of_a_day) == theirs == {"20150517": 162, "20150518": 284}
-    assert Counter(f"{ended:%Y%m%d}" for *_, ended in sessions.values()) == {"20150517": 186, "20150518": 334}
+    assert Counter(day for day, _ in of_a_day) == theirs == {"20150517": 154, "20150518": 279}
+    assert Counter(f"{ended:%Y%m%d}" for *_, ended in sessions.values()) == {"20150517": 171, "20150518": 312}
 
 
 def differing(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, int]:

@@ -93,7 +93,9 @@ FILTERED = {
     "empty agent": (line(agent=""), "crawler"),
     "a bot": (line(agent="Mozilla/5.0 (compatible; BingBot/2.0)"), "crawler"),
     "a library": (line(agent="Go-http-client/1.1"), "crawler"),
-    "known to the library only": (line(agent="WordPress/3.9.1; http://example.org"), "crawler"),
+    "one that needs no word for it": (line(agent="Mozilla/5.0 (compatible; Ezooms/1.0; help@moz.com)"), "crawler"),
+    "a browser without a window": (line(agent=FIREFOX.replace("Firefox", "HeadlessChrome")), "crawler"),
+    "a phone": (line(agent="Mozilla/5.0 (Linux; Android 9; CUBOT_X18_Plus) Chrome/80.0 Mobile Safari/537.36"), None),
 }
 
 REJECTED = {

@@ -1,0 +1,177 @@
+"""Crawlers: the user agents of machines, and what kind of machine each is, by two kept-up lists.
+
+Problem: words such as `bot` or `reader` in an agent also match phones and e-readers, and miss most crawlers.
+How it works: an agent is a crawler's if one of two lists names it. `crawler-user-agents` names crawlers with tags;
+`crawlerdetect` knows more names, and what to remove from an agent before it looks for them. The tags, and a small table
+of well-known names, decide the category. The lists are packages: an upgrade of a package is an upgrade of a list.
+The trap: a list is data that decides what is published. Its version is recorded with every publication
+(:func:`versions`), so that the hours that an upgrade changes can be found.
+When not to use it: against crawlers that send a browser's agent; see `[logs] exclude`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CATEGORIES = ("ai_assistant", "ai_crawler", "feed_reader", "monitoring", "search", "seo", "other", "tool")
+"""Categories, the more telling first: an agent with several names is of the first one."""
+NO_AGENT = frozenset(("", "-"))
+"""Agents of requests that named none. They are of the category `other`."""
+
+_OF_TAG = {
+    "ai-crawler": "ai_crawler",
+    "feed-reader": "feed_reader",
+    "monitoring": "monitoring",
+    "search-engine": "search",
+    "seo": "seo",
+    "http-library": "tool",
+    "browser-automation": "tool",
+    "scanner": "tool",
+}
+# What fetches a page because a person has asked an assistant, and what collects pages to train or to feed one.
+_OF_NAME = {
+    "ai_assistant": (
+        "Amzn-User|ChatGPT-User|Claude-User|cohere-ai|Devin|DuckAssistBot|Gemini-Deep-Research|Google-Agent"
+        "|Google-NotebookLM|IsonAI-User|kagi-fetcher|meta-externalfetcher|MistralAI-User|Perplexity-?User"
+    ),
+    "ai_crawler": "Amazonbot|Diffbot|ImagesiftBot|PanguBot|Timpibot|Webzio-Extended|YouBot",
+}
+_OF_WORD = {
+    "feed_reader": r"feed|\brss|atom\b|podcast|reader|reeder|liferea",
+    "monitoring": "monitor|uptime|health|checker",
+    "search": "search",
+    "seo": r"\bseo|backlink",
+    "tool": r"java|http(?!s?:)|client|curl|lib|php|perl|postman|python|ruby|undici|headless|scan",
+}
+"""Words of agents that only the list without tags names."""
+_PEOPLE = re.compile(r"\be-?reader\b|\b(?:pocketbook|sony) reader\b|; m[ _-]?bot[ _-]?\d+|\bcubot", re.IGNORECASE)
+"""Devices of people whose names look like crawlers'."""
+_LONGEST_AGENT = 1024
+_CHUNK = 50
+
+Item = TypeVar("Item", str, "tuple[str, tuple[str, ...]]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lists:
+    """The lists of crawlers, as their packages have them.
+
+    Args:
+        tagged: Expressions of `crawler-user-agents` and the tags of each; upper and lower case differ.
+        untagged: Expressions of `crawlerdetect`, in any case.
+        removed: Expressions for what is removed from an agent before `untagged` is applied, in any case.
+        packages: Package to its version.
+    """
+
+    tagged: tuple[tuple[str, tuple[str, ...]], ...]
+    untagged: tuple[str, ...]
+    removed: tuple[str, ...]
+    packages: Mapping[str, str] = field(default_factory=dict)
+
+    def category(self, agent: str) -> str | None:
+        """Return the category of an agent, None if it is a person's; characters after the first 1,024 are ignored."""
+        if agent in NO_AGENT:
+            return "other"
+        text = _PEOPLE.sub("", agent[:_LONGEST_AGENT])
+        tags = set(self._tags(text))
+        if not tags and not self._is_untagged(text):
+            return None
+        of_text = chain(_found(_OF_NAME, text), (_OF_TAG.get(tag, "other") for tag in tags))
+        of_word = () if tags else _found(_OF_WORD, text)
+        return min((*of_text, *of_word), key=CATEGORIES.index, default="other")
+
+    @cached_property
+    def versions(self) -> dict[str, str]:
+        """What identifies the lists: the packages' versions, and a digest of the tables of this module."""
+        tables = repr((CATEGORIES, _OF_TAG, _OF_NAME, _OF_WORD, _PEOPLE.pattern))
+        return {**self.packages, "categories": hashlib.sha256(tables.encode()).hexdigest()[:8]}
+
+    def _tags(self, text: str) -> Iterator[str]:
+        for chunk, patterns in self._tagged:
+            if chunk.search(text):
+                yield from chain.from_iterable(tags for pattern, tags in patterns if pattern.search(text))
+
+    def _is_untagged(self, text: str) -> bool:
+        rest = self._removed.sub("", text).strip().lower()
+        return any(chunk.search(rest) for chunk in self._untagged)
+
+    @cached_property
+    def _tagged(self) -> list[tuple[re.Pattern[str], list[tuple[re.Pattern[str], tuple[str, ...]]]]]:
+        return [
+            (_any(pattern for pattern, _ in chunk), [(re.compile(pattern), tags) for pattern, tags in chunk])
+            for chunk in _chunks(self.tagged)
+        ]
+
+    @cached_property
+    def _untagged(self) -> list[re.Pattern[str]]:
+        return [_any(chunk) for chunk in _chunks({_lowered(pattern) for pattern in self.untagged})]
+
+    @cached_property
+    def _removed(self) -> re.Pattern[str]:
+        return re.compile("|".join(self.removed), re.IGNORECASE)
+
+
+@lru_cache(maxsize=1)
+def installed() -> Lists:
+    """Read the lists of the installed packages."""
+    from importlib.metadata import version
+
+    from crawlerdetect.providers import crawlers, exclusions
+    from crawleruseragents import CRAWLER_USER_AGENTS_DATA
+
+    return Lists(
+        tagged=tuple((entry["pattern"], tuple(entry["tags"])) for entry in CRAWLER_USER_AGENTS_DATA),
+        untagged=tuple(crawlers.data),
+        removed=tuple(exclusions.data),
+        packages={name: version(name) for name in ("crawler-user-agents", "crawlerdetect")},
+    )
+
+
+@lru_cache(maxsize=65_536)
+def category(agent: str) -> str | None:
+    """Return the category of an agent by the installed lists, one of :data:`CATEGORIES`; None if it is a person's."""
+    return installed().category(agent)
+
+
+def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
+    """Build the literal table of the crawlers among some agents.
+
+    Args:
+        spark: The session to create it in.
+        agents: Distinct agents.
+
+    Returns:
+        agent and crawler (its category), STRING; agents of persons are left out.
+    """
+    found = [(agent, kind) for agent in sorted(agents) if (kind := category(agent)) is not None]
+    return spark.createDataFrame(found, "agent string, crawler string")
+
+
+def _found(names: Mapping[str, str], text: str) -> Iterator[str]:
+    return (kind for kind, pattern in names.items() if re.search(pattern, text, re.IGNORECASE))
+
+
+def _any(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(patterns))
+
+
+def _lowered(pattern: str) -> str:
+    """Return the expression for text in lower case, which is searched many times faster than text in any case."""
+    # A repetition that an expression begins with changes no result, and takes quadratic time.
+    shorter = re.sub(r"^\[[^\]]*\]\*", "", pattern)
+    return re.sub(r"\\.|[A-Z]", lambda found: found[0] if found[0][0] == "\\" else found[0].lower(), shorter)
+
+
+def _chunks(items: Iterable[Item]) -> Iterator[Sequence[Item]]:
+    """Split expressions into chunks that mostly begin with one letter: Python skips all text without this letter."""
+    ordered = sorted(items)
+    return (ordered[start : start + _CHUNK] for start in range(0, len(ordered), _CHUNK))
