@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,13 +17,18 @@ from blogdata.run_command import EVERYTHING, say
 from errors import ConfigurationError, refuse_unknown
 from evidence.events import EventLog
 from lake.lake import Lake
+from publish.partitions import Grain, contiguous
 from quality.contracts import CONTRACTS
 from services.config import Settings
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from blogdata.outcome import Outcome
     from planning.look import Snapshot
     from planning.plan import Plan, Planned, Planner
+
+BRONZE = "bronze.visits"
 
 
 def plan(
@@ -65,6 +71,7 @@ def plan(
         keys = planner.resolve_keys(replay, partitions)
         planned = planner.plan_of_replay({replay: dict.fromkeys(keys, ASKED)})
     runs, outcome = planned.runs, None
+    offered = _judged_otherwise(settings, look, planned) if replay is None else []
     unsplit = unsplit_logs(settings.landing) if replay is None else []
     if not as_json:
         say_warnings(warnings)
@@ -74,6 +81,8 @@ def plan(
             answer["unsplit"] = [str(log) for log in unsplit]
         if planned.refused:
             answer["refused"] = [str(error) for error in planned.refused]
+        if offered:
+            answer["offered"] = {BRONZE: offered}
         if warnings:
             answer["warnings"] = warnings
         outcome = _run(settings, planned, quiet=True) if runs and yes else None
@@ -84,12 +93,40 @@ def plan(
         outcome = _run(settings, planned, quiet=False) if wanted else None
         if outcome is not None:
             say(outcome)
+    if offered and not as_json:
+        _show_offer(offered, look)
     if planned.refused:
         for error in planned.refused[:-1]:
             say_error(error)
         raise planned.refused[-1]
     if outcome is not None and not outcome.ok:
         raise typer.Exit(1)
+
+
+def _judged_otherwise(settings: Settings, look: Snapshot, planned: Plan) -> list[str]:
+    """Find the published hours whose log lines would be judged otherwise now, except those that run anyway."""
+    from assets.bronze import judged_again
+
+    def session() -> AbstractContextManager[SparkSession]:
+        from blogdata.sql_command import session
+
+        return session(settings)
+
+    found = judged_again.changed_hours(look.published(BRONZE), look.events, settings, session)
+    run = planned.wanted().get(BRONZE, ())
+    return [hour for hour in found if hour not in run]
+
+
+def _show_offer(hours: Sequence[str], look: Snapshot) -> None:
+    logs = f"{len(hours):,} of {len(look.published(BRONZE)):,} published hours"
+    console.print(f"{logs} have log lines that the lists of crawlers or the settings of today judge otherwise.")
+    console.print(f"They stay as they are until they are computed again: {_command(hours)}", soft_wrap=True)
+
+
+def _command(hours: Sequence[str]) -> str:
+    ranges = contiguous(hours, Grain.HOUR)
+    spans = [each.first if each.first == each.last else f"{each.first}..{each.last}" for each in ranges]
+    return f"blogdata plan --replay {BRONZE} --partitions {','.join(spans)}"
 
 
 def _failed_before(planner: Planner, run: Planned) -> Iterator[str]:

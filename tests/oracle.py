@@ -15,7 +15,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
@@ -105,10 +105,12 @@ def count(landing: Path, table: str = "visits") -> OracleTruth:
     for hour, folder in arrival_folders(landing, table):
         arrival = truth.arrivals[hour] = Arrival(hour)
         times = []
-        for raw, log in lines_of(folder):
+        landed = [*lines_of(folder)]
+        of_logs = iter(judge_logs([raw for raw, log in landed if log], hour))
+        for raw, log in landed:
             arrival.lines += 1
             arrival.bytes += len(raw) + 1
-            verdict = judge_log(raw, hour) if log else JUDGES[table](raw, hour)
+            verdict = next(of_logs) if log else JUDGES[table](raw, hour)
             if verdict.reasons:
                 arrival.dead += 1
                 arrival.reasons.update(verdict.reasons)
@@ -321,6 +323,18 @@ def impossible(time: datetime, hour: str) -> bool:
     """Whether a time is older than the web's logs, or later than its own arrival allows."""
     arrival = datetime.strptime(hour, "%Y-%m-%dT%H").replace(tzinfo=timezone.utc)
     return time < EARLIEST or time > arrival + timedelta(hours=1, minutes=5)
+
+
+def judge_logs(lines: list[bytes], hour: str) -> list[Verdict]:
+    """Judges the log lines that arrived in an hour: who reads /robots.txt or a thousand pages in it is a crawler."""
+    verdicts = [judge_log(raw, hour) for raw in lines]
+    views = Counter(verdict.client for verdict in verdicts if verdict.client and not verdict.filtered_by)
+    acting = {verdict.client for verdict in verdicts if verdict.identity and verdict.identity[-1] == "/robots.txt"}
+    acting |= {client for client, count in views.items() if count > 1000}
+    return [
+        replace(verdict, filtered_by="crawler") if not verdict.filtered_by and verdict.client in acting else verdict
+        for verdict in verdicts
+    ]
 
 
 def judge_log(raw: bytes, hour: str) -> Verdict:

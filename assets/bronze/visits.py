@@ -1,9 +1,11 @@
 """bronze.visits: every landed line of an hour of arrival, judged but unchanged."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import functions as F
 
+from assets.bronze import judged_again
 from assets.transforms import visit_events
 from lake.commit import Commit
 from orchestration.computation import computes
@@ -22,8 +24,10 @@ def visits(step: Step) -> Mapping[str, Commit]:
     lines = landed.lines().withColumn("format", F.when(is_log, visit_events.LOG).otherwise(visit_events.JSON))
     lines = lines.withColumnRenamed("partition", "arrival_hour")
     settings = step.deployment.settings()
-    judged = visit_events.judge(lines, _formats(landed), settings.log_formats, settings.logs.proxies)
-    return step.publish(judged, landed.source())
+    judged = visit_events.judge(
+        lines, _formats(landed), settings.log_formats, settings.logs.proxies, settings.log_filters
+    )
+    return step.publish(judged, replace(landed.source(), judged_by=judged_again.versions(settings.log_filters)))
 
 
 def _formats(landed: Landed) -> frozenset[str]:

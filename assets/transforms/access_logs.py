@@ -2,8 +2,8 @@
 
 A line is read by the first format that fits it (:mod:`assets.transforms.log_lines`). A line that fits none is rejected,
 and the reason names the nearest format and the first field that does not fit, such as `not_combined_log:time`.
-Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `method`, `status`, `asset`, `feed`,
-`crawler`, the first that matches.
+Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `excluded`, `method`, `status`, `asset`,
+`feed`, `crawler`, the first that matches.
 
 Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visit a page view belongs to is decided by
 :mod:`assets.transforms.visits_by_inactivity`.
@@ -13,10 +13,12 @@ The formats are declared in :mod:`patterns.ingestion.log_formats`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import crawlers, log_clients, log_lines, log_proxies, log_targets, user_agents
+from assets.transforms import crawlers, log_clients, log_exclusions, log_lines, log_proxies, log_targets, user_agents
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
 from assets.transforms.visit_times import impossible, start_of
@@ -26,8 +28,9 @@ from patterns.error_management.dead_letter import RejectRule
 from patterns.error_management.filter_interceptor import Filter, first_match
 from patterns.ingestion import log_formats
 from patterns.ingestion.log_formats import LogFormats
+from services.log_filters import LogFilters
 
-FILTERS = ("comment", "method", "status", "asset", "feed", "crawler")
+FILTERS = ("comment", "excluded", "method", "status", "asset", "feed", "crawler")
 
 _VERDICT = ("format", "event_time", "reasons", "crawler", "filtered_by")
 _ASSETS = (
@@ -39,15 +42,18 @@ _FEED_PATH = r"(?:^|/)(?:feed|rss|atom)(?:/|\z)|\.(?:rss|atom)\z|(?:^|/)(?:index
 _FEED_QUERIES = ("flav=rss", "flav=atom", "feed=")
 
 
-def judged(lines: DataFrame, formats: LogFormats, proxies: Sequence[str]) -> DataFrame:
+def judged(
+    lines: DataFrame, formats: LogFormats, proxies: Sequence[str], filters: LogFilters = LogFilters()
+) -> DataFrame:
     """Add to every log line its time, all reasons to reject it, its crawler, and the filter that removes it.
 
     This is an action: the distinct agents are collected to the client first.
 
     Args:
-        lines: raw BINARY, arrival_hour STRING, and anything else.
+        lines: raw BINARY, arrival_hour STRING, and anything else; all lines of each hour of arrival.
         formats: The formats to read them by.
         proxies: Addresses and networks of the proxies in front of the server.
+        filters: What the settings exclude, and call a crawler.
 
     Returns:
         The input with format STRING (that of the line, or `log` if it fits none), event_time TIMESTAMP, reasons
@@ -61,13 +67,18 @@ def judged(lines: DataFrame, formats: LogFormats, proxies: Sequence[str]) -> Dat
     valid = F.size("reasons") == 0
     found = crawlers.table(lines.sparkSession, user_agents.distinct(read.where(valid), "agent"))
     read = read.drop("crawler").join(F.broadcast(found), on="agent", how="left")
+    named = F.coalesce("crawler", F.when(log_exclusions.declared(filters), F.lit("other")))
+    read = read.withColumn("crawler", named)
+    is_view = valid & first_match(_filters(filters)).isNull()
+    read = log_exclusions.with_crawlers_by_behaviour(read, is_view, filters)
+    read = read.withColumn("crawler", F.coalesce("crawler", F.when(F.col("_acts"), F.lit("other"))))
     return read.select(
         *(name for name in lines.columns if name not in _VERDICT),
         F.coalesce(log_lines.FORMAT, F.lit(log_formats.UNKNOWN)).alias("format"),
         "event_time",
         "reasons",
         F.when(valid, F.col("crawler")).alias("crawler"),
-        F.when(valid, first_match(_filters())).alias("filtered_by"),
+        F.when(valid, first_match(_filters(filters))).alias("filtered_by"),
     )
 
 
@@ -142,7 +153,7 @@ def _reasons(formats: LogFormats) -> Column:
     return F.when(small & utf8 & ~empty & (nobody | time.isNull()), unread).otherwise(dead_letter.reasons(rules))
 
 
-def _filters() -> list[Filter]:
+def _filters(filters: LogFilters) -> list[Filter]:
     path, query = F.col("path"), F.col("query")
     status = F.col("status")
     feed = path.rlike(_FEED_PATH)
@@ -150,6 +161,7 @@ def _filters() -> list[Filter]:
         feed = feed | query.contains(part)
     return [
         Filter(name="comment", removes=_is_comment()),
+        Filter(name="excluded", removes=log_exclusions.excluded(filters)),
         Filter(name="method", removes=(F.col("method") != "GET") | ~path.startswith("/")),
         Filter(name="status", removes=~(status.startswith("2") | (status == "304"))),
         Filter(name="asset", removes=F.lower(path).rlike(rf"\.(?:{_ASSETS})\z") | path.isin(*_ASSET_PATHS)),

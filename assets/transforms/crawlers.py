@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
@@ -69,16 +69,18 @@ class Lists:
         tagged: Expressions of `crawler-user-agents` and the tags of each; upper and lower case differ.
         untagged: Expressions of `crawlerdetect`, in any case.
         removed: Expressions for what is removed from an agent before `untagged` is applied, in any case.
-        packages: Package to its version.
     """
 
     tagged: tuple[tuple[str, tuple[str, ...]], ...]
     untagged: tuple[str, ...]
     removed: tuple[str, ...]
-    packages: Mapping[str, str] = field(default_factory=dict)
 
-    def category(self, agent: str) -> str | None:
-        """Return the category of an agent, None if it is a person's; characters after the first 1,024 are ignored."""
+    @cached_property
+    def category(self) -> Callable[[str], str | None]:
+        """Find the category of an agent, None if it is a person's; characters after the first 1,024 are ignored."""
+        return lru_cache(maxsize=65_536)(self._category)
+
+    def _category(self, agent: str) -> str | None:
         if agent in NO_AGENT:
             return "other"
         text = _PEOPLE.sub("", agent[:_LONGEST_AGENT])
@@ -88,12 +90,6 @@ class Lists:
         of_text = chain(_found(_OF_NAME, text), (_OF_TAG.get(tag, "other") for tag in tags))
         of_word = () if tags else _found(_OF_WORD, text)
         return min((*of_text, *of_word), key=CATEGORIES.index, default="other")
-
-    @cached_property
-    def versions(self) -> dict[str, str]:
-        """What identifies the lists: the packages' versions, and a digest of the tables of this module."""
-        tables = repr((CATEGORIES, _OF_TAG, _OF_NAME, _OF_WORD, _PEOPLE.pattern))
-        return {**self.packages, "categories": hashlib.sha256(tables.encode()).hexdigest()[:8]}
 
     def _tags(self, text: str) -> Iterator[str]:
         for chunk, patterns in self._tagged:
@@ -123,8 +119,6 @@ class Lists:
 @lru_cache(maxsize=1)
 def installed() -> Lists:
     """Read the lists of the installed packages."""
-    from importlib.metadata import version
-
     from crawlerdetect.providers import crawlers, exclusions
     from crawleruseragents import CRAWLER_USER_AGENTS_DATA
 
@@ -132,11 +126,18 @@ def installed() -> Lists:
         tagged=tuple((entry["pattern"], tuple(entry["tags"])) for entry in CRAWLER_USER_AGENTS_DATA),
         untagged=tuple(crawlers.data),
         removed=tuple(exclusions.data),
-        packages={name: version(name) for name in ("crawler-user-agents", "crawlerdetect")},
     )
 
 
-@lru_cache(maxsize=65_536)
+def versions() -> dict[str, str]:
+    """Return what identifies the installed lists, without reading them: versions, and a digest of the own tables."""
+    from importlib.metadata import version
+
+    tables = repr((CATEGORIES, _OF_TAG, _OF_NAME, _OF_WORD, _PEOPLE.pattern))
+    own = {"categories": hashlib.sha256(tables.encode()).hexdigest()[:8]}
+    return {**{name: version(name) for name in ("crawler-user-agents", "crawlerdetect")}, **own}
+
+
 def category(agent: str) -> str | None:
     """Return the category of an agent by the installed lists, one of :data:`CATEGORIES`; None if it is a person's."""
     return installed().category(agent)

@@ -9,7 +9,8 @@ Sources: RFC 5952, section 4; RFC 4291, section 2.5.5.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ipaddress
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -38,7 +39,33 @@ def is_address(client: Column) -> Column:
     return client.rlike(r":|\.\d++\z")
 
 
-def groups(ipv6: Column) -> Column:
+def in_networks(client: Column, networks: Sequence[str]) -> Column:
+    """Build the condition that a client is an address in a network: its bits begin with those of the network.
+
+    Args:
+        client: STRING, a client in its normal form.
+        networks: Networks, such as `203.0.113.0/24`.
+
+    Returns:
+        The condition; null for no client, and for a host name.
+    """
+    found = [ipaddress.ip_network(name) for name in networks]
+    of_ipv4 = F.transform(F.split(client, r"\."), lambda octet: F.lpad(F.conv(octet, 10, 2), 8, "0"))
+    of_ipv6 = F.transform(
+        F.split(F.btrim(_groups(client), F.lit(":")), ":"), lambda group: F.lpad(F.conv(group, 16, 2), 16, "0")
+    )
+    return F.when(client.contains(":"), F.array_join(of_ipv6, "").rlike(_prefixes(found, version=6))).when(
+        is_address(client), F.array_join(of_ipv4, "").rlike(_prefixes(found, version=4))
+    )
+
+
+def _prefixes(networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network], *, version: int) -> str:
+    own = [network for network in networks if network.version == version]
+    bits = [f"{int(one.network_address):0{one.max_prefixlen}b}"[: one.prefixlen] for one in own]
+    return f"^(?:{'|'.join(bits)})" if bits else "(?!)"
+
+
+def _groups(ipv6: Column) -> Column:
     """Write the `::` of an IPv6 address out; there is a colon around each group."""
     missing = F.repeat(F.lit("0:"), F.lit(8) - F.regexp_count(ipv6, F.lit(_GROUP)))
     written = F.replace(ipv6, F.lit("::"), F.concat(F.lit(":"), missing))
@@ -70,7 +97,7 @@ def _ipv6(text: Column) -> Column:
 
 def _shortened(ipv6: Column) -> Column:
     """Remove leading zeros, and write `::` for the longest run of zeros, the first of several."""
-    bare = F.regexp_replace(groups(ipv6), ":0+(?=[0-9a-f])", ":")
+    bare = F.regexp_replace(_groups(ipv6), ":0+(?=[0-9a-f])", ":")
     short = F.regexp_replace(bare, r"^(.*?:)0((?::0)++)(?=:)(?!.*:0\2:0:)", "$1")
     return F.regexp_replace(short, r"^:(?!:)|(?<!:):\z", "")
 

@@ -10,13 +10,12 @@ Sources: RFC 7239, section 4 and 6; nginx, "Module ngx_http_realip_module" (`rea
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from assets.transforms.log_clients import groups, is_address, normal_form, once
+from assets.transforms.log_clients import in_networks, is_address, normal_form, once
 from services.log_settings import UNIX_SOCKET
 
 _QUOTE = r'\\"|\\x22|"'
@@ -60,20 +59,5 @@ def _first_unnamed(hops: Column, proxies: Sequence[str]) -> Column:
 
 
 def _is_named(hop: Column, proxies: Sequence[str]) -> Column:
-    """Build the condition that a hop lies in a network of proxies: its bits begin with those of the network."""
-    networks = [ipaddress.ip_network(name) for name in proxies if name != UNIX_SOCKET]
-    of_ipv4 = F.transform(F.split(hop, r"\."), lambda octet: F.lpad(F.conv(octet, 10, 2), 8, "0"))
-    of_ipv6 = F.transform(
-        F.split(F.btrim(groups(hop), F.lit(":")), ":"), lambda group: F.lpad(F.conv(group, 16, 2), 16, "0")
-    )
-    return (
-        F.when(hop == UNIX_SOCKET, F.lit(UNIX_SOCKET in proxies))
-        .when(hop.contains(":"), F.array_join(of_ipv6, "").rlike(_prefixes(networks, version=6)))
-        .when(is_address(hop), F.array_join(of_ipv4, "").rlike(_prefixes(networks, version=4)))
-    )
-
-
-def _prefixes(networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network], *, version: int) -> str:
-    own = [network for network in networks if network.version == version]
-    bits = [f"{int(one.network_address):0{one.max_prefixlen}b}"[: one.prefixlen] for one in own]
-    return f"^(?:{'|'.join(bits)})" if bits else "(?!)"
+    networks = [name for name in proxies if name != UNIX_SOCKET]
+    return F.when(hop == UNIX_SOCKET, F.lit(UNIX_SOCKET in proxies)).otherwise(in_networks(hop, networks))

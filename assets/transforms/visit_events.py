@@ -18,6 +18,7 @@ from errors import ConfigurationError
 from patterns.data_value import wrapper
 from patterns.ingestion import log_formats
 from quality.contracts import landed
+from services.log_filters import LogFilters
 
 JSON = "json"
 LOG = log_formats.UNKNOWN
@@ -52,7 +53,11 @@ _EVENT = ", ".join(f"{field.name} {field.type}" for field in landed.VISIT if fie
 
 
 def judge(
-    lines: DataFrame, formats: Set[str] = FORMATS, declared: Sequence[str] = (), proxies: Sequence[str] = ()
+    lines: DataFrame,
+    formats: Set[str] = FORMATS,
+    declared: Sequence[str] = (),
+    proxies: Sequence[str] = (),
+    filters: LogFilters = LogFilters(),
 ) -> DataFrame:
     """Add to every landed line all reasons to reject it, its event time, and the filter that removes it.
 
@@ -63,6 +68,7 @@ def judge(
             distinct agents. Every row is judged; a row in a format that is not listed is rejected.
         declared: Log formats of the deployment's own.
         proxies: Addresses and networks of the proxies in front of the server.
+        filters: What the settings exclude from access logs, and call a crawler.
 
     Returns:
         The columns of :data:`JUDGED`, one row per input row.
@@ -71,7 +77,11 @@ def judge(
         ConfigurationError: A format is unknown, or none is given.
     """
     known = log_formats.formats(tuple(declared))
-    return _by_format(lines, formats, _judged_json, lambda logs: _verdicts(access_logs.judged(logs, known, proxies)))
+
+    def judged_logs(logs: DataFrame) -> DataFrame:
+        return _verdicts(access_logs.judged(logs, known, proxies, filters))
+
+    return _by_format(lines, formats, _judged_json, judged_logs)
 
 
 def parse(

@@ -21,6 +21,9 @@ LOST = "lost"
 COMPARED = "compared"
 """Event kind: the landed files of a publication were changed in place and read again; the payload has the state that
 was compared, or none if their content is another one."""
+JUDGED_AGAIN = "judged again"
+"""Event kind: the rows of a publication were judged again by newer lists; the payload has their versions (`judged_by`)
+and how many rows they judge otherwise (`changes`)."""
 DETECTION = "detection"
 """Event kind: the verdict of a detector on a dataset has changed; it holds until the next one of that detector."""
 RESTORATION = "restoration"
@@ -116,6 +119,7 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
                 **({} if entry.restored is None else {"restored": entry.restored}),
                 **({"appended": True} if entry.appended else {}),
                 **({"outdates": list(entry.makes_stale)} if entry.makes_stale else {}),
+                **({"judged_by": dict(entry.judged_by)} if entry.judged_by else {}),
                 **({"contract": info["contract"]} if "contract" in info else {}),
                 "committed_at": datetime.fromtimestamp(committed_at / 1000, timezone.utc).isoformat(),
                 "run": info["run"],
@@ -142,6 +146,7 @@ def entry_of(row: dict[str, Any]) -> Entry:
         landed=payload["landed"],
         appended=payload.get("appended", False),
         makes_stale=tuple(payload.get("outdates", ())),
+        judged_by=payload.get("judged_by", {}),
         seconds=row["seconds"] or 0.0,
         restored=payload.get("restored"),
         committed_at=_committed_at(row, payload),

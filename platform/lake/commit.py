@@ -56,7 +56,8 @@ class Entry:
     `seconds` is the duration of the whole commit. For a table that is executed by period, the partition is the period,
     and `restored` is the version to which a restoration took the table back. An `appended` line counts only the rows
     that the commit added, not all rows of the partition. `makes_stale` lists the partitions of the dataset that became
-    stale by the commit. `committed_at` is None for a line that was read from the commit and not from the event log.
+    stale by the commit. `judged_by` has the versions of what else decided about the rows, such as a list of crawlers.
+    `committed_at` is None for a line that was read from the commit and not from the event log.
     """
 
     dataset: str
@@ -74,6 +75,7 @@ class Entry:
     restored: int | None = None
     appended: bool = False
     makes_stale: Sequence[str] = ()
+    judged_by: Mapping[str, str] = field(default_factory=dict)
     committed_at: datetime | None = None
 
     def after(self, earlier: Entry) -> Entry:
@@ -132,6 +134,7 @@ class Commit:
             "table_version": max((entry.version for entry in entries), default=self.version),
         }
         figures.update({f"rows/{reason}": rows for reason, rows in sorted(reasons.items())})
+        figures.update({f"judged_by/{name}": version for name, version in self.info.get("judged_by", {}).items()})
         if partition is not None:
             measures = self.entries[partition].measures.items()
             figures.update({f"measure/{name}": value for name, value in measures if isinstance(value, int | float)})
@@ -178,6 +181,7 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
             restored=execution["restores"] if execution else None,
             appended="appended" in info,
             makes_stale=tuple(account.get("outdates", ())),
+            judged_by=info.get("judged_by", {}),
         )
     return entries
 

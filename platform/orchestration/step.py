@@ -100,6 +100,7 @@ class Source:
         files: Partition to landed file to its lines and bytes, counted independently.
         landed: Partition to the fingerprint of the landed files.
         copy: Name of the immutable copy, for a dataset that keeps copies; built from attributes that never change.
+        judged_by: What else decided about the rows, such as a list of crawlers: name to version.
     """
 
     accounts: Mapping[str, Account] = field(default_factory=dict)
@@ -107,6 +108,7 @@ class Source:
     files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
     landed: Mapping[str, str] = field(default_factory=dict)
     copy: str | None = None
+    judged_by: Mapping[str, str] = field(default_factory=dict)
 
 
 class Step:
@@ -208,6 +210,7 @@ class Step:
             expected=given.expected,
             files=given.files,
             landed=given.landed,
+            judged_by=given.judged_by,
         )
         if callable(rows):
             return self._of_one(self._merge_in_order(rows))

@@ -135,6 +135,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
         "inputs": dict(provenance.inputs),
         "landed": dict(provenance.landed),
         **({} if provenance.execution is None else {"execution": asdict(provenance.execution)}),
+        **({"judged_by": dict(provenance.judged_by)} if provenance.judged_by else {}),
         "run": {
             "run_id": run.run_id,
             "job": run.job,

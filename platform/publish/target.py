@@ -76,6 +76,7 @@ class Provenance:
             read.
         landed: Partition to the fingerprint of the landed files it was read from.
         execution: The execution that computed them, for a table that is executed by period.
+        judged_by: What else decided about the rows, such as a list of crawlers: name to version.
     """
 
     inputs: Mapping[str, int] = field(default_factory=dict)
@@ -84,3 +85,4 @@ class Provenance:
     files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
     landed: Mapping[str, str] = field(default_factory=dict)
     execution: Execution | None = None
+    judged_by: Mapping[str, str] = field(default_factory=dict)

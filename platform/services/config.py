@@ -19,6 +19,7 @@ from services import (
     alert_settings,
     event_settings,
     location_settings,
+    log_filters,
     log_settings,
     partner_settings,
     privacy,
@@ -29,6 +30,7 @@ from services import (
 from services.alert_settings import AlertSettings
 from services.event_settings import EventSettings
 from services.location_settings import LocationSettings
+from services.log_filters import LogFilters
 from services.log_settings import LogSettings
 from services.partner_settings import PartnerSettings
 from services.site_settings import SiteSettings
@@ -83,7 +85,7 @@ _FILE_KEYS = {
     "geolocation": location_settings.KEYS,
     "partner": partner_settings.KEYS,
     "site": site_settings.KEYS,
-    "logs": {"format", *site_settings.LOG_KEYS, *log_settings.KEYS},
+    "logs": {"format", *site_settings.LOG_KEYS, *log_settings.KEYS, *log_filters.KEYS},
 }
 
 
@@ -163,6 +165,7 @@ class Settings:
         alerts: Who is told of what a person should know, and how often.
         events: Who may start runs from outside, and where their events are received.
         geolocation: Who is asked where addresses are.
+        log_filters: Which requests of access logs are excluded, and which clients are crawlers.
         partner: The partner who gets events, and how they are sent.
         logs: How the client of a logged request is found.
         log_formats: Formats of access logs that have no name, as the server's configuration declares them.
@@ -188,6 +191,7 @@ class Settings:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     events: EventSettings = field(default_factory=EventSettings)
     geolocation: LocationSettings = field(default_factory=LocationSettings)
+    log_filters: LogFilters = field(default_factory=LogFilters)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
     logs: LogSettings = field(default_factory=LogSettings)
     log_formats: tuple[str, ...] = ()
@@ -266,6 +270,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
         events=event_settings.parse(values.get("events", {}), file=file),
         geolocation=location_settings.parse(values.get("geolocation", {})),
+        log_filters=log_filters.parse(values.get("logs", {})),
         partner=partner_settings.parse(values.get("partner", {})),
         logs=log_settings.parse(values.get("logs", {})),
         log_formats=setting_values.text_or_texts(values.get("logs", {}), "format"),

@@ -131,11 +131,13 @@ def test_shares_sum_over_a_runs_partitions() -> None:
     assert filter_interceptor.shares({}) == {}
 
 
-def test_each_partition_has_its_filtered_row_count() -> None:
+def test_each_partition_has_its_filtered_row_count_and_what_judged_it() -> None:
     entries = {entry.partition: entry for entry in (hour(1, 100), hour(2, 300))}
-    commit = Commit(dataset="silver.visits", version=99, entries=entries, info={"files": 1, "bytes": 1})
+    info = {"files": 1, "bytes": 1, "judged_by": {"crawlerdetect": "0.4.2"}}
+    commit = Commit(dataset="silver.visits", version=99, entries=entries, info=info)
     assert [commit.metadata(part)["rows/filtered.crawler"] for part in entries] == [100, 300]
     assert commit.metadata()["rows/filtered.crawler"] == 400
+    assert commit.metadata()["judged_by/crawlerdetect"] == "0.4.2"
 
 
 def test_datasets_have_the_checks_of_their_contracts() -> None:

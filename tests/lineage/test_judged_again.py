@@ -1,0 +1,88 @@
+"""After an upgrade of a list of crawlers the plan offers the hours that it judges otherwise, and no others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from assets.transforms import crawlers
+from blogdata.main import app
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, event
+
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
+NEWCOMER, KNOWN = "Newcomer/1.0", "Mozilla/5.0 (compatible; Googlebot/2.1)"
+CLIENTS = [("192.0.2.1", BROWSER), ("192.0.2.2", NEWCOMER), ("192.0.2.3", KNOWN), ("192.0.2.4", BROWSER)]
+# Which of the clients view a page in each hour; an hour without a log has visit events.
+HOURS = {
+    "2026-01-05T10": [0, 1],
+    "2026-01-05T11": [0, 2],
+    "2026-01-05T12": [],
+    "2026-01-05T13": [3, 2],
+    "2026-01-05T14": [1],
+}
+
+
+def fill(deployment: Deployment) -> None:
+    for hour, viewers in HOURS.items():
+        time = f"05/Jan/2026:{hour[11:]}:05:00 +0000"
+        views = [f'{CLIENTS[at][0]} - - [{time}] "GET /a HTTP/1.1" 200 1 "-" "{CLIENTS[at][1]}"' for at in viewers]
+        if views:
+            deployment.land(hour, [view.encode() for view in views], name="access.log")
+        else:
+            deployment.land(hour, [event("12:05", "/a")])
+    assert deployment.run().problems == []
+
+
+def offered(deployment: Deployment) -> list[str]:
+    asked = CliRunner().invoke(app, ["plan", "--json"], env={"BLOGDATA_HOME": str(deployment.settings.home)})
+    assert asked.exit_code == 0, asked.output
+    return json.loads(asked.stdout).get("offered", {}).get("bronze.visits", [])  # type: ignore[no-any-return]
+
+
+def no_session(*_: object) -> None:
+    raise AssertionError("no table is read twice for the same lists")
+
+
+def test_an_upgrade_of_a_list_and_another_setting_offer_the_hours_they_change(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = deploy("before")
+    fill(deployment)
+    with monkeypatch.context() as unread:
+        unread.setattr("blogdata.sql_command.session", no_session)
+        assert offered(deployment) == []
+    older = deployment.versions()
+    newer = replace(crawlers.installed(), tagged=(*crawlers.installed().tagged, ("^Newcomer", ("ai-crawler",))))
+    versions = {**crawlers.versions(), "crawler-user-agents": "1.67.1"}
+    monkeypatch.setattr(crawlers, "installed", lambda: newer)
+    monkeypatch.setattr(crawlers, "versions", lambda: versions)
+    changed = ["2026-01-05T10", "2026-01-05T14"]
+    assert offered(deployment) == changed
+    monkeypatch.setattr("blogdata.sql_command.session", no_session)
+    assert offered(deployment) == changed
+    asked = CliRunner().invoke(app, ["plan"], env={"BLOGDATA_HOME": str(deployment.settings.home)})
+    assert "--replay bronze.visits --partitions 2026-01-05T10,2026-01-05T14" in " ".join(asked.stdout.split())
+    assert deployment.run().runs == 0
+    assert {**deployment.versions(), "ops.events": 0} == {**older, "ops.events": 0}
+    assert deployment.replay("bronze.visits", *changed).problems == []
+    assert offered(deployment) == []
+    assert set(deployment.rows("bronze.visits", "crawler")) == {None, "search", "ai_crawler"}
+
+    fresh = deploy("fresh")
+    shutil.copytree(deployment.settings.home / "secrets", fresh.settings.home / "secrets", dirs_exist_ok=True)
+    fill(fresh)
+    # The place of an address stays known, whoever it belongs to.
+    assert {**fresh.contents(), "silver.places": []} == {**deployment.contents(), "silver.places": []}
+    assert fresh.problems() == deployment.problems() == []
+
+    monkeypatch.undo()
+    monkeypatch.setattr(crawlers, "installed", lambda: newer)
+    monkeypatch.setattr(crawlers, "versions", lambda: versions)
+    with (deployment.settings.home / "blogdata.toml").open("a", encoding="utf-8") as settings:
+        settings.write('[logs.exclude]\naddresses = ["192.0.2.4"]\n')
+    assert offered(deployment) == ["2026-01-05T13"]
