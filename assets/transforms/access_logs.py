@@ -122,6 +122,22 @@ def parsed(rows: DataFrame, key: str, formats: LogFormats, proxies: Sequence[str
     return wrapped.rows.select(*kept, *computed, *agents.columns[1:])
 
 
+def requests(rows: DataFrame, formats: LogFormats) -> DataFrame:
+    """Read the fields of all requests, page views or not.
+
+    Args:
+        rows: Usable lines: raw BINARY, and anything else.
+        formats: The formats to read the rows by.
+
+    Returns:
+        The input with the fields of the line's format, method, path and query STRING, and is_asset and is_feed BOOLEAN.
+    """
+    found = {one.name: one.removes for one in _filters(LogFilters())}
+    return log_targets.with_request(log_lines.with_fields(rows, formats)).withColumns(
+        {"is_asset": found["asset"], "is_feed": found["feed"]}
+    )
+
+
 def _read(lines: DataFrame, formats: LogFormats, proxies: Sequence[str]) -> DataFrame:
     read = log_lines.with_fields(lines, formats)
     found = log_proxies.client(F.col("address"), F.col("forwarded"), proxies)

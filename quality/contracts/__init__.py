@@ -19,6 +19,7 @@ from quality.contracts import (
     live_enriched,
     live_sessions,
     places,
+    requests,
     serving,
     sessions,
     silver,
@@ -36,7 +37,9 @@ def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
     return MappingProxyType(dict(sorted(declared.items(), key=lambda item: order.index(item[1].layer))))
 
 
-CONTRACTS = _by_layer(_declared(bronze, silver, places, enriched, gold, audience, ads, sessions, daily_report))
+CONTRACTS = _by_layer(
+    _declared(bronze, silver, places, enriched, gold, audience, ads, sessions, requests, daily_report)
+)
 """Every dataset that is computed by partitions, in the order of the lineage."""
 GRAPH = Graph(contracts=CONTRACTS)
 """Their dependencies and the order in which they run."""

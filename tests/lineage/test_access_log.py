@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -186,6 +188,30 @@ def test_log_visits_are_private_and_ids_hide_addresses(blog: Blog) -> None:
         assert visit not in addresses
         assert user not in addresses
         assert private is True
+
+
+@pytest.mark.shared
+def test_all_requests_are_counted_also_those_that_are_no_page_views(blog: Blog) -> None:
+    pattern = re.compile(r'\S+ \S+ \S+ \[(\d+)/\w+/\d+:.*?\] "(\S+) ([^" ?]*)[^"]*" (\d+) (\d+|-) ')
+    lines = [found.groups() for found in map(pattern.match, LOG.read_text(encoding="utf-8").splitlines()) if found]
+    assert len(lines) == LINES
+    by = ("event_date", "status", "method", "requests", "bytes", "kind", "path", "hours_present")
+    rows = blog.deployment.rows("gold.requests_daily", *by)
+    requests, sent, missing = Counter[Any](), Counter[Any](), Counter[str]()
+    for day, status, method, count, size, _, path, _ in rows:
+        requests[day[-2:], status, method] += count
+        sent[day[-2:]] += size
+        missing[path] += count * (path != "")
+    assert requests == Counter((day, status, method) for day, method, _, status, _ in lines)
+    assert sent == sum((Counter({day: int(size)}) for day, *_, size in lines if size != "-"), Counter())
+    # Two days have fewer such groups than are named.
+    assert +missing == Counter(path for _, _, path, status, _ in lines if status in ("404", "410") or status[0] == "5")
+    kinds = Counter[str]()
+    for _, _, _, count, _, kind, _, _ in rows:
+        kinds[kind.partition(":")[0]] += count
+    assert kinds["feed"] >= FILTERED["feed"]
+    assert kinds["crawler"] + kinds["monitoring"] >= FILTERED["crawler"]
+    assert {hours for *_, hours in rows} == {14, 24}
 
 
 @pytest.mark.shared

@@ -1,0 +1,87 @@
+"""Requests of access logs, all of them: what the filters remove before it is a page view stays visible here."""
+
+from planning.events_within import EventsWithin
+from publish.contract import Clock, Contract, On, Read, Runs
+from publish.schema import Column, RowRule
+from quality.contracts import columns as c
+from quality.contracts import gold
+
+NO_REQUESTS = frozenset({"json", "comment"})
+"""Formats, in bronze, of visit events and of what a server writes between its requests; all others are requests."""
+OTHER = "other"
+"""What stands for a value that clients made up, or that is rare."""
+CRAWLER = "crawler:"
+"""How the kind of a crawler's request begins; its category follows."""
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND", "CONNECT", "TRACE")
+MOST_HOSTS, MOST_PATHS, LONGEST_PATH = 20, 100, 200
+
+REQUESTS_DAILY = Contract(
+    dataset="gold.requests_daily",
+    description="All requests of access logs on a day by host, kind, status and method, with their bytes; and the "
+    "paths most often not found",
+    owner="team:analytics",
+    reads=(Read(dataset="bronze.visits", reach=EventsWithin(breakdown="event_hours", but=NO_REQUESTS)),),
+    runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
+    columns=(
+        c.EVENT_DATE,
+        Column(
+            name="host",
+            type="STRING",
+            nullable=False,
+            description=f"Virtual host of the log, or unknown; {OTHER}: all but the {MOST_HOSTS} most frequent",
+        ),
+        Column(
+            name="kind",
+            type="STRING",
+            nullable=False,
+            description=f"feed, monitoring, {CRAWLER} and its category, asset, or page: the first that it is",
+        ),
+        Column(name="status", type="STRING", nullable=False, description=f"Status of the answer, or {OTHER}"),
+        Column(
+            name="status_class",
+            type="STRING",
+            nullable=False,
+            description=f"Its class, such as 2xx, or {OTHER}",
+        ),
+        Column(name="method", type="STRING", nullable=False, description=f"Method of the request, or {OTHER}"),
+        Column(
+            name="path",
+            type="STRING",
+            nullable=False,
+            description=f"Path without query, up to {LONGEST_PATH} characters, of the {MOST_PATHS} groups of the day "
+            "that were most often answered with 404, 410 or 5xx; empty: all other requests",
+        ),
+        Column(
+            name="referral_host",
+            type="STRING",
+            nullable=False,
+            description="Host whose link led to the path, or direct; empty where the path is",
+        ),
+        Column(name="requests", type="BIGINT", nullable=False, description="Requests", sourceless="counts rows"),
+        Column(name="bytes", type="BIGINT", nullable=False, description="Bytes of their answers, as far as logged"),
+        gold.HOURS_PRESENT,
+    ),
+    key=("event_date", "host", "kind", "status", "method", "path", "referral_host"),
+    partitioning=gold.DAY,
+    rules=(
+        gold.HOURS_OF_A_DAY,
+        RowRule(
+            name="counts_are_counts", expression="requests >= 1 AND bytes >= 0", description="A group has requests"
+        ),
+        RowRule(
+            name="a_path_was_not_found",
+            expression="path = '' OR status IN ('404', '410') OR status_class = '5xx'",
+            description="Only a path without an answer is named",
+        ),
+    ),
+    rows_in="usable log lines of `bronze.visits` of the hours of the day",
+    stands_for="sum(requests)",
+    reasons={"aggregated": "sum(requests) - count(1)"},
+    left_out={"aggregated": "the sum of `requests` less the number of groups"},
+    measures={"bytes": "sum(bytes)", **gold.PARTS},
+    parts=24,
+    statistics=("kind", "status"),
+    patterns=("Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish"),
+    freshness_hours=6,
+    watch=gold.WATCHED,
+)

@@ -1,0 +1,85 @@
+"""Requests of access logs are counted whole, and what clients made up is bounded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from assets.transforms import requests, visit_events
+from quality.contracts import requests as r
+
+LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:24.0) Gecko/20100101 Firefox/24.0"
+GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+
+
+def line(
+    request: str, *, status: str = "200", size: str = "7", agent: str = FIREFOX, host: str = "", referrer: str = "-"
+) -> str:
+    prefix = f"{host} " if host else ""
+    return f'{prefix}10.0.0.1 - - [17/May/2015:10:05:03 +0000] "{request}" {status} {size} "{referrer}" "{agent}"'
+
+
+def counted(spark: SparkSession, lines: list[str]) -> list[dict[str, Any]]:
+    rows = [
+        (one.encode(), "visits/a.log", number, "2015-05-17T10", visit_events.LOG) for number, one in enumerate(lines)
+    ]
+    judged = visit_events.judge(spark.createDataFrame(rows, LINES), formats=visit_events.LOGS)
+    category = F.when(F.contains("raw", F.lit(b"Googlebot")), F.lit("search"))
+    return [row.asDict() for row in requests.daily(judged.withColumn("crawler", category)).collect()]
+
+
+@pytest.mark.shared
+def test_requests_are_counted_by_what_they_are(spark: SparkSession) -> None:
+    found = counted(
+        spark,
+        [
+            line("GET /a?token=secret HTTP/1.1", host="blog.example:443"),
+            line("GET /b HTTP/1.1", size="-", host="Blog.example:443"),
+            line("HEAD /style.css HTTP/1.1"),
+            line("GET /feed.xml HTTP/1.1", agent=GOOGLEBOT),
+            line("GET /a HTTP/1.1", agent=GOOGLEBOT),
+            line("BREW /pot HTTP/1.1", status="418"),
+            line("\\x16\\x03", status="400"),
+            line(
+                "GET /gone/" + "x" * 300 + "?user=ann HTTP/1.1", status="404", referrer="https://ann@News.example/x?y"
+            ),
+            line("GET /broken HTTP/1.1", status="503"),
+        ],
+    )
+    columns = ("host", "kind", "status", "method", "path", "referral_host", "requests", "bytes")
+    assert Counter(tuple(row[name] for name in columns) for row in found) == Counter(
+        [
+            ("blog.example", "page", "200", "GET", "", "", 2, 7),
+            ("unknown", "asset", "200", "HEAD", "", "", 1, 7),
+            ("unknown", "feed", "200", "GET", "", "", 1, 7),
+            ("unknown", "crawler:search", "200", "GET", "", "", 1, 7),
+            ("unknown", "page", "418", "other", "", "", 1, 7),
+            ("unknown", "page", "400", "other", "", "", 1, 7),
+            ("unknown", "page", "404", "GET", ("/gone/" + "x" * 300)[: r.LONGEST_PATH], "news.example", 1, 7),
+            ("unknown", "page", "503", "GET", "/broken", "direct", 1, 7),
+        ]
+    )
+    assert {row["event_date"] for row in found} == {"2015-05-17"}
+    assert {row["status"][0] + "xx" for row in found} == {row["status_class"] for row in found}
+
+
+@pytest.mark.shared
+def test_made_up_hosts_and_paths_are_summed(spark: SparkSession) -> None:
+    hosts = [line("GET / HTTP/1.1", host=f"h{number}.example:80") for number in range(r.MOST_HOSTS + 5)]
+    frequent = [line("GET / HTTP/1.1", host="blog.example:80")] * 2
+    paths = [line(f"GET /probe/{number} HTTP/1.1", status="404") for number in range(r.MOST_PATHS + 10)]
+    found = counted(spark, [*hosts, *frequent, *paths, line("GET /probe/0 HTTP/1.1", status="404")])
+    assert sum(row["requests"] for row in found) == len(hosts) + 2 + len(paths) + 1
+    by_host = Counter({row["host"]: row["requests"] for row in found if row["status"] == "200"})
+    # The two most frequent ones are that of the log without hosts, and the blog's.
+    assert by_host["blog.example"] == 2
+    assert by_host["other"] == len(hosts) - (r.MOST_HOSTS - 2)
+    named = {row["path"]: row["requests"] for row in found if row["path"]}
+    assert len(named) == r.MOST_PATHS
+    assert named["/probe/0"] == 2
+    assert [row["requests"] for row in found if row["status"] == "404" and not row["path"]] == [10]
