@@ -57,9 +57,10 @@ NOTES = (
     "about the data counts them by reason.",
     "A visit is what the page views name as one. Of an access log it is the page views of one address and browser "
     "without a pause of 30 minutes.",
-    "The blog's own hosts are those of the settings; without any, the host that most page views after the first of a "
-    "visit come from, of those with a referrer. They, no referrer and hosts on a list of referrer spam are no sites "
-    "that readers came from; the shares are of all page views. The kind of a site is that of its host in a table.",
+    "The blog's own hosts are those of the settings; without any, the log's virtual hosts; without these, the host "
+    "that most page views after the first of a visit come from, of those with a referrer. They, no referrer and hosts "
+    "on a list of referrer spam are no sites that readers came from; the shares are of all page views. The kind of a "
+    "site is that of its host in a table.",
     "Days and hours are UTC. A visit or visitor on two days counts on both, and once in a period that has both days: "
     "the numbers of days do not add up to that of their period, nor do those of weeks and months. Weeks begin on "
     "Monday; the first and the last week or month of a chart count the days that the period has of it.",
@@ -84,10 +85,11 @@ def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Au
     if newest is None:
         return None
     since = key_of(start_of(newest[:_DATE], Grain.DAY) - Grain.DAY.length * (days - 1), Grain.HOUR)
-    views = PageViews.read(lake, since, known() if referrers is None else referrers)
+    daily = DailyRankings.read(lake, since[:_DATE])
+    sites = known() if referrers is None else referrers
+    views = PageViews.read(lake, since, sites if sites.own else replace(sites, own=daily.own_hosts))
     if views is None:
         return None
-    daily = DailyRankings.read(lake, since[:_DATE])
     spans = dict(_spans(views))
     chosen = next(name for name in ("7", "1", SO_FAR, ALL) if name in spans)
     return Audience(

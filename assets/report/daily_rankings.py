@@ -1,4 +1,4 @@
-"""Rankings of sessions and campaigns, from the gold tables that have them by day."""
+"""Rankings of sessions, campaigns and requests, from the gold tables that have them by day."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.report import requests
 from assets.report.page_views import Numbers
 from assets.report.rankings import Kind, ranking
 from lake.lake import Lake
+from quality.contracts.columns import UNKNOWN
 from report.elements import Ranking, Section
 
 _DAY = "event_date"
 _ROWS = ""
 """Stands for the number of rows, in place of a column."""
+_BYTES = "bytes"
+"""Column whose sum is shown in thousands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +29,7 @@ class DailyKind:
 
     Args:
         dataset: The table, partitioned by `event_date`.
-        dimension: Column with the names.
+        dimension: Column with the names; a row in which it is null is not ranked.
         sums: The columns whose sums are ranked, in the order of the ranking's columns; :data:`_ROWS` counts rows.
         kind: The ranking.
         several: Whether sessions of one page are left out.
@@ -47,6 +51,21 @@ def _of_sessions(dimension: str, label: str, of: str, counts: Mapping[str, str],
 
 
 _BOUNCED, _PAGES = {"Of one page": "bounced"}, {"Page views": "pages"}
+_REQUESTS = ("Requests", "kB")
+
+
+def _of_requests(dimension: str, label: str, of: str, *, are_faults: bool = False) -> DailyKind:
+    kind = Kind(
+        name=f"requests_by_{dimension}",
+        label=label,
+        of=of,
+        columns=_REQUESTS,
+        monospaced=are_faults,
+        better=-1 if are_faults else 0,
+    )
+    return DailyKind(dataset=requests.DATASET, dimension=dimension, sums=("requests", _BYTES), kind=kind)
+
+
 KINDS = (
     _of_sessions("entry_page", "Where sessions begin", "first page", _BOUNCED | _PAGES),
     _of_sessions("exit_page", "Where sessions end", "last page", _BOUNCED | _PAGES),
@@ -62,6 +81,12 @@ KINDS = (
             columns=["Displays", "Page views after one", "Displays without"],
         ),
     ),
+    _of_requests("request_kind", "Kinds of requests", "kind"),
+    _of_requests("status", "Statuses", "status"),
+    _of_requests("crawler", "Crawlers", "category"),
+    _of_requests("host", "Virtual hosts", "host"),
+    _of_requests("missing", "Not found, and errors", "status and path", are_faults=True),
+    _of_requests("broken_link", "Links that lead nowhere", "site and path", are_faults=True),
 )
 SECTIONS = (
     Section(
@@ -74,6 +99,17 @@ SECTIONS = (
         title="Campaigns",
         rankings=("campaign",),
         note="A campaign's page views are those within half an hour after one of its displays.",
+    ),
+    Section(
+        title="All requests",
+        rankings=tuple(f"requests_by_{name}" for name in ("request_kind", "status", "crawler", "host")),
+        note="Every line of an access log that could be read, those too that are no page views: images, feeds, "
+        "crawlers, and what was not found.",
+    ),
+    Section(
+        title="Not found",
+        rankings=("requests_by_missing", "requests_by_broken_link"),
+        note="Answered with 404, 410 or 5xx: of each day the paths that were asked for most often.",
     ),
 )
 
@@ -94,9 +130,17 @@ class DailyRankings:
         """
         columns: dict[str, set[str]] = {}
         for each in KINDS:
-            columns.setdefault(each.dataset, {_DAY}).update({each.dimension, *each.sums} - {_ROWS})
+            computed = {*requests.NAMES, _ROWS}
+            columns.setdefault(each.dataset, {_DAY}).update({each.dimension, *each.sums} - computed)
+        columns[requests.DATASET].update(requests.COLUMNS)
         found = {dataset: lake.columns(dataset, sorted(names), since=since) for dataset, names in columns.items()}
-        return cls(tables={dataset: _plain(table) for dataset, table in found.items()})
+        plain = {dataset: _plain(table) for dataset, table in found.items()}
+        return cls(tables={**plain, requests.DATASET: requests.with_names(plain[requests.DATASET])})
+
+    @property
+    def own_hosts(self) -> frozenset[str]:
+        """The blog's own hosts, as its log names them."""
+        return requests.own_hosts(self.tables[requests.DATASET])
 
     def within(self, days: tuple[str, str], compared: tuple[str, str] | None) -> Iterator[Ranking]:
         """Rank a period.
@@ -109,7 +153,8 @@ class DailyRankings:
             The rankings that have rows.
         """
         for each in KINDS:
-            if found := self._counted(each, days):
+            found = self._counted(each, days)
+            if found.keys() - {UNKNOWN}:
                 before = None if compared is None else self._counted(each, compared)
                 first = None if before is None else {name: numbers[0] for name, numbers in before.items()}
                 yield ranking(each.kind, found, first)
@@ -125,7 +170,10 @@ class DailyRankings:
 
     def _rows(self, each: DailyKind) -> pa.Table:
         rows = self.tables[each.dataset]
-        return rows.filter(pc.greater(rows["pages"], 1)) if each.several and rows.num_rows else rows
+        if not rows.num_rows:
+            return rows
+        rows = rows.filter(pc.is_valid(rows[each.dimension]))
+        return rows.filter(pc.greater(rows["pages"], 1)) if each.several else rows
 
     def _counted(self, each: DailyKind, days: tuple[str, str]) -> dict[str, Sequence[int]]:
         rows = self._rows(each)
@@ -141,10 +189,14 @@ class DailyRankings:
             .aggregate([([], "count_all"), *((name, "sum") for name in sums)])
         )
         counted = [
-            groups["count_all" if name == _ROWS else f"_{number}_sum"].to_pylist()
+            _in_unit(name, groups["count_all" if name == _ROWS else f"_{number}_sum"].to_pylist())
             for number, name in enumerate(each.sums)
         ]
         return dict(zip(groups[each.dimension].to_pylist(), zip(*counted, strict=True), strict=True))
+
+
+def _in_unit(name: str, sums: Sequence[int]) -> Sequence[int]:
+    return [round(number / 1000) for number in sums] if name == _BYTES else sums
 
 
 def _plain(table: pa.Table) -> pa.Table:

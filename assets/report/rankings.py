@@ -23,6 +23,7 @@ class Kind:
         of: What one row is.
         columns: Names of the numbers; the first one orders the rows.
         monospaced: Whether the names are paths and the like.
+        better: Whether growth is good news, 1, bad news, -1, or neither, 0.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Kind:
     of: str
     columns: Sequence[str]
     monospaced: bool = False
+    better: int = 1
 
 
 def ranking(
@@ -68,6 +70,7 @@ def ranking(
         apart=[replace(ranked(*row), name=shown(apart[row[0]])) for row in every if row[0] in apart],
         others=max(0, len(rows) - SHOWN),
         monospaced=kind.monospaced,
+        better=kind.better,
     )
 
 

@@ -107,6 +107,7 @@ class Ranking:
         apart: What counts in the shares and is not ranked, such as the blog itself among the referrers.
         others: How many more there are.
         monospaced: Whether the names are paths and the like.
+        better: Whether growth is good news, 1, bad news, -1, or neither, 0.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Ranking:
     apart: Sequence[RankedRow] = ()
     others: int = 0
     monospaced: bool = False
+    better: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-import published
 from assets.report import blog
 from lake.lake import Lake
-from page_view_rows import PAGES, START, random_views, write
+from page_view_rows import PAGES, START, View, random_requests, random_views, write, write_days
 from report.elements import Audience, Ranking
 
 DAYS = 20
@@ -57,17 +56,18 @@ def campaigns() -> Rows:
     ]
 
 
-def publish(lake: Lake, dataset: str, rows: Rows) -> None:
-    by_day = Counter(row["event_date"] for row in rows)
-    published.publish(lake, dataset, "event_date", by_day, content=pa.Table.from_pylist(rows))
+@pytest.fixture(scope="module")
+def requests() -> Rows:
+    return random_requests(days(), seed=6)
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory, sessions: Rows, campaigns: Rows) -> Audience:
+def found(tmp_path_factory: pytest.TempPathFactory, sessions: Rows, campaigns: Rows, requests: Rows) -> Audience:
     lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
     write(lake, random_views((DAYS - 1) * 24 + 7, seed=3))
-    publish(lake, "gold.sessions_daily", sessions)
-    publish(lake, "gold.campaign_stats", campaigns)
+    write_days(lake, "gold.sessions_daily", sessions)
+    write_days(lake, "gold.campaign_stats", campaigns)
+    write_days(lake, "gold.requests_daily", requests)
     audience = blog.audience(lake, days=400)
     assert audience is not None
     return audience
@@ -114,6 +114,55 @@ def test_every_daily_ranking_equals_a_count(
         else:
             assert {row.before for row in ranking.rows} == {None}, "a part of a day is not held against a whole one"
     assert seen == 2
+
+
+NAMED: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    "request_kind": lambda row: "crawlers" if row["kind"].startswith("crawler:") else row["kind"],
+    "status": lambda row: row["status"],
+    "crawler": lambda row: {
+        "crawler:search": "search engines",
+        "crawler:ai_crawler": "AI crawlers",
+        "monitoring": "monitoring",
+    }.get(row["kind"]),
+    "host": lambda row: row["host"],
+    "missing": lambda row: f"{row['status']} {row['path']}" if row["path"] else None,
+    "broken_link": lambda row: (
+        f"{row['referral_host']} → {row['path']}" if row["path"] and row["referral_host"] != "direct" else None
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_ranking_of_requests_equals_a_count(found: Audience, requests: Rows, name: str) -> None:
+    rows = [{**row, "name": named} for row in requests if (named := NAMED[name](row)) is not None]
+    for period in found.periods:
+        expected = counted(rows, "name", ["requests", "bytes"], period.first, period.last)
+        (ranking,) = (each for each in period.rankings if each.name == f"requests_by_{name}")
+        assert len(ranking.rows) + ranking.others == len(expected)
+        assert {row.name: list(row.values) for row in ranking.rows}.items() <= {
+            each: [count, round(size / 1000)] for each, (count, size) in expected.items()
+        }.items()
+    whole = sum(found.history.rankings[f"requests_by_{name}"].others, 0) + sum(
+        sum(flat[1::2]) for flat in found.history.rankings[f"requests_by_{name}"].counts
+    )
+    assert whole == sum(row["requests"] for row in rows)
+
+
+def test_virtual_hosts_are_the_blogs_own(tmp_path: Path, requests: Rows) -> None:
+    lake = Lake(root=str(tmp_path))
+    views = [
+        View(time=START + timedelta(days=2), visit=host, visitor=host, page="/", host=host)
+        for host in ("blog.example", "shop.example", "probed.example")
+    ]
+    write(lake, views)
+    probe = {**requests[0], "host": "probed.example", "kind": "page", "status": "200", "path": "", "requests": 1}
+    write_days(lake, "gold.requests_daily", [*requests, probe])
+    audience = blog.audience(lake, days=400)
+    assert audience is not None
+    (hosts,) = (each for each in audience.periods[-1].rankings if each.name == "referral_host")
+    # A host that some client made up answers no good part of the requests.
+    assert [row.name for row in hosts.rows] == ["probed.example"]
+    assert [row.name for row in hosts.apart] == ["blog.example, this blog", "shop.example, this blog"]
 
 
 def _names(rankings: list[Ranking]) -> list[str]:

@@ -195,7 +195,7 @@
       name.title = ranking.names[at];
       name.append(fill, made("span", ranking.names[at]));
       const change = made("td", before ? (before[at] ? "" : "new") : "–", true);
-      if (before && before[at]) change.append(grown(now[at], before[at], 1));
+      if (before && before[at]) change.append(grown(now[at], before[at], Number(table.dataset.better)));
       if (before) change.dataset.v = now[at] - before[at];
       row.append(name, made("td", whole.format(now[at]), true), made("td", asShare(now[at] / total), true), change);
       return row;
