@@ -10,6 +10,7 @@ import pytest
 import ua_parser
 
 from assets.report.systems import system_of
+from assets.transforms.crawlers import category
 from assets.transforms.user_agents import client_of
 
 LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
@@ -22,7 +23,7 @@ def test_the_device_tells_the_system_that_the_agent_names() -> None:
     told, silent = 0, 0
     for agent, lines in agents.items():
         client, system = client_of(agent), ua_parser.parse_os(agent)
-        if client.spider or client.device_type is None or system is None:
+        if category(agent) is not None or client.device_type is None or system is None:
             continue
         found = system_of(client.device_type)
         assert found in ("unknown", NAMED.get(system.family, system.family)), agent
