@@ -63,6 +63,9 @@ def request_of(text: str) -> dict[str, str] | str:
     raise AssertionError(text)
 
 
+_ADDRESS = r"\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%\S+)?"
+
+
 def _host_before_the_address(text: str) -> str:
     """The virtual host that a line begins with, and the space after it; nothing if it begins with the address."""
     words = text.split(" ")
@@ -72,13 +75,18 @@ def _host_before_the_address(text: str) -> str:
     if host is None:
         return ""
     named = re.search(r"[^0-9.]", host[1]) is not None and (host[1][-1] == "]" or "[" not in host[1])
+    named = named and '"' not in host[1]
     first, comma, _ = words[1].partition(",")
-    address = re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%\S+)?", first, re.ASCII)
+    address = re.fullmatch(_ADDRESS, first, re.ASCII)
     address = address if comma or len(words) > 2 else None
     bracketed = host[1][0] == "["
     one_more = (bracketed or not host[2]) and re.match(r"\S+ [^\s,]+ - [^\s\[]+ \[", text, re.ASCII)
     port = host[2] and not bracketed
-    before = (named and (port or address or one_more)) or (host[2] and address)
+    behind = next((at for at, word in enumerate(words[1:8], 1) if re.search(r"[\s\[,]", word, re.ASCII)), 8)
+    later = [word.partition(",")[0] for word in words[2 : behind + 1] if "[" not in word]
+    ends = [at + 1 < len(words) or "," in words[at] for at in range(2, 2 + len(later))]
+    further = any(end and re.fullmatch(_ADDRESS, word, re.ASCII) for word, end in zip(later, ends, strict=True))
+    before = (named and (port or address or one_more or (further and all(words[1:behind])))) or (host[2] and address)
     return words[0] + " " if before else ""
 
 

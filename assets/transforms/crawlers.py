@@ -53,8 +53,11 @@ _OF_WORD = {
     "tool": r"java|http(?!s?:)|client|curl|lib|php|perl|postman|python|ruby|undici|headless|scan",
 }
 """Words of agents that only the list without tags names."""
-_PEOPLE = re.compile(r"\be-?reader\b|\b(?:pocketbook|sony) reader\b|; m[ _-]?bot[ _-]?\d+|\bcubot", re.IGNORECASE)
-"""Devices of people whose names look like crawlers'."""
+_PEOPLE = re.compile(
+    r"^Lynx/\S+ libwww-FM/\S+|\be-?reader\b|\b(?:pocketbook|sony) reader\b|; m[ _-]?bot[ _-]?\d+|\bcubot",
+    re.IGNORECASE,
+)
+"""Devices and browsers of people whose names look like crawlers'."""
 _LONGEST_AGENT = 1024
 _CHUNK = 50
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 from dataclasses import dataclass
 
 from errors import ConfigurationError
 from services import setting_values
+from services.log_settings import network
 from services.setting_values import Values
 
 KEYS = {"exclude", "crawlers"}
@@ -76,17 +76,8 @@ def _part(values: Values, name: str) -> Values:
 
 
 def _networks(values: Values) -> tuple[str, ...]:
-    found = []
-    for text in setting_values.texts(values, "addresses"):
-        try:
-            found.append(str(ipaddress.ip_network(text)))
-        except ValueError as error:
-            raise ConfigurationError(
-                what=f"{text!r} is no address or network: {error}",
-                where=values["addresses"][1],
-                next_step='write addresses and networks like addresses = ["203.0.113.7", "2001:db8::/32"]',
-            ) from error
-    return tuple(found)
+    texts = setting_values.texts(values, "addresses")
+    return tuple(network(text, values["addresses"][1], key="addresses") for text in texts)
 
 
 def _paths(values: Values) -> tuple[str, ...]:

@@ -40,17 +40,29 @@ def parse(values: Values) -> LogSettings:
 
 
 def _proxy(name: str, where: str) -> str:
-    if name == UNIX_SOCKET:
-        return name
+    return name if name == UNIX_SOCKET else network(name, where, key="proxies")
+
+
+def network(name: str, where: str, *, key: str) -> str:
+    """Return an address or a network in its normal form: IPv4 written as IPv6 is IPv4.
+
+    Args:
+        name: The text of the settings.
+        where: Where it stands in the settings.
+        key: Name of the setting.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
     try:
-        network = ipaddress.ip_network(name)
+        found = ipaddress.ip_network(name)
     except ValueError as error:
         raise ConfigurationError(
             what=f"{name!r} is no address or network: {error}",
             where=where,
-            next_step='write addresses and networks like proxies = ["10.0.0.2", "192.0.2.0/24", "2001:db8::/32"]',
+            next_step=f'write addresses and networks like {key} = ["10.0.0.2", "192.0.2.0/24", "2001:db8::/32"]',
         ) from error
-    mapped = network.network_address.ipv4_mapped if isinstance(network, ipaddress.IPv6Network) else None
-    if mapped is not None and network.prefixlen >= 96:
-        return str(ipaddress.ip_network(f"{mapped}/{network.prefixlen - 96}"))
-    return str(network)
+    mapped = found.network_address.ipv4_mapped if isinstance(found, ipaddress.IPv6Network) else None
+    if mapped is not None and found.prefixlen >= 96:
+        return str(ipaddress.ip_network(f"{mapped}/{found.prefixlen - 96}"))
+    return str(found)

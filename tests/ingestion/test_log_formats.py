@@ -89,6 +89,11 @@ def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
         pytest.param(f"\ufeffb.example:443 203.0.113.9 - - {REST}", "vhost_combined", "203.0.113.9", id="mark, host"),
         pytest.param(f"Oct  3 21:59:42 web1 nginx: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="syslog"),
         pytest.param(f"Oct 13 21:59:42 web1 nginx[9]: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="its pid"),
+        pytest.param(
+            f"2022-10-03T21:59:42.123+02:00 web1 nginx: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="rsyslog"
+        ),
+        # The dash is no visitor: such lines are dead letters until their format is declared.
+        pytest.param(f"blog.example.org - 203.0.113.9 - - {REST}", "host_combined", "-", id="host, dash"),
     ],
 )
 def test_a_host_before_the_address_is_never_the_visitor(line: str, name: str, address: str) -> None:
@@ -202,6 +207,10 @@ def test_lines_that_broke_other_tools_are_read_as_they_say() -> None:
         ),
         ("2022-10-03 19:59:42 ::1 GET /[01/Jan/2020:00:00:00 - 443 - ::1 x - 200 0 0 2", "2022-10-03T19"),
         ("#Date: 2022-10-03 19:59:42", None),
+        # The user, whom a visitor names, is logged before the time.
+        (f"203.0.113.9 - a [01/Jan/2020:00:00:00 +0000] {REST}", None),
+        ("\0" * 1_000_000 + f"203.0.113.9 - - {REST}", "2022-10-03T19"),
+        ("\0" * 1_000_000, None),
         (
             'Oct 13 21:59:42 web1 caddy[9]: {"ts": 1664827182.5, "status": 200, "request": {"client_ip": "::1",'
             ' "uri": "/[01/Jan/2020:00:00:00 +0000]", "method": "GET"}}',

@@ -198,10 +198,12 @@ def test_hourly_landings_of_rotated_logs_equal_one_landing_of_all_lines(
         assert b"".join(each for _, each in sorted(by_hour(landing, site).items())) == server.written
 
 
-def lines(first: int, end: int) -> bytes:
-    times = [f"{START + timedelta(seconds=7 * at):%d/%b/%Y:%H:%M:%S +0000}" for at in range(first, end)]
+def lines(first: int, end: int, *, seconds: float = 7, address: str = "192.0.2.1", agent: str = "-") -> bytes:
+    times = [f"{START + timedelta(seconds=seconds * at):%d/%b/%Y:%H:%M:%S +0000}" for at in range(first, end)]
     requests = enumerate(times, start=first)
-    return b"".join(f'192.0.2.1 - - [{time}] "GET /a/{at} HTTP/1.1" 200 5 "-" "-"\n'.encode() for at, time in requests)
+    return b"".join(
+        f'{address} - - [{time}] "GET /a/{at} HTTP/1.1" 200 5 "-" "{agent}"\n'.encode() for at, time in requests
+    )
 
 
 def taken(landing: Path) -> bytes:
@@ -226,6 +228,20 @@ def test_logs_that_first_landed_as_one_are_known_when_they_land_one_by_one(
     land(landing, [current], now + timedelta(days=1))
     assert taken(landing) == lines(0, 1100)
     assert [file.name for file in (landing / "access_logs").glob("[a-z]*")] == ["all.log"]
+
+
+def test_a_log_is_known_within_another_one_however_much_a_minute_it_has(tmp_path: Path) -> None:
+    landing, now = tmp_path / "landing", START + timedelta(days=9)
+    busy = [
+        lines(begin, begin + 1800, seconds=0.05, address="2001:db8:10:20:30:40:50:60", agent="x" * 300)
+        for begin in (0, 1800)
+    ]
+    whole, current = tmp_path / "all.log", tmp_path / "access.log"
+    whole.write_bytes(b"".join(busy))
+    current.write_bytes(busy[1])
+    land(landing, [whole], now)
+    land(landing, [current], now + timedelta(minutes=1))
+    assert taken(landing) == whole.read_bytes()
 
 
 @pytest.mark.parametrize("tail", [b"", lines(200, 230)])

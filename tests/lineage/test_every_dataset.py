@@ -74,7 +74,7 @@ def test_every_dataset_publishes_what_bronze_calls_usable(deployment: Deployment
     rows = deployment.rows("bronze.visits", "format", "filtered_by", "reasons")
     usable = Counter(form for form, filtered_by, reasons in rows if not reasons and not filtered_by)
     assert usable[visit_events.JSON] > 300
-    assert usable[visit_events.COMBINED] > 30
+    assert usable["combined"] > 30
     reasons = Counter(reason for *_, reasons in rows for reason in reasons)
     assert min(reasons[f"missing_field:{name}"] for name in IDENTIFIERS) > 10
     displays = deployment.rows("bronze.ads", "reasons")

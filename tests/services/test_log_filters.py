@@ -30,7 +30,7 @@ def test_all_settings(tmp_path: Path) -> None:
         agents = ["My-Check"]
         paths = ["/admin/", "*.php"]
         [logs.crawlers]
-        addresses = ["198.51.100.0/24"]
+        addresses = ["198.51.100.0/24", "::ffff:192.0.2.9"]
         robots_txt = false
         most_views = 300
         """,
@@ -39,7 +39,7 @@ def test_all_settings(tmp_path: Path) -> None:
         addresses=("203.0.113.7/32", "2001:db8::/32"),
         agents=("my-check",),
         paths=("/admin/", "*.php"),
-        crawler_addresses=("198.51.100.0/24",),
+        crawler_addresses=("198.51.100.0/24", "192.0.2.9/32"),
         robots_txt=False,
         most_views=300,
     )

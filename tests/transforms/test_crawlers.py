@@ -38,6 +38,7 @@ OF_CATEGORY = {
     ],
 }
 PEOPLE = [
+    "Lynx/2.8.9rel.1 libwww-FM/2.14 SSL-MM/1.4.1 OpenSSL/1.1.1d",
     CHROME.format("Android 10; K"),
     CHROME.format("Android 9; CUBOT_X18_Plus"),
     CHROME.format("Android 6.0; M BOT 60 Build/MRA58K"),

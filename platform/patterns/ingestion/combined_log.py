@@ -14,6 +14,7 @@ from functools import lru_cache
 from patterns.ingestion.log_declarations import SYSLOG, in_python
 from patterns.ingestion.log_formats import LogFormats, formats
 
+_MARK = b"\xef\xbb\xbf"
 _QUOTED_USER = rb'"(?:[^"\\\n]|\\.)*" '
 # Brackets are of the visitor in lines that have their time as JSON, in columns, or by ISO 8601.
 _OTHERWISE = rb"\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t]"
@@ -21,7 +22,7 @@ _STAMP = re.compile(
     rb"(?!%s(?:%s))" % (in_python(SYSLOG).encode(), _OTHERWISE)
     + in_python(SYSLOG).encode()
     + rb"\S+ \S+ (?:%s|[^\[\n]*)" % _QUOTED_USER
-    + rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):(?:[0-5]\d|60) ([+-]\d\d)([0-5]\d)\]"
+    + rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):(?:[0-5]\d|60) ([+-]\d\d)([0-5]\d)\](?= \"|\s*\Z)"
 )
 _ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d):[0-5]\d(?:[.,]\d+)?(?:Z|([+-]\d\d):?(\d\d))", re.ASCII)
 _SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?", re.ASCII)
@@ -40,6 +41,7 @@ def hour_of_combined(line: bytes, known: LogFormats | None = None) -> str | None
     Returns:
         The hour as `2026-01-31T05`, or None if the line has no readable time.
     """
+    line = line.lstrip(b"\0").removeprefix(_MARK).lstrip(b"\0")
     if found := _STAMP.match(line):
         return _hour_of_stamp(found)
     read = (known or formats()).read(line.rstrip(b"\r\n").decode(errors="replace"))

@@ -24,7 +24,7 @@ _SOUGHT = 1 << 16
 """Bytes at the beginning of a log that are looked for within others, at most."""
 _Sought = Mapping[tuple[bytes, bytes], Sequence[tuple[Path, int]]]
 """Two lines to the logs that have them near their beginning, each with the bytes before the second one."""
-_MOMENT = re.compile(rb"\d\d:\d\d:\d\d|\b\d{10}\b")
+_MOMENT = re.compile(rb"(?:(?<=/\d{4}:)|(?<![0-9A-Fa-f:]))\d\d:\d\d:\d\d(?![0-9A-Fa-f:])|\b\d{10}\b")
 """A time of day, or seconds since 1970."""
 
 

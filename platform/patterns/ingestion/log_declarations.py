@@ -109,15 +109,17 @@ _UPSTREAM = r"[^\s,]++(?:(?:,| :) [^\s,]++)*"
 _USER_BEFORE_TIME = rf'(?:"{_TEXT}" (?=\[)|[^\[]*+)'
 SYSLOG = (
     "\\x00*+(?:\ufeff)?+\\x00*+(?!\\x00|\ufeff)"
-    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [^\s]++ [^\s:]++: )?+"
+    r"(?:(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d++)?+(?:Z|[+-]\d\d:\d\d))"
+    r" [^\s]++ [^\s:]++: )?+"
 )
 """What may stand before a line: NUL bytes, as `copytruncate` leaves them, or a byte order mark; and what syslog writes,
 such as `Oct  3 21:59:42 web1 nginx: `."""
 _ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]*+:[0-9A-Fa-f]*+:)[0-9A-Fa-f:.]++(?:%[^\s,]++)?)"
-_NAMED_HOST = r"(?=[0-9.]*+[^\s:0-9.])[^\s:\[,]++"
+_NAMED_HOST = r"(?=[0-9.]*+[^\s:0-9.])[^\s:\[,\"]++"
 _HOST = rf"(?:{_NAMED_HOST}|\[[0-9A-Fa-f:.]++\])"
 _HOST_FIRST = (
     rf"(?:{_NAMED_HOST}:\d++ |(?:{_HOST}(?::\d++)?+|[^\s:,]++:\d++) {_ADDRESS}[ ,]"
+    rf"|{_HOST}(?::\d++)?+ (?:[^\s\[,]++ ){{1,6}}{_ADDRESS}[ ,]"
     rf"|{_HOST}(?::\d++)?+ [^\s,]++ - [^\s\[]++ \[)"
 )
 # `blog.example.org:443 …`, a name before an address, or one word more before the time than without a host.

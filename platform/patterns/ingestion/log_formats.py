@@ -136,6 +136,7 @@ class LogFormats:
 
     def misfit_of(self, line: str) -> Misfit:
         """Return where a line that fits no format departs from the nearest one."""
+        line = _bare(line)
         if not _body(line).startswith("{"):
             return next(one for one in self.misfits if re.match(in_python(one.pattern), line, re.ASCII))
         document = _object_of(_body(line))
@@ -150,6 +151,7 @@ class LogFormats:
         return columns_of(header) in [columns_of(one) for one in self.headers]
 
     def _found(self, line: str) -> tuple[str, dict[str, str]] | None:
+        line = _bare(line)
         body = _body(line)
         if re.match(COMMENTS, body):
             return COMMENT, {}
@@ -228,6 +230,11 @@ def _whole(captured: Mapping[str, str], coding: str = "") -> dict[str, str]:
         agent = fields["agent"]
         fields["agent"] = agent.replace("+", " ") if coding == "plus" else unquote(agent.replace("%25", "%"))
     return fields
+
+
+def _bare(line: str) -> str:
+    """Remove NUL bytes and a byte order mark, which take quadratic time without possessive quantifiers."""
+    return line.lstrip("\0").removeprefix("\ufeff").lstrip("\0")
 
 
 def _body(line: str) -> str:
