@@ -55,7 +55,7 @@ def deployment(deploy: Deploy) -> Deployment:
     for number, hour in enumerate(odd_lines.ARRIVALS):
         made.land(hour, events[number::2])
         made.land(hour, displays[number::2], name="ads.json", table="ads")
-    made.land(odd_lines.ARRIVALS[0], odd_lines.drawn(odd_lines.requests(), 100), name="access.log")
+    made.land(odd_lines.ARRIVALS[0], odd_lines.drawn(odd_lines.requests(), 400), name="access.log")
     outcome = made.run()
     assert outcome.problems == []
     for stream in STREAMS.values():

@@ -40,6 +40,12 @@ def deployment(deploy: Deploy) -> Deployment:
     # Two late ones and two in conflict, from a device that nobody has delivered.
     late, conflict = [event(at, "/late") for at in ("00:10", "00:20")], event("02:30", "/conflict")
     made.land(HOURS[2], [*late, conflict, conflict.replace(b"Firefox", b"Lynx")], name="visits-more.json")
+    agent = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
+    logged = [
+        f'192.0.2.1 - - [05/Jan/2026:02:0{number}:00 +0000] "GET {path} HTTP/1.1" {status} 1 "-" "{agent}"'.encode()
+        for number, (path, status) in enumerate((("/a", 200), ("/b", 200), ("/gone", 404), ("/gone", 404)))
+    ]
+    made.land(HOURS[2], logged, name="access.log")
     display = {"ad_id": "a", "page": "/", "visit_id": "v", "display_time": f"{HOURS[2]}:10:00Z"}
     lines = [json.dumps({**display, "campaign": name}).encode() for name in ("spring", "other")]
     made.land(HOURS[2], [*lines, b"{}"], name="ads-more.json", table="ads")
