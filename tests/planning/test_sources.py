@@ -73,7 +73,9 @@ def test_a_replay_plans_nothing_that_has_no_source(home: LakeResource) -> None:
     land(home, "visits")
     published.bronze(home.lake, {HOUR: {HOUR: 1}})
     plan = planner(home).plan_of_replay({"bronze.visits": {HOUR: ASKED}})
-    assert {name for run in plan.runs for name in run.datasets} == GRAPH.with_input([f"{LANDING}visits"])
+    # An hour that is not published has no lines of access logs yet, whose requests a day could count.
+    planned = GRAPH.with_input([f"{LANDING}visits"]) - {"gold.requests_daily"}
+    assert {name for run in plan.runs for name in run.datasets} == planned
 
 
 def test_the_first_delivery_of_a_source_makes_its_readers_due(home: LakeResource) -> None:
