@@ -17,7 +17,7 @@ from errors import ConfigurationError, PlatformError
 from patterns.ingestion.log_queue import oldest_first
 from patterns.ingestion.log_splitter import HourOf
 from patterns.ingestion.passthrough_replicator import LandOutcome, Replicated, land, spooled
-from patterns.ingestion.whole_files import BLOCK, SourceMissing, content, opened
+from patterns.ingestion.whole_files import BLOCK, content, opened, unreadable
 
 _STANDARD_INPUT = Path("-")
 _PIPED = "piped.log"
@@ -176,11 +176,7 @@ class _Chosen:
         try:
             inside = sorted(path for path in folder.iterdir() if path.name[0] != "." and path.is_file())
         except OSError as error:
-            raise SourceMissing(
-                what=f"the folder cannot be read: {error.strerror}",
-                where=str(folder),
-                next_step="give the path of a folder that may be read",
-            ) from error
+            raise unreadable(folder, error, kind="folder") from error
         self.folders.append(folder)
         self.files += [_File(path=path, shown=str(path), name=path.name, folder=folder) for path in inside]
 
@@ -198,11 +194,7 @@ def _mode(path: Path) -> int:
     try:
         return path.stat().st_mode
     except OSError as error:
-        raise SourceMissing(
-            what=f"the file cannot be read: {error.strerror}",
-            where=str(path),
-            next_step="give the path of a file that exists and may be read",
-        ) from error
+        raise unreadable(path, error) from error
 
 
 def _examined(file: _File, formats_of: Callable[[Path], list[str]], hour_of: HourOf) -> LogResult:

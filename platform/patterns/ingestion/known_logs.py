@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ _SOUGHT = 1 << 16
 """Bytes at the beginning of a log that are looked for within others, at most."""
 _Sought = Mapping[tuple[bytes, bytes], Sequence[tuple[Path, int]]]
 """Two lines to the logs that have them near their beginning, each with the bytes before the second one."""
+_Stamp = tuple[int, int, int]
 _MOMENT = re.compile(rb"(?:(?<=/\d{4}:)|(?<![0-9A-Fa-f:]))\d\d:\d\d:\d\d(?![0-9A-Fa-f:])|\b\d{10}\b")
 """A time of day, or seconds since 1970."""
 
@@ -69,8 +71,8 @@ def is_there(path: Path) -> bool:
     return path.is_file() and leading_out(path, path.parent.parent) is None and path.stat().st_size > 0
 
 
-def find(log: Path, copies: Iterable[Path]) -> Known | None:
-    """Find the landed copy of a log; a damaged file is a copy of none, and has none.
+def alike(log: Path, copies: Iterable[Path]) -> Known | None:
+    """Find the landed copy that begins as a log does; a damaged file is a copy of none, and has none.
 
     Args:
         log: The log.
@@ -78,20 +80,26 @@ def find(log: Path, copies: Iterable[Path]) -> Known | None:
 
     Returns:
         The copy that has all of the log if there is one; otherwise the longest that is its beginning, because earlier
-        releases made several; otherwise one that the log begins within. None if the log has not landed.
+        releases made several. None if there is none.
     """
-    begin, landed = _head(log), list(copies)
-    near = [copy for copy in landed if (head := _head(copy)).startswith(begin) or begin.startswith(head)]
-    found = [known for copy in near if begin and (known := _compared(log, copy)) is not None]
-    if found:
-        return min(found, key=lambda known: (_RELATIONS.index(known.relation), -known.bytes))
-    sought = _sought([log])
-    hour = hour_of_combined(begin.partition(b"\n")[0])
-    within = [copy for copy in landed if sought and not _ended_before(copy, hour)]
-    places = (_compared(log, copy, at) for copy in within for _, at in _places(sought, copy))
-    return next(
-        (known for known in places if known is not None and _tells(_head(log, min(known.bytes, _SOUGHT)))), None
-    )
+    begin = _head(log)
+    heads = {copy: _head_of_copy(copy, _stamp(copy)) for copy in copies}
+    near = [copy for copy, head in heads.items() if begin and (head.startswith(begin) or begin.startswith(head))]
+    found = [known for copy in near if (known := _compared(log, copy)) is not None]
+    return min(found, key=lambda known: (_RELATIONS.index(known.relation), -known.bytes), default=None)
+
+
+def within(log: Path, copies: Iterable[Path]) -> Known | None:
+    """Find a landed log that another one begins within; None if there is none.
+
+    Args:
+        log: The log.
+        copies: Landed logs.
+    """
+    sought, hour = _sought([log]), hour_of_combined(_head(log).partition(b"\n")[0])
+    later = [copy for copy in copies if sought and not _ended_before(copy, hour)]
+    places = (_compared(log, copy, at) for copy in later for _, at in _places(sought, copy))
+    return next((known for known in places if known and _tells(_head(log, min(known.bytes, _SOUGHT)))), None)
 
 
 def repeated(log: Path, copies: Iterable[Path], *, behind: int) -> Repeated | None:
@@ -140,6 +148,31 @@ def _head(log: Path, size: int = _HEAD) -> bytes:
         return b""
 
 
+def _stamp(log: Path) -> _Stamp:
+    """Return what changes with the content of a landed file, which is only ever replaced."""
+    try:
+        status = log.stat()
+    except FileNotFoundError:
+        return 0, 0, 0
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=4096)
+def _head_of_copy(copy: Path, stamp: _Stamp) -> bytes:
+    """Read the first bytes of a landed log; with another stamp they are read anew."""
+    return _head(copy)
+
+
+@lru_cache(maxsize=4096)
+def _change_of(log: Path, stamp: _Stamp) -> tuple[tuple[bytes, bytes], int] | None:
+    """Find the first line of another moment than the first one, with the one before it; and the bytes before it."""
+    lines = _head(log, _SOUGHT).splitlines(keepends=True)
+    number = _change(lines)
+    if not number or not lines[number].endswith(b"\n"):
+        return None
+    return (lines[number - 1], lines[number]), sum(map(len, lines[:number]))
+
+
 def _tells(lines: bytes) -> bool:
     """Return whether lines can be known again: those of one second may be logged twice, around a rotation."""
     return _change(lines.splitlines(keepends=True)) is not None
@@ -156,11 +189,9 @@ def _sought(logs: Iterable[Path]) -> _Sought:
     """Find the two lines that each log is looked for by: the first of another moment, and the one before it."""
     found: dict[tuple[bytes, bytes], list[tuple[Path, int]]] = {}
     for log in logs:
-        lines = _head(log, _SOUGHT).splitlines(keepends=True)
-        number = _change(lines)
-        if number and lines[number].endswith(b"\n"):
-            before = sum(map(len, lines[:number]))
-            found.setdefault((lines[number - 1], lines[number]), []).append((log, before))
+        if change := _change_of(log, _stamp(log)):
+            pair, before = change
+            found.setdefault(pair, []).append((log, before))
     return found
 
 

@@ -42,6 +42,8 @@ from patterns.ingestion.whole_files import BLOCK, alone, checksum, content, hidd
 LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
 _ATTEMPTS = 3
 _SPOOL = ".spooled-"
+_STAGED = ".landing"
+"""Name of a copy until it is known which log it is of."""
 
 
 class CorruptCopy(PlatformError):
@@ -94,7 +96,11 @@ def replicate(source: Path, target: Path) -> Replica:
         CorruptCopy: The copy, read back, differs from what was copied; it is removed.
     """
     partial = hidden(target)
-    replica = _copied(source, partial)
+    try:
+        replica = _copied(source, partial)
+    except PlatformError:
+        partial.unlink(missing_ok=True)
+        raise
     partial.replace(target)
     return replica
 
@@ -112,7 +118,6 @@ def _copied(source: Path, partial: Path, attempts: int = _ATTEMPTS) -> Replica:
         os.fsync(writing.fileno())
         unchanged = _still_begins(reading, before, size, taken.hexdigest())
     if checksum(partial) != taken.hexdigest():
-        partial.unlink()
         raise CorruptCopy(
             what="the copy does not read back as what was copied",
             where=f"{source} -> {partial}",
@@ -190,35 +195,35 @@ def land(source: Path, folder: Path, *, name: str | None = None) -> Replicated:
     with alone(folder):
         copies = known_logs.landed_logs(folder)
         # Most files of each hour have not changed: what is there is not copied to be compared.
-        known = known_logs.find(source, copies)
+        known = known_logs.alike(source, copies)
         if known is not None and known.relation != "grown":
             return Replicated(path=known.copy, outcome=known.relation)
-        partial = hidden(folder / "landing")
+        staged = folder / _STAGED
         try:
-            return _settled(source, partial, target, copies)
+            return _settled(source, staged, target, copies)
         finally:
-            partial.unlink(missing_ok=True)
+            staged.unlink(missing_ok=True)
 
 
-def _settled(source: Path, partial: Path, target: Path, copies: list[Path]) -> Replicated:
+def _settled(source: Path, staged: Path, target: Path, copies: list[Path]) -> Replicated:
     """Copy a log, and name the copy by what it is: the source may change at any time, and be another log by now."""
-    replica = _copied(source, partial)
-    if _is_empty(partial, source):
+    replica = replicate(source, staged)
+    if _is_empty(staged, source):
         return Replicated(path=target, outcome="empty")
-    known = known_logs.find(partial, copies)
+    known = known_logs.alike(staged, copies) or known_logs.within(staged, copies)
     if known is not None and known.relation != "grown":
         return Replicated(path=known.copy, outcome=known.relation)
-    _require_new_lines(source, partial, [one for one in copies if not known or one != known.copy], known)
+    _require_new_lines(source, staged, [one for one in copies if not known or one != known.copy], known)
     if known is not None:
         if known.at:
-            replica = _prepended(known, partial)
-        partial.replace(known.copy)
+            replica = _prepended(known, staged)
+        staged.replace(known.copy)
         return Replicated(path=known.copy, outcome="grown", replica=replica)
     outcome: LandOutcome = "new"
     if known_logs.is_there(target):
         stem, dot, rest = target.name.partition(".")
         target, outcome = target.with_name(f"{stem}-{replica.sha256[:8]}{dot}{rest}"), "renamed"
-    partial.replace(target)
+    staged.replace(target)
     return Replicated(path=target, outcome=outcome, replica=replica)
 
 

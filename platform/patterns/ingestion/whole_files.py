@@ -40,11 +40,16 @@ def opened(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise SourceMissing(
-            what=f"the file cannot be read: {error.strerror}",
-            where=str(path),
-            next_step="give the path of a file that exists and may be read",
-        ) from error
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: OSError, *, kind: str = "file") -> SourceMissing:
+    """Build the error of a source, a `file` or a `folder`, that cannot be read."""
+    return SourceMissing(
+        what=f"the {kind} cannot be read: {error.strerror}",
+        where=str(path),
+        next_step=f"give the path of a {kind} that exists and may be read",
+    )
 
 
 def content(path: Path) -> IO[bytes]:
