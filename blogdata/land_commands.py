@@ -159,7 +159,7 @@ def logs(
     from services.setting_values import home
 
     # With a landing zone of its own a command needs no home: one that is not there declares nothing, and is not made.
-    known = formats(load().log_formats if landing is None or home(os.environ).is_dir() else ())
+    known = formats(load().logs.formats if landing is None or home(os.environ).is_dir() else ())
     target = _landing(landing)
     _make_writable(target)
     results = []
@@ -209,7 +209,7 @@ def replay_corrections(
         awaited=lambda: _awaited(settings.home),
         convention=settings.ready,
     )
-    known = log_formats.formats(settings.log_formats)
+    known = log_formats.formats(settings.logs.formats)
     stale = corrected.stale_after(corrections, judged, zone_of(settings), EventLog(lake), known)
     if as_json:
         say_json({"files": result.files, "landed": result.landed, "stale": stale})

@@ -112,7 +112,7 @@ def _judged_otherwise(settings: Settings, look: Snapshot, planned: Plan) -> list
 
         return session(settings)
 
-    found = judged_again.changed_hours(look.published(BRONZE), look.events, settings, session)
+    found = judged_again.changed_hours(look.published(BRONZE), look.events, settings.logs, session)
     run = planned.wanted().get(BRONZE, ())
     return [hour for hour in found if hour not in run]
 

@@ -67,7 +67,7 @@ def _are_wanted(request: Request) -> bool:
 def _split(context: Context) -> dict[str, Any]:
     landing = access_of(context).landing_path
     # A declaration that cannot be compiled stops here, before a log is split by the wrong times.
-    known = log_formats.formats(context.resources.deployment.settings().log_formats)
+    known = log_formats.formats(context.resources.deployment.settings().logs.formats)
     reports, faults = [], []
     for split in split_all(landing, partial(hour_of_combined, known=known), now=datetime.now(timezone.utc)):
         if split.report is not None:

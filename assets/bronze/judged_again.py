@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING
 
 from assets.transforms import crawlers
 from evidence.event import JUDGED_AGAIN, Event
+from quality.contracts.requests import NO_REQUESTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from evidence.events import EventLog
     from lake.commit import Entry
-    from services.config import Settings
     from services.log_filters import LogFilters
+    from services.log_settings import LogSettings
 
 DATASET = "bronze.visits"
-JSON = "json"
-"""Format of visit events, which no list judges."""
 _VERDICT = ("reasons", "crawler", "filtered_by")
 
 
@@ -40,7 +39,7 @@ def versions(filters: LogFilters) -> dict[str, str]:
 def changed_hours(
     published: Mapping[str, Entry],
     events: EventLog,
-    settings: Settings,
+    logs: LogSettings,
     session: Callable[[], AbstractContextManager[SparkSession]],
 ) -> list[str]:
     """Find the published hours of bronze.visits that would be judged otherwise now, in order.
@@ -50,26 +49,26 @@ def changed_hours(
     Args:
         published: Hour to its newest publication.
         events: The event log; it gets the results.
-        settings: The settings of today.
+        logs: The settings of today.
         session: Opens a Spark session.
     """
-    logs = {key: entry for key, entry in published.items() if _has_log_lines(entry)}
-    now = versions(settings.log_filters) if logs else {}
-    older = {key: entry for key, entry in logs.items() if entry.judged_by != now}
+    had_logs = {key: entry for key, entry in published.items() if _has_requests(entry)}
+    now = versions(logs.filters) if had_logs else {}
+    older = {key: entry for key, entry in had_logs.items() if entry.judged_by != now}
     if not older:
         return []
     changes = _known(events, older, now)
     unknown = older.keys() - changes.keys()
     if unknown:
         with session() as spark:
-            counted = _changes(events.lake.read(spark, DATASET), unknown, settings)
+            counted = _changes(events.lake.read(spark, DATASET), unknown, logs)
         events.append([_event(older[key], now, counted.get(key, 0)) for key in sorted(unknown)])
         changes.update({key: counted.get(key, 0) for key in unknown})
     return sorted(key for key, rows in changes.items() if rows)
 
 
-def _has_log_lines(entry: Entry) -> bool:
-    return any(line_format != JSON for _, _, line_format in entry.breakdowns["event_hours"])
+def _has_requests(entry: Entry) -> bool:
+    return any(line_format not in NO_REQUESTS for _, _, line_format in entry.breakdowns["event_hours"])
 
 
 def _known(events: EventLog, older: Mapping[str, Entry], now: Mapping[str, str]) -> dict[str, int]:
@@ -86,20 +85,18 @@ def _event(entry: Entry, now: Mapping[str, str], changes: int) -> Event:
     return Event(kind=JUDGED_AGAIN, dataset=DATASET, partition=entry.partition, payload=payload)
 
 
-def _changes(lines: DataFrame, hours: Collection[str], settings: Settings) -> dict[str, int]:
+def _changes(lines: DataFrame, hours: Collection[str], logs: LogSettings) -> dict[str, int]:
     """Count the lines of each hour whose verdict changes; hours without any are left out."""
     from pyspark.sql import functions as F
 
     from assets.transforms import access_logs
-    from patterns.ingestion import log_formats
 
     # Tables of earlier releases have no categories.
     had = {name: F.col(name) if name in lines.columns else F.lit(None).cast("string") for name in _VERDICT}
-    logs = lines.where(F.col("arrival_hour").isin(*hours) & (F.col("format") != JSON))
-    before = logs.select(
+    requests = lines.where(F.col("arrival_hour").isin(*hours) & ~F.col("format").isin(*sorted(NO_REQUESTS)))
+    before = requests.select(
         "raw", "arrival_hour", F.struct(*(had[name].alias(name) for name in _VERDICT)).alias("_before")
     )
-    formats = log_formats.formats(settings.log_formats)
-    again = access_logs.judged(before, formats, settings.logs.proxies, settings.log_filters)
+    again = access_logs.judged(before, logs)
     differs = ~F.struct(*_VERDICT).eqNullSafe(F.col("_before"))
     return {row[0]: int(row[1]) for row in again.where(differs).groupBy("arrival_hour").count().collect()}

@@ -23,11 +23,9 @@ def visits(step: Step) -> Mapping[str, Commit]:
     is_log = has_extension(F.col("source_file"), "log")
     lines = landed.lines().withColumn("format", F.when(is_log, visit_events.LOG).otherwise(visit_events.JSON))
     lines = lines.withColumnRenamed("partition", "arrival_hour")
-    settings = step.deployment.settings()
-    judged = visit_events.judge(
-        lines, _formats(landed), settings.log_formats, settings.logs.proxies, settings.log_filters
-    )
-    return step.publish(judged, replace(landed.source(), judged_by=judged_again.versions(settings.log_filters)))
+    logs = step.deployment.settings().logs
+    judged = visit_events.judge(lines, _formats(landed), logs)
+    return step.publish(judged, replace(landed.source(), judged_by=judged_again.versions(logs.filters)))
 
 
 def _formats(landed: Landed) -> frozenset[str]:

@@ -39,7 +39,7 @@ def requests_daily(step: Step) -> Mapping[str, Commit]:
         & F.col("event_hour").isin(*sorted(read))
         & ~F.col("format").isin(*sorted(NO_REQUESTS))
     )
-    rows = rules.daily(lines, step.deployment.settings().log_formats).withColumn(
+    rows = rules.daily(lines, step.deployment.settings().logs.formats).withColumn(
         "hours_present", hours[F.col("event_date")]
     )
     return step.publish(rows, Source(accounts={day: Account(rows_in=rows_in) for day, rows_in in counted.items()}))

@@ -52,14 +52,15 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     key = secrets.read(settings, VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
-    how = settings.log_formats, settings.logs.proxies
-    target = visit_events.parse(_rows(step).where(ours), visit_events.LOGS, key, *how)
+    target = visit_events.parse(_rows(step).where(ours), visit_events.LOGS, key, settings.logs)
     arrivals = _arrivals(above)
     known = [start_of(hour, Grain.HOUR) for hour in sorted(arrivals)]
     look = FIRST_LOOK * Grain.HOUR.length
     while True:
         since, until = first - look, last + Grain.HOUR.length + look
-        around = visit_events.parse(_rows(step).where(~ours & _between(since, until)), visit_events.LOGS, key, *how)
+        around = visit_events.parse(
+            _rows(step).where(~ours & _between(since, until)), visit_events.LOGS, key, settings.logs
+        )
         # No visit reaches beyond the oldest or the newest page view.
         edges = (since if known and known[0] < since else None, until if known and known[-1] >= until else None)
         if not visits_by_inactivity.touches_edge(target, around, *edges):

@@ -13,8 +13,6 @@ The formats are declared in :mod:`patterns.ingestion.log_formats`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -29,6 +27,7 @@ from patterns.error_management.filter_interceptor import Filter, first_match
 from patterns.ingestion import log_formats
 from patterns.ingestion.log_formats import LogFormats
 from services.log_filters import LogFilters
+from services.log_settings import LogSettings
 
 FILTERS = ("comment", "excluded", "method", "status", "asset", "feed", "crawler")
 
@@ -42,47 +41,46 @@ _FEED_PATH = r"(?:^|/)(?:feed|rss|atom)(?:/|\z)|\.(?:rss|atom)\z|(?:^|/)(?:index
 _FEED_QUERIES = ("flav=rss", "flav=atom", "feed=")
 
 
-def judged(
-    lines: DataFrame, formats: LogFormats, proxies: Sequence[str], filters: LogFilters = LogFilters()
-) -> DataFrame:
+def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
     """Add to every log line its time, all reasons to reject it, its crawler, and the filter that removes it.
 
-    This is an action: the distinct agents are collected to the client first.
+    This is an action: the distinct agents, and the clients that act like crawlers, are collected to the client first.
 
     Args:
         lines: raw BINARY, arrival_hour STRING, and anything else; all lines of each hour of arrival.
-        formats: The formats to read them by.
-        proxies: Addresses and networks of the proxies in front of the server.
-        filters: What the settings exclude, and call a crawler.
+        logs: How they are read, and what the settings exclude and call a crawler.
 
     Returns:
         The input with format STRING (that of the line, or `log` if it fits none), event_time TIMESTAMP, reasons
         ARRAY<STRING>, crawler STRING (the category of a valid request's crawler, see :mod:`assets.transforms.crawlers`)
         and filtered_by STRING.
     """
-    read = _read(lines, formats, proxies)
+    formats = log_formats.formats(logs.formats)
+    read = _read(lines, logs)
     # A comment has no time: it counts in the hour in which it has arrived.
     time = F.when(_is_comment(), start_of(F.col("arrival_hour"))).otherwise(log_lines.time_of(F.col("time")))
     read = read.withColumn("event_time", time).withColumn("reasons", _reasons(formats))
     valid = F.size("reasons") == 0
-    found = crawlers.table(lines.sparkSession, user_agents.distinct(read.where(valid), "agent"))
-    read = read.drop("crawler").join(F.broadcast(found), on="agent", how="left")
-    named = F.coalesce("crawler", F.when(log_exclusions.declared(filters), F.lit("other")))
-    read = read.withColumn("crawler", named)
-    is_view = valid & first_match(_filters(filters)).isNull()
-    read = log_exclusions.with_crawlers_by_behaviour(read, is_view, filters)
-    read = read.withColumn("crawler", F.coalesce("crawler", F.when(F.col("_acts"), F.lit("other"))))
+    # Who is a crawler by its agent needs no look at what it does.
+    read = read.withColumn("crawler", F.when(log_exclusions.declared(logs.filters), F.lit("other")))
+    is_view = first_match(_filters(logs.filters)).isNull()
+    acting = log_exclusions.acting(read.where(valid), is_view, logs.filters)
+    named = crawlers.table(lines.sparkSession, (agent for agent in acting if agent is not None))
+    read = read.withColumnRenamed("crawler", "_declared").join(F.broadcast(named), on="agent", how="left")
+    read = log_exclusions.with_acts(read, acting)
+    by_act = F.when(F.col("_acts"), F.lit("other"))
+    read = read.withColumn("crawler", F.coalesce("crawler", "_declared", by_act))
     return read.select(
         *(name for name in lines.columns if name not in _VERDICT),
         F.coalesce(log_lines.FORMAT, F.lit(log_formats.UNKNOWN)).alias("format"),
         "event_time",
         "reasons",
         F.when(valid, F.col("crawler")).alias("crawler"),
-        F.when(valid, first_match(_filters(filters))).alias("filtered_by"),
+        F.when(valid, first_match(_filters(logs.filters))).alias("filtered_by"),
     )
 
 
-def parsed(rows: DataFrame, key: str, formats: LogFormats, proxies: Sequence[str]) -> DataFrame:
+def parsed(rows: DataFrame, key: str, logs: LogSettings) -> DataFrame:
     """Compute the typed columns of page views; `visit_id` stays null until the rows around are known.
 
     This is an action: the distinct agents are collected to the client first.
@@ -90,15 +88,14 @@ def parsed(rows: DataFrame, key: str, formats: LogFormats, proxies: Sequence[str
     Args:
         rows: Judged rows that are visit events: raw, event_time, event_hour, and anything else.
         key: Secret to derive `user_id` with.
-        formats: The formats to read the rows by.
-        proxies: As in :func:`judged`.
+        logs: How access logs are read.
 
     Returns:
         The input with visit_id, user_id, keep_private (always true, as visitors were not asked), page, referral (the
         referring host), ad_id, ip (null for a host name), login, connected_since, browser, browser_version,
         network_type, device_type and device_version.
     """
-    read = _read(rows, formats, proxies)
+    read = _read(rows, logs)
     agents = user_agents.table(rows.sparkSession, user_agents.distinct(read, "agent"))
     nothing = F.lit(None).cast("string")
     # An earlier version took rows without a client for page views; such a row keeps its visitor.
@@ -138,9 +135,9 @@ def requests(rows: DataFrame, formats: LogFormats) -> DataFrame:
     )
 
 
-def _read(lines: DataFrame, formats: LogFormats, proxies: Sequence[str]) -> DataFrame:
-    read = log_lines.with_fields(lines, formats)
-    found = log_proxies.client(F.col("address"), F.col("forwarded"), proxies)
+def _read(lines: DataFrame, logs: LogSettings) -> DataFrame:
+    read = log_lines.with_fields(lines, log_formats.formats(logs.formats))
+    found = log_proxies.client(F.col("address"), F.col("forwarded"), logs.proxies)
     return log_targets.with_request(read.withColumn("client", found))
 
 

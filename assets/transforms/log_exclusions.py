@@ -8,7 +8,8 @@ visitor in the next one, unless it reads the file again.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,6 +18,7 @@ from assets.transforms.log_clients import in_networks
 from services.log_filters import LogFilters
 
 ROBOTS_TXT = "/robots.txt"
+_WHO = ("arrival_hour", "client", "agent")
 
 
 def excluded(filters: LogFilters) -> Column:
@@ -36,27 +38,40 @@ def declared(filters: LogFilters) -> Column:
     return _any([in_networks(F.col("client"), networks)] if networks else [])
 
 
-def with_crawlers_by_behaviour(requests: DataFrame, is_view: Column, filters: LogFilters) -> DataFrame:
-    """Add the column `_acts`: the client reads /robots.txt in the hour of arrival, or views too many pages in it.
+def acting(requests: DataFrame, is_view: Column, filters: LogFilters) -> dict[str | None, list[tuple[str, str]]]:
+    """Find who acts like a crawler: it reads /robots.txt in the hour of arrival, or views too many pages in it.
+
+    This is an action.
 
     Args:
-        requests: arrival_hour, client, agent, path, reasons, and anything else.
-        is_view: Condition that a request is a page view by everything else.
+        requests: Valid requests: arrival_hour, client, agent, path, and anything else.
+        is_view: Condition that a request is a page view, unless its agent is a crawler's.
         filters: The settings.
+
+    Returns:
+        Each distinct agent, None if there is none, to the hours and clients that act so with it.
     """
-    who = [F.col(name).alias(f"_{name}") for name in ("arrival_hour", "client", "agent")]
-    robots = F.lit(filters.robots_txt) & (F.size("reasons") == 0) & (F.col("path") == ROBOTS_TXT)
-    views = F.coalesce(is_view, F.lit(False))
-    acts = (
-        requests.where(robots | views)
-        .groupBy(*who)
-        .agg(F.max(robots).alias("_robots"), F.count_if(views).alias("_views"))
-        .where(F.col("_robots") | (F.col("_views") > filters.most_views))
-        .select("_arrival_hour", "_client", "_agent", F.lit(True).alias("_acts"))
+    robots = F.lit(filters.robots_txt) & (F.col("path") == ROBOTS_TXT)
+    done = requests.groupBy(*_WHO).agg(F.max(robots).alias("robots"), F.count_if(is_view).alias("views"))
+    acts = F.when(F.col("robots") | (F.col("views") > filters.most_views), F.struct("arrival_hour", "client"))
+    found = done.groupBy("agent").agg(F.collect_list(acts).alias("acts")).collect()
+    return {row["agent"]: [(hour, client) for hour, client in row["acts"]] for row in found}
+
+
+def with_acts(requests: DataFrame, acting: Mapping[str | None, Sequence[tuple[str, str]]]) -> DataFrame:
+    """Add the column `_acts`, which is true if the client acts like a crawler in the hour of arrival, and else null.
+
+    Args:
+        requests: arrival_hour, client, agent, and anything else.
+        acting: What :func:`acting` has found.
+    """
+    rows = [(hour, client, agent, True) for agent, acts in acting.items() for hour, client in acts]
+    names = [f"_{name}" for name in _WHO]
+    table = requests.sparkSession.createDataFrame(
+        rows, ", ".join([*(f"{name} string" for name in names), "_acts boolean"])
     )
-    same = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in ("arrival_hour", "client", "agent")]
-    joined = requests.join(F.broadcast(acts), on=same[0] & same[1] & same[2], how="left")
-    return joined.drop("_arrival_hour", "_client", "_agent")
+    same = reduce(Column.__and__, (F.col(name).eqNullSafe(F.col(f"_{name}")) for name in _WHO))
+    return requests.join(F.broadcast(table), on=same, how="left").drop(*names)
 
 
 def _pattern(path: str) -> str:

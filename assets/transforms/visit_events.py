@@ -7,7 +7,7 @@ distinct user agents are collected to the client once (see :mod:`assets.transfor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Set
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,7 +18,7 @@ from errors import ConfigurationError
 from patterns.data_value import wrapper
 from patterns.ingestion import log_formats
 from quality.contracts import landed
-from services.log_filters import LogFilters
+from services.log_settings import LogSettings
 
 JSON = "json"
 LOG = log_formats.UNKNOWN
@@ -55,9 +55,7 @@ _EVENT = ", ".join(f"{field.name} {field.type}" for field in landed.VISIT if fie
 def judge(
     lines: DataFrame,
     formats: Set[str] = FORMATS,
-    declared: Sequence[str] = (),
-    proxies: Sequence[str] = (),
-    filters: LogFilters = LogFilters(),
+    logs: LogSettings = LogSettings(),
 ) -> DataFrame:
     """Add to every landed line all reasons to reject it, its event time, and the filter that removes it.
 
@@ -66,9 +64,7 @@ def judge(
             dropped.
         formats: The formats that may occur. Pass only `json` if that is known: logs need an extra pass for their
             distinct agents. Every row is judged; a row in a format that is not listed is rejected.
-        declared: Log formats of the deployment's own.
-        proxies: Addresses and networks of the proxies in front of the server.
-        filters: What the settings exclude from access logs, and call a crawler.
+        logs: How access logs are read.
 
     Returns:
         The columns of :data:`JUDGED`, one row per input row.
@@ -76,20 +72,14 @@ def judge(
     Raises:
         ConfigurationError: A format is unknown, or none is given.
     """
-    known = log_formats.formats(tuple(declared))
-
-    def judged_logs(logs: DataFrame) -> DataFrame:
-        return _verdicts(access_logs.judged(logs, known, proxies, filters))
-
-    return _by_format(lines, formats, _judged_json, judged_logs)
+    return _by_format(lines, formats, _judged_json, lambda of_logs: _verdicts(access_logs.judged(of_logs, logs)))
 
 
 def parse(
     rows: DataFrame,
     formats: Set[str] = FORMATS,
     key: str | None = None,
-    declared: Sequence[str] = (),
-    proxies: Sequence[str] = (),
+    logs: LogSettings = LogSettings(),
 ) -> DataFrame:
     """Read the typed columns of the rows that are visit events; all other rows are dropped.
 
@@ -97,8 +87,7 @@ def parse(
         rows: Rows of :func:`judge` (or of a table of them).
         formats: The formats that occur.
         key: Secret to derive `user_id` from client and agent; required for access logs.
-        declared: Log formats of the deployment's own.
-        proxies: Addresses and networks of the proxies in front of the server.
+        logs: How access logs are read.
 
     Returns:
         The columns of :data:`PARSED`. `visit_id` of log rows is null until
@@ -114,9 +103,8 @@ def parse(
             where="parse(key=...)",
             next_step="pass the key of the deployment; the same key gives the same ids",
         )
-    known = log_formats.formats(tuple(declared))
     return _by_format(
-        events, formats, _parsed_json, lambda logs: access_logs.parsed(logs, key or "", known, proxies).select(*PARSED)
+        events, formats, _parsed_json, lambda of_logs: access_logs.parsed(of_logs, key or "", logs).select(*PARSED)
     )
 
 

@@ -19,7 +19,6 @@ from services import (
     alert_settings,
     event_settings,
     location_settings,
-    log_filters,
     log_settings,
     partner_settings,
     privacy,
@@ -30,7 +29,6 @@ from services import (
 from services.alert_settings import AlertSettings
 from services.event_settings import EventSettings
 from services.location_settings import LocationSettings
-from services.log_filters import LogFilters
 from services.log_settings import LogSettings
 from services.partner_settings import PartnerSettings
 from services.site_settings import SiteSettings
@@ -85,7 +83,7 @@ _FILE_KEYS = {
     "geolocation": location_settings.KEYS,
     "partner": partner_settings.KEYS,
     "site": site_settings.KEYS,
-    "logs": {"format", *site_settings.LOG_KEYS, *log_settings.KEYS, *log_filters.KEYS},
+    "logs": site_settings.LOG_KEYS | log_settings.KEYS,
 }
 
 
@@ -165,10 +163,8 @@ class Settings:
         alerts: Who is told of what a person should know, and how often.
         events: Who may start runs from outside, and where their events are received.
         geolocation: Who is asked where addresses are.
-        log_filters: Which requests of access logs are excluded, and which clients are crawlers.
         partner: The partner who gets events, and how they are sent.
-        logs: How the client of a logged request is found.
-        log_formats: Formats of access logs that have no name, as the server's configuration declares them.
+        logs: How access logs are read.
         site: What the report takes for the site itself, and what it knows of those that link to it.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
@@ -191,10 +187,8 @@ class Settings:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     events: EventSettings = field(default_factory=EventSettings)
     geolocation: LocationSettings = field(default_factory=LocationSettings)
-    log_filters: LogFilters = field(default_factory=LogFilters)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
     logs: LogSettings = field(default_factory=LogSettings)
-    log_formats: tuple[str, ...] = ()
     site: SiteSettings = field(default_factory=SiteSettings)
     first_day: str | None = None
     run_automatically: bool = False
@@ -270,10 +264,8 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
         events=event_settings.parse(values.get("events", {}), file=file),
         geolocation=location_settings.parse(values.get("geolocation", {})),
-        log_filters=log_filters.parse(values.get("logs", {})),
         partner=partner_settings.parse(values.get("partner", {})),
         logs=log_settings.parse(values.get("logs", {})),
-        log_formats=setting_values.text_or_texts(values.get("logs", {}), "format"),
         site=site_settings.parse(values.get("site", {}), values.get("logs", {}), home=home),
         first_day=setting_values.day(values.get("history", {})),
         run_automatically=setting_values.switch(values.get("automation", {})),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from errors import ConfigurationError
 from services import setting_values
-from services.log_settings import network
 from services.setting_values import Values
 
 KEYS = {"exclude", "crawlers"}
@@ -77,7 +76,7 @@ def _part(values: Values, name: str) -> Values:
 
 def _networks(values: Values) -> tuple[str, ...]:
     texts = setting_values.texts(values, "addresses")
-    return tuple(network(text, values["addresses"][1], key="addresses") for text in texts)
+    return tuple(setting_values.network(text, values["addresses"][1], key="addresses") for text in texts)
 
 
 def _paths(values: Values) -> tuple[str, ...]:

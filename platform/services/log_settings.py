@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from errors import ConfigurationError
-from services import setting_values
+from services import log_filters, setting_values
+from services.log_filters import LogFilters
 from services.setting_values import Values
 
-KEYS = {"proxies"}
+KEYS = {"format", "proxies"} | log_filters.KEYS
 UNIX_SOCKET = "unix:"
 
 
@@ -18,11 +17,15 @@ class LogSettings:
     """How access logs are read.
 
     Args:
+        formats: Formats that have no name, as the server's configuration declares them.
         proxies: Addresses and networks of the proxies whose `X-Forwarded-For` or `Forwarded` is believed, in their
             normal form; `unix:` for one that connects through a socket of the machine.
+        filters: Which requests are excluded, and which clients are crawlers.
     """
 
+    formats: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
+    filters: LogFilters = field(default_factory=LogFilters)
 
 
 def parse(values: Values) -> LogSettings:
@@ -35,34 +38,11 @@ def parse(values: Values) -> LogSettings:
         ConfigurationError: A value cannot be used.
     """
     return LogSettings(
-        proxies=tuple(_proxy(name, values["proxies"][1]) for name in setting_values.texts(values, "proxies"))
+        formats=setting_values.text_or_texts(values, "format"),
+        proxies=tuple(_proxy(name, values["proxies"][1]) for name in setting_values.texts(values, "proxies")),
+        filters=log_filters.parse(values),
     )
 
 
 def _proxy(name: str, where: str) -> str:
-    return name if name == UNIX_SOCKET else network(name, where, key="proxies")
-
-
-def network(name: str, where: str, *, key: str) -> str:
-    """Return an address or a network in its normal form: IPv4 written as IPv6 is IPv4.
-
-    Args:
-        name: The text of the settings.
-        where: Where it stands in the settings.
-        key: Name of the setting.
-
-    Raises:
-        ConfigurationError: It is neither.
-    """
-    try:
-        found = ipaddress.ip_network(name)
-    except ValueError as error:
-        raise ConfigurationError(
-            what=f"{name!r} is no address or network: {error}",
-            where=where,
-            next_step=f'write addresses and networks like {key} = ["10.0.0.2", "192.0.2.0/24", "2001:db8::/32"]',
-        ) from error
-    mapped = found.network_address.ipv4_mapped if isinstance(found, ipaddress.IPv6Network) else None
-    if mapped is not None and found.prefixlen >= 96:
-        return str(ipaddress.ip_network(f"{mapped}/{found.prefixlen - 96}"))
-    return str(found)
+    return name if name == UNIX_SOCKET else setting_values.network(name, where, key="proxies")

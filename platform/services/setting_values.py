@@ -5,6 +5,7 @@ Every function takes the values of one section by key, each with its source: the
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -247,6 +248,31 @@ def folder(values: Mapping[str, tuple[Any, str]], key: str, default: Path, home:
         )
     path = Path(str(value)).expanduser()
     return home / path if source.startswith(str(home)) else path.absolute()
+
+
+def network(name: str, where: str, *, key: str) -> str:
+    """Return an address or a network in its normal form: IPv4 written as IPv6 is IPv4.
+
+    Args:
+        name: The text of the settings.
+        where: Where it stands in the settings.
+        key: Name of the setting.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    try:
+        found = ipaddress.ip_network(name)
+    except ValueError as error:
+        raise ConfigurationError(
+            what=f"{name!r} is no address or network: {error}",
+            where=where,
+            next_step=f'write addresses and networks like {key} = ["10.0.0.2", "192.0.2.0/24", "2001:db8::/32"]',
+        ) from error
+    mapped = found.network_address.ipv4_mapped if isinstance(found, ipaddress.IPv6Network) else None
+    if mapped is not None and found.prefixlen >= 96:
+        return str(ipaddress.ip_network(f"{mapped}/{found.prefixlen - 96}"))
+    return str(found)
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -13,7 +13,7 @@ from services.log_filters import LogFilters
 
 def load(home: Path, text: str) -> LogFilters:
     (home / "blogdata.toml").write_text(text, encoding="utf-8")
-    return config.load({"BLOGDATA_HOME": str(home)}).log_filters
+    return config.load({"BLOGDATA_HOME": str(home)}).logs.filters
 
 
 def test_nothing_is_excluded_by_default(tmp_path: Path) -> None:

@@ -4,101 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import random
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-import log_writers
 import oracle
 import oracle_logs
-from assets.transforms import log_lines, user_agents, visit_events, visit_times, visits_by_inactivity
+from assets.transforms import user_agents, visit_events, visit_times, visits_by_inactivity
 from assets.transforms.keyed_hash import derived_key, keyed_hash
 from errors import ConfigurationError
-from patterns.ingestion import log_formats
 from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.log_declarations import FIELDS
 from services.log_filters import LogFilters
-from services.log_settings import UNIX_SOCKET
+from services.log_settings import UNIX_SOCKET, LogSettings
+from transforms.log_rows import FILTERED, FIREFOX, IPHONE, LINES, LOGS, UNFIT, frame_of, judged, line, parsed
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 REAL_LOG = SHARED / "access-2015-05-17-18.log"
 ODD_LINES = SHARED / "log_lines.tsv"
-LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
-LOGS = frozenset({"combined"})
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:24.0) Gecko/20100101 Firefox/24.0"
-IPHONE = (
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 7_1_2 like Mac OS X) AppleWebKit/537.51.2 (KHTML, like Gecko)"
-    " Version/7.0 Mobile/11D257 Safari/9537.53"
-)
 
-
-def line(
-    request: str = "GET /blog/a?x=1 HTTP/1.1",
-    *,
-    status: str = "200",
-    agent: str = FIREFOX,
-    referrer: str = "-",
-    address: str = "10.0.0.1",
-    time: str = "17/May/2015:10:05:03 +0000",
-) -> str:
-    return f'{address} - - [{time}] "{request}" {status} 123 "{referrer}" "{agent}"'
-
-
-def frame_of(spark: SparkSession, lines: list[str | bytes], hour: str = "2015-05-17T10") -> DataFrame:
-    rows = [
-        (one if isinstance(one, bytes) else one.encode(), "visits/a.log", number, hour, "combined")
-        for number, one in enumerate(lines)
-    ]
-    return spark.createDataFrame(rows, LINES)
-
-
-def judged(spark: SparkSession, lines: list[str | bytes]) -> list[Any]:
-    return visit_events.judge(frame_of(spark, lines), formats=LOGS).orderBy("source_offset").collect()
-
-
-def parsed(spark: SparkSession, lines: list[str | bytes]) -> list[Any]:
-    rows = visit_events.judge(frame_of(spark, lines), formats=LOGS)
-    return visit_events.parse(rows, formats=LOGS, key="k").orderBy("source_offset").collect()
-
-
-FILTERED = {
-    "a page": (line(), None),
-    "not modified": (line(status="304"), None),
-    "a page that names an asset in its query": (line("GET /a?b=.css HTTP/1.1"), None),
-    "a word that only contains feed": (line("GET /feedback HTTP/1.1"), None),
-    "a page of robots": (line("GET /blog/robots.txt.html HTTP/1.1"), None),
-    "posted": (line("POST /blog/a HTTP/1.1"), "method"),
-    "head": (line("HEAD / HTTP/1.1"), "method"),
-    "no request": (line("-", status="408"), "method"),
-    "noise for a request": (line(r"\x16\x03\x01"), "method"),
-    "an old request": (line("GET /"), "method"),
-    "not found": (line(status="404"), "status"),
-    "moved": (line(status="301"), "status"),
-    "method comes before status": (line("POST / HTTP/1.1", status="500"), "method"),
-    "style": (line("GET /a.css?v=3 HTTP/1.1"), "asset"),
-    "upper case picture": (line("GET /A.PNG HTTP/1.1"), "asset"),
-    "robots": (line("GET /robots.txt HTTP/1.1", address="10.0.0.9"), "asset"),
-    "a page for who reads robots": (line(address="10.0.0.9"), "crawler"),
-    "robots asked for by a robot": (line("GET /robots.txt HTTP/1.1", agent="Googlebot/2.1"), "asset"),
-    "feed": (line("GET /blog/feed/ HTTP/1.1"), "feed"),
-    "feed by suffix": (line("GET /news.rss HTTP/1.1"), "feed"),
-    "feed by name": (line("GET /blog/index.xml HTTP/1.1"), "feed"),
-    "feed by query": (line("GET /?flav=atom HTTP/1.1"), "feed"),
-    "no agent": (line(agent="-"), "crawler"),
-    "empty agent": (line(agent=""), "crawler"),
-    "a bot": (line(agent="Mozilla/5.0 (compatible; BingBot/2.0)"), "crawler"),
-    "a library": (line(agent="Go-http-client/1.1"), "crawler"),
-    "one that needs no word for it": (line(agent="Mozilla/5.0 (compatible; Ezooms/1.0; help@moz.com)"), "crawler"),
-    "a browser without a window": (line(agent=FIREFOX.replace("Firefox", "HeadlessChrome")), "crawler"),
-    "a phone": (line(agent="Mozilla/5.0 (Linux; Android 9; CUBOT_X18_Plus) Chrome/80.0 Mobile Safari/537.36"), None),
-}
 
 MANY = ["10.5.0.1"] * 4 + ["10.5.0.2"] * 3
 FILTERS = LogFilters(
@@ -131,7 +60,9 @@ BY_SETTINGS = [
 def test_settings_exclude_requests_and_name_crawlers_and_so_does_what_a_client_does(spark: SparkSession) -> None:
     lines: list[str | bytes] = [text for text, _ in BY_SETTINGS]
     next_hour = frame_of(spark, [line(address="10.5.0.1", time="17/May/2015:11:05:03 +0000")], "2015-05-17T11")
-    found = visit_events.judge(frame_of(spark, lines).unionByName(next_hour), formats=LOGS, filters=FILTERS)
+    found = visit_events.judge(
+        frame_of(spark, lines).unionByName(next_hour), formats=LOGS, logs=LogSettings(filters=FILTERS)
+    )
     rows = found.orderBy("arrival_hour", "source_offset").collect()
     assert [row["filtered_by"] for row in rows] == [*(removed for _, removed in BY_SETTINGS), None]
     assert {row["crawler"] for row in rows} == {None, "other"}
@@ -177,85 +108,6 @@ def test_lines_of_no_format_are_rejected_with_the_nearest_and_its_first_wrong_fi
     rows = judged(spark, [text for text, _ in (*REJECTED.values(), *UNFIT)])
     assert [row["reasons"] for row in rows] == [[reason] for _, reason in (*REJECTED.values(), *UNFIT)]
     assert all(row["filtered_by"] is None and row["event_time"] is None for row in rows)
-
-
-DECLARED = (
-    '"$remote_addr" - "$remote_user" "[$time_local]" "$request" "$status" "$body_bytes_sent" "$http_referer"'
-    ' "$http_user_agent" "$http_x_forwarded_for" "$request_time"',
-    "#Fields: time date cs-method cs-uri c-ip sc-status",
-    '{"at": "$msec", "client": {"ip": "$remote_addr"}, "request": "$request", "status": $status}',
-)
-WITHOUT_REFERRER = {"common", "alb"}
-
-
-def test_lines_give_the_same_page_views_in_every_format(spark: SparkSession) -> None:
-    own = [line(address="2001:db8::1"), line(agent=IPHONE), line(referrer="http://a.example/")]
-    texts = [*(text for text, _ in FILTERED.values()), *own]
-    requests = [request for text in texts if (request := log_writers.request_in(text))]
-    assert {*log_writers.NAMES} == {*log_formats.NAMES, "declared"}
-    named = [(name, log_writers.line_of(name, request)) for name in log_writers.NAMES for request in requests]
-    odd = [
-        ("declared", "10:05:03 2015-05-17 GET /blog/a?x=1 10.0.0.1 200"),
-        ("declared", '{"at": 1431857103.25, "client": {"ip": "10.0.0.1"}, "request": "GET / HTTP/1.1", "status": 200}'),
-        ("comment", "#Fields: date time s-ip"),
-        ("log", "prose"),
-    ]
-    lines: list[str | bytes] = [text for _, text in (*named, *odd)]
-    rows = frame_of(spark, lines).withColumn("format", F.lit("log"))
-    # One of the requests is for robots.txt.
-    verdicts = visit_events.judge(rows, visit_events.LOGS, DECLARED, filters=LogFilters(robots_txt=False)).cache()
-    judged_as = verdicts.orderBy("source_offset").collect()
-    views: list[dict[str, Any]] = [{}] * len(lines)
-    for row in visit_events.parse(verdicts, visit_events.LOGS, "k", DECLARED).collect():
-        views[row["source_offset"]] = row.asDict()
-    verdicts.unpersist()
-    assert [row["format"] for row in judged_as] == [name for name, _ in (*named, *odd)]
-    assert [row["filtered_by"] for row in judged_as[len(named) :]] == [None, None, "comment", None]
-    assert [view.get("page") for view in views[len(named) :]] == ["/blog/a", "/", None, None]
-    count = len(requests)
-    for at, name in enumerate(log_writers.NAMES):
-        left_out = {"event_time"} if name in ("alb", "caddy", "traefik_json") else set()
-        left_out |= {"referral"} if name in WITHOUT_REFERRER else set()
-        if name != "common":
-            assert [(row["reasons"], row["filtered_by"]) for row in judged_as[at * count :][:count]] == [
-                (row["reasons"], row["filtered_by"]) for row in judged_as[:count]
-            ], name
-            assert [seen(view, left_out) for view in views[at * count :][:count]] == [
-                seen(view, left_out) for view in views[:count]
-            ], name
-    assert sum(view != {} for view in views[:count]) > 5
-
-
-def seen(view: dict[str, Any], left_out: set[str]) -> dict[str, Any]:
-    position = {"raw", "source_offset", "format"}
-    return {name: value for name, value in view.items() if name not in position | left_out}
-
-
-def test_the_fields_that_only_some_formats_have_are_null_in_the_others(spark: SparkSession) -> None:
-    request = log_writers.request_in(line())
-    assert request is not None
-    lines: list[str | bytes] = [log_writers.line_of(name, request) for name in log_formats.NAMES]
-    lines += [f"Oct  3 21:59:42 web1 nginx: {one}" for one in lines]
-    lines += [f"10.0.0.2, {line()}", "prose", "Oct  3 21:59:42 web1 nginx: {", *(text for text, _ in UNFIT)]
-    read = log_lines.with_fields(frame_of(spark, lines), log_formats.formats()).orderBy("source_offset").collect()
-    for text, row in zip(lines, read, strict=True):
-        fields = log_formats.formats().read(str(text)) or {}
-        assert {name: row[name] for name in FIELDS} == {name: fields.get(name) for name in FIELDS}, text
-
-
-UNFIT = [
-    ('{"remote_addr": "10.0.0.1", "time": "2015-05-17T10:05:03Z", "status": 200}', "not_nginx_json_log:request"),
-    ('{"request": {"remote_ip": "10.0.0.1"}, "ts": 1431857103.5, "status": 200}', "not_caddy_log:request"),
-    ('{"request": {"remote_ip": "10.0.0.1"', "not_nginx_json_log:object"),
-    (
-        '{"remote_addr": "10.0.0.1", "time": "noon", "status": 200, "request": "GET /"}',
-        "not_nginx_json_log:time",
-    ),
-    ("2015-05-17 10:05:03 10.0.0.7 GET /a - 443 - 10.0.0.1 Mozilla/5.0 - ok 0 0 25", "not_iis_log:status"),
-    ("2015-05-17\t10:05:03\tFRA2-C1\t-\t10.0.0.1\tGET\td.net\t/a\tok", "not_cloudfront_log:status"),
-    ("2015-02-31 10:05:03 10.0.0.7 GET /a - 443 - 10.0.0.1 Mozilla/5.0 - 200 0 0 25", "not_iis_log:time"),
-    ("https 2015-05-17T10:05:03Z app/blog/50 10.0.0.1:2817 10.0.0.7:80 0 0 0 - 200", "not_alb_log:status"),
-]
 
 
 def test_a_line_in_common_log_format_is_a_page_view_of_an_unknown_browser(spark: SparkSession) -> None:
@@ -379,11 +231,11 @@ def test_user_ids_depend_on_client_agent_and_key(spark: SparkSession) -> None:
 def test_the_visitor_behind_a_named_proxy_is_who_it_was_forwarded_for(spark: SparkSession) -> None:
     chains = {"10.0.0.9": ' "6.6.6.6, 203.0.113.7"', "unix:": ' "203.0.113.7" 0.025', "10.0.0.9, 10.0.0.8": ""}
     frame = frame_of(spark, [line(address=address) + rest for address, rest in chains.items()])
-    proxies = ("10.0.0.0/8", UNIX_SOCKET)
-    rows = visit_events.judge(frame, LOGS, (), proxies).cache()
+    behind = LogSettings(proxies=("10.0.0.0/8", UNIX_SOCKET))
+    rows = visit_events.judge(frame, LOGS, behind).cache()
     seen = [
-        [row["ip"] for row in visit_events.parse(rows, LOGS, "k", (), how).orderBy("source_offset").collect()]
-        for how in (proxies, ())
+        [row["ip"] for row in visit_events.parse(rows, LOGS, "k", logs).orderBy("source_offset").collect()]
+        for logs in (behind, LogSettings())
     ]
     rows.unpersist()
     assert seen == [["203.0.113.7", "203.0.113.7", "10.0.0.9"], ["10.0.0.9", None, "10.0.0.8"]]
@@ -433,86 +285,6 @@ def test_json_and_logs_together_lose_no_row(spark: SparkSession) -> None:
     assert both.count() == 4
     events = visit_events.parse(both, key="k")
     assert sorted(row["page"] for row in events.collect()) == ["/", "/", "/blog/a"]
-
-
-VIEWS = (
-    "user_id string, event_time timestamp, visit_id string, page string,"
-    " arrival_hour string, source_file string, source_offset bigint"
-)
-START = datetime(2015, 5, 17, 10, tzinfo=timezone.utc)
-
-
-def views(spark: SparkSession, minutes: list[tuple[str, float]], *, first_line: int = 0) -> DataFrame:
-    """Page views, appended to one file in the order given."""
-    rows = [
-        (user, START + timedelta(minutes=minute), None, "/", "2015-05-17T10", "a.log", first_line + number)
-        for number, (user, minute) in enumerate(minutes)
-    ]
-    return spark.createDataFrame(rows, VIEWS)
-
-
-def ids(frame: DataFrame) -> list[str]:
-    return [row["visit_id"] for row in frame.orderBy("user_id", "event_time").collect()]
-
-
-def test_a_visit_ends_after_thirty_minutes_of_silence(spark: SparkSession) -> None:
-    frame = views(spark, [("a", 0), ("a", 30), ("a", 60), ("a", 90.001), ("b", 30)])
-    found = ids(visits_by_inactivity.with_visit_ids(frame, frame.limit(0), "k"))
-    assert found[0] == found[1] == found[2]
-    assert len(set(found)) == 3
-
-
-def test_a_visit_crossing_hours_keeps_its_id(spark: SparkSession) -> None:
-    whole = [("a", -20.0), ("a", 5.0), ("a", 20.0), ("b", 50.0)]
-    at_once = dict(
-        zip(whole, ids(visits_by_inactivity.with_visit_ids(views(spark, whole), views(spark, []), "k")), strict=True)
-    )
-    target, before = views(spark, whole[1:], first_line=1), views(spark, whole[:1])
-    assert ids(visits_by_inactivity.with_visit_ids(target, before, "k")) == [at_once[one] for one in whole[1:]]
-    alone = ids(visits_by_inactivity.with_visit_ids(target, before.limit(0), "k"))
-    assert alone[0] != at_once[whole[0]]
-
-
-def test_the_edge_is_touched_while_rows_could_join(spark: SparkSession) -> None:
-    target = views(spark, [("a", 5), ("b", 50)])
-    nothing = views(spark, [])
-    end = START + timedelta(hours=1)
-    assert visits_by_inactivity.touches_edge(target, nothing, START, None)
-    assert not visits_by_inactivity.touches_edge(target, nothing, START - timedelta(minutes=25), None)
-    before = views(spark, [("a", -20), ("c", -59)])
-    assert visits_by_inactivity.touches_edge(target, before, START - timedelta(minutes=25), None)
-    assert not visits_by_inactivity.touches_edge(target, before, START - timedelta(hours=1), None)
-    assert visits_by_inactivity.touches_edge(target, nothing, None, end + timedelta(minutes=20))
-    assert not visits_by_inactivity.touches_edge(target, nothing, None, end + timedelta(minutes=20, seconds=1))
-    assert not visits_by_inactivity.touches_edge(target, nothing, None, None)
-
-
-def test_visits_computed_hourly_equal_visits_computed_together(spark: SparkSession) -> None:
-    draw = random.Random(3)
-    moments = sorted({(draw.choice("abcdef"), draw.randrange(0, 6 * 60 * 4) / 4) for _ in range(150)})
-    draw.shuffle(moments)
-    frame = views(spark, moments).cache()
-    everything = {
-        (row["user_id"], row["event_time"]): row["visit_id"]
-        for row in visits_by_inactivity.with_visit_ids(frame, frame.limit(0), "k").collect()
-    }
-    piecewise: dict[Any, str] = {}
-    for hour in range(6):
-        begin, end = START + timedelta(hours=hour), START + timedelta(hours=hour + 1)
-        target = frame.where((F.col("event_time") >= F.lit(begin)) & (F.col("event_time") < F.lit(end)))
-        look = timedelta(hours=1)
-        while True:
-            since, until = begin - look, end + look
-            inside = (F.col("event_time") >= F.lit(since)) & (F.col("event_time") < F.lit(until))
-            around = frame.where(inside).exceptAll(target)
-            edges = (since if since > START else None, until if until < START + timedelta(hours=6) else None)
-            if not visits_by_inactivity.touches_edge(target, around, *edges):
-                break
-            look += timedelta(hours=1)
-        for row in visits_by_inactivity.with_visit_ids(target, around, "k").collect():
-            piecewise[row["user_id"], row["event_time"]] = row["visit_id"]
-    frame.unpersist()
-    assert piecewise == everything
 
 
 def test_a_huge_user_agent_has_no_browser() -> None:

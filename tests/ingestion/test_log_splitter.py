@@ -1,0 +1,315 @@
+"""A log in its hours is still the log, whatever interrupts its splitting."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+from collections import defaultdict
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import oracle
+from ingestion.growing_logs import NOW, REAL_LOG, line, put
+from patterns.ingestion import landed_formats, log_splitter, whole_files
+from patterns.ingestion.combined_log import hour_of_combined
+from patterns.ingestion.log_progress import LogRewritten
+from patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_by_hour, unsplit_logs
+from patterns.ingestion.passthrough_replicator import land
+from patterns.ingestion.readiness_marker import FLAG
+
+
+def split(landing: Path, name: str = "a.log", now: datetime = NOW) -> SplitReport:
+    return split_by_hour(landing / "access_logs" / name, landing, hour_of_combined, now=now)
+
+
+def parts(landing: Path) -> list[Path]:
+    return sorted(landing.glob("visits/*/*/*.log"), key=lambda path: path.stem.rpartition("-")[2])
+
+
+def joined(landing: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in parts(landing))
+
+
+def by_hour(landing: Path) -> dict[str, bytes]:
+    found: dict[str, bytes] = defaultdict(bytes)
+    for path in parts(landing):
+        found[f"{path.parent.parent.name[5:]}T{path.parent.name[5:]}"] += path.read_bytes()
+    return dict(found)
+
+
+def test_a_log_with_a_hidden_name_is_split(tmp_path: Path) -> None:
+    (tmp_path / "._access.log").write_bytes(line(0))
+    assert land(tmp_path / "._access.log", tmp_path / "zone" / "access_logs").path.name == "access.log"
+    assert len(unsplit_logs(tmp_path / "zone")) == 1
+
+
+def test_a_log_is_split_into_flagged_hours(tmp_path: Path) -> None:
+    lines = [line(0), line(1), line(2), line(3), line(3602)]
+    put(tmp_path, b"".join(lines))
+    report = split(tmp_path)
+    assert by_hour(tmp_path) == {
+        "2026-03-01T10": lines[0] + lines[1],
+        "2026-03-01T11": lines[2] + lines[3],
+        "2026-03-01T12": lines[4],
+    }
+    assert (report.lines, report.unreadable, len(report.parts)) == (5, 0, 3)
+    assert all((path.parent / FLAG).exists() for path in parts(tmp_path))
+    assert re.fullmatch(r"a-[0-9a-f]{8}-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-0{12}\.log", parts(tmp_path)[0].name)
+
+
+def test_losing_progress_does_not_rename_the_parts(tmp_path: Path) -> None:
+    data = line(0) + line(2)
+    put(tmp_path, data)
+    split(tmp_path)
+    before = parts(tmp_path)
+    for file in (tmp_path / "access_logs" / log_splitter.PROGRESS).iterdir():
+        file.unlink()
+    split(tmp_path, now=NOW + timedelta(hours=3))
+    assert parts(tmp_path) == before
+    assert joined(tmp_path) == data
+
+
+def test_later_parts_bear_a_later_time(tmp_path: Path) -> None:
+    put(tmp_path, line(0))
+    split(tmp_path)
+    put(tmp_path, line(0) + line(1))
+    split(tmp_path, now=NOW + timedelta(seconds=1))
+    taken = [re.findall(log_splitter.PART, path.name)[0] for path in parts(tmp_path)]
+    assert [(log, int(offset)) for log, _, offset in taken] == [(taken[0][0], 0), (taken[0][0], len(line(0)))]
+    assert taken[0][1] < taken[1][1]
+
+
+def test_unordered_and_unreadable_lines_stay_with_their_neighbours(tmp_path: Path) -> None:
+    future = line(10**9)
+    lines = [b"garbage\n", b"\n", line(10), line(0), b"\xff\xfe [17/Foo/2026\n", future, line(3602), b"tail"]
+    put(tmp_path, b"".join(lines))
+    report = split(tmp_path)
+    assert by_hour(tmp_path) == {
+        "2026-03-01T11": b"".join(lines[:6]),
+        "2026-03-01T12": b"".join(lines[6:]),
+    }
+    assert report.unreadable == 5
+    assert joined(tmp_path) == b"".join(lines)
+
+
+def test_splitting_by_each_lines_hour_breaks_the_order(tmp_path: Path) -> None:
+    lines = [line(2), line(0), line(3)]
+    put(tmp_path, b"".join(lines))
+    naive = sorted(lines, key=lambda one: hour_of_combined(one) or "")
+    assert naive != lines
+    split(tmp_path)
+    assert joined(tmp_path) == b"".join(lines)
+
+
+def test_only_hours_between_lines_are_flagged_empty(tmp_path: Path) -> None:
+    put(tmp_path, line(0) + line(4 * 3600))
+    report = split(tmp_path)
+    assert report.empty_hours == ("2026-03-01T11", "2026-03-01T12", "2026-03-01T13")
+    day = tmp_path / "visits" / "date=2026-03-01"
+    assert sorted(path.name for path in day.iterdir()) == [f"hour={hour}" for hour in (10, 11, 12, 13, 14)]
+    assert [path.name for path in (day / "hour=12").iterdir()] == [FLAG]
+
+
+def test_a_silence_of_years_makes_no_folders(tmp_path: Path) -> None:
+    put(tmp_path, line(-10 * 365 * 86400) + line(0))
+    assert split(tmp_path).empty_hours == ()
+    assert len(parts(tmp_path)) == 2
+
+
+def test_an_unfinished_delivery_is_not_flagged_empty(tmp_path: Path) -> None:
+    other = tmp_path / "visits" / "date=2026-03-01" / "hour=12"
+    other.mkdir(parents=True)
+    (other / "visits.json").write_text("{}\n")
+    put(tmp_path, line(0) + line(4 * 3600))
+    assert "2026-03-01T12" not in split(tmp_path).empty_hours
+    assert not (other / FLAG).exists()
+
+
+def test_an_undated_log_goes_to_the_current_hour(tmp_path: Path) -> None:
+    put(tmp_path, b"no time\nat all")
+    split(tmp_path)
+    assert by_hour(tmp_path) == {"2026-11-21T12": b"no time\nat all"}
+
+
+def test_a_compressed_log_is_recognized_by_its_bytes(tmp_path: Path) -> None:
+    data = line(0) + line(5000)
+    put(tmp_path, gzip.compress(line(1)) + gzip.compress(line(5001)), "named-plain.log")
+    put(tmp_path, gzip.compress(data), "b.log.gz")
+    split(tmp_path, "b.log.gz")
+    assert joined(tmp_path) == data
+    assert parts(tmp_path)[0].name.startswith("b-")
+    split(tmp_path, "named-plain.log")
+    assert len(parts(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("padding", [b"", b"\0" * 4, b"\0" * (2 << 20)], ids=len)
+def test_streams_of_xz_may_have_padding_between_and_behind_them(tmp_path: Path, padding: bytes) -> None:
+    packed = [lzma.compress(line(0)), lzma.compress(line(1))]
+    put(tmp_path, padding.join([*packed, b""]), "a.log.xz")
+    split(tmp_path, "a.log.xz")
+    assert joined(tmp_path) == line(0) + line(1)
+
+
+def test_a_damaged_compressed_log_is_refused_whole(tmp_path: Path) -> None:
+    put(tmp_path, gzip.compress(line(0) * 500)[:-20], "a.log.gz")
+    with pytest.raises(LogUnreadable, match=r"a\.log\.gz"):
+        split(tmp_path, "a.log.gz")
+    assert not (tmp_path / "visits").exists()
+    assert [path.name for path in unsplit_logs(tmp_path)] == ["a.log.gz"]
+
+
+def test_only_a_grown_logs_tail_is_taken(tmp_path: Path) -> None:
+    first, tail = line(0) + line(3), line(4) + line(3700)
+    put(tmp_path, first)
+    split(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in parts(tmp_path)}
+    assert unsplit_logs(tmp_path) == []
+    put(tmp_path, first + tail)
+    assert [path.name for path in unsplit_logs(tmp_path)] == ["a.log"]
+    report = split(tmp_path)
+    assert [part.offset for part in report.parts] == [len(first), len(first) + len(line(4))]
+    assert joined(tmp_path) == first + tail
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert split(tmp_path).parts == ()
+
+
+def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:
+    data = line(0) + line(2)
+    for cut in range(1, len(data)):
+        landing = tmp_path / str(cut)
+        put(landing, data[:cut])
+        split(landing)
+        assert joined(landing) == data[:cut]
+        put(landing, data)
+        split(landing)
+        assert joined(landing) == data
+        assert by_hour(landing) == {"2026-03-01T10": line(0), "2026-03-01T11": line(2)}
+
+
+def test_a_rewritten_log_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, line(0) + line(1))
+    split(tmp_path)
+    put(tmp_path, line(5) + line(6) + line(7))
+    with pytest.raises(LogRewritten, match=r"a\.log"):
+        split(tmp_path)
+    assert joined(tmp_path) == line(0) + line(1)
+
+
+def test_a_line_longer_than_a_block_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (log_splitter, whole_files):
+        monkeypatch.setattr(module, "BLOCK", 128)
+    data = line(0, "/" + "x" * 1000) + line(3, "/" + "[" * 300) + line(4)
+    put(tmp_path, data)
+    assert split(tmp_path).lines == 3
+    assert joined(tmp_path) == data
+    assert len(parts(tmp_path)) == 2
+
+
+class Killed(BaseException):
+    """Stands for the death of the process."""
+
+
+def snapshot(landing: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(landing).as_posix(): path.read_bytes()
+        for path in landing.glob("visits/*/*/*")
+        if not path.name.startswith(".")
+    }
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_killed_split_resumes_to_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grown: bool) -> None:
+    data = b"".join(line(second) for second in (0, 1, 2, 3, 3602, 3 * 3600))
+    later = data + line(3 * 3600 + 1) + line(5 * 3600)
+    final = later if grown else data
+    put(tmp_path / "whole", data[:-30])
+    split(tmp_path / "whole")
+    put(tmp_path / "whole", final)
+    split(tmp_path / "whole")
+    replace = Path.replace
+    for dies_at in range(1, 14):
+        landing = tmp_path / f"killed-{dies_at}"
+        put(landing, data[:-30])
+        steps = iter(range(1, 100))
+
+        def dying(self: Path, target: Path, *, at: int = dies_at, steps: object = steps) -> Path:
+            if next(steps) == at:  # type: ignore[call-overload]
+                raise Killed
+            return replace(self, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", dying)
+            try:
+                split(landing)
+            except Killed:
+                assert unsplit_logs(landing)
+        put(landing, final)
+        split(landing)
+        assert joined(landing) == final
+        if not grown:
+            assert by_hour(landing) == by_hour(tmp_path / "whole")
+        assert unsplit_logs(landing) == []
+
+
+@given(
+    lines=st.lists(
+        st.one_of(
+            st.integers(-5000, 20000).map(line),
+            st.binary(max_size=30).map(lambda raw: raw.replace(b"\n", b"") + b"\n"),
+        ),
+        max_size=12,
+    ),
+    cuts=st.lists(st.integers(0, 1500), max_size=3),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_parts_of_any_log_join_to_it(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], cuts: list[int]
+) -> None:
+    landing = tmp_path_factory.mktemp("grown")
+    data = b"".join(lines)
+    # What begins like a compressed file is taken for one.
+    assume(landed_formats.compression(data[: landed_formats.HEAD]) is None)
+    for cut in sorted({*cuts, len(data)}):
+        put(landing, data[:cut])
+        split(landing)
+        assert joined(landing) == data[:cut]
+        hours = [path.parent.parent.name + path.parent.name for path in parts(landing)]
+        assert hours == sorted(hours)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "hour"),
+    [
+        (b"17/May/2015:10:05:03 +0000", "2015-05-17T10"),
+        (b"17/May/2015:23:59:59 -0500", "2015-05-18T04"),
+        (b"01/Mar/2024:00:10:00 +0530", "2024-02-29T18"),
+        (b"01/Mar/2024:00:40:00 +0530", "2024-02-29T19"),
+        (b"31/Feb/2015:10:05:03 +0000", None),
+        (b"17/Mai/2015:10:05:03 +0000", None),
+        (b"17/May/2015:24:05:03 +0000", None),
+        (b"17/May/0001:00:05:03 +0100", None),
+        (b"2015-05-17T10:05:03Z", None),
+    ],
+)
+def test_the_hour_of_a_line_is_in_utc(stamp: bytes, hour: str | None) -> None:
+    assert hour_of_combined(b"10.0.0.1 - frank miller [" + stamp + b'] "GET /') == hour
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not REAL_LOG.exists(), reason="the real log is not on this machine")
+def test_a_real_log_is_split_and_accounted_for(tmp_path: Path) -> None:
+    landed = land(REAL_LOG, tmp_path / "access_logs")
+    report = split_by_hour(landed.path, tmp_path, hour_of_combined, now=NOW)
+    assert joined(tmp_path) == REAL_LOG.read_bytes()
+    truth = oracle.count(tmp_path)
+    lines = sum(arrival.lines for arrival in truth.arrivals.values())
+    events = sum(arrival.events for arrival in truth.arrivals.values())
+    dead = sum(arrival.dead for arrival in truth.arrivals.values())
+    assert lines == report.lines == 4525
+    assert lines == events + dead + sum(truth.filtered().values())
+    assert len(truth.arrivals) == 38
