@@ -296,6 +296,7 @@ def test_the_report_counts_what_goaccess_counts(blog: Blog, reported: Report, tm
     hosts = {row["data"]: row["hits"]["count"] for row in counted["referring_sites"]["data"]}
     ours = in_all(reported, "page")
     assert differing(ours, pages) == {"/images/logstash_OSCON.pdf": DUPLICATES}
+    pages["/images/logstash_OSCON.pdf"] -= DUPLICATES
     assert list(ours)[:8] == [name for name, _ in sorted(pages.items(), key=lambda one: (-one[1], one[0]))][:8]
     assert differing(in_all(reported, "referral_host"), hosts) == {"direct": -180, "www.google.fr": DUPLICATES}
     # A visitor of GoAccess is one of a day.
