@@ -51,14 +51,13 @@ def parse(values: Values) -> LogFilters:
         ConfigurationError: A key is unknown, or a value cannot be used.
     """
     exclude, crawlers = _part(values, "exclude"), _part(values, "crawlers")
-    most = setting_values.number(crawlers, "most_views", MOST_VIEWS, 1, 1_000_000_000)
     return LogFilters(
         addresses=_networks(exclude),
         agents=tuple(text.lower() for text in setting_values.texts(exclude, "agents")),
         paths=_paths(exclude),
         crawler_addresses=_networks(crawlers),
         robots_txt=_robots_txt(crawlers),
-        most_views=int(most),
+        most_views=setting_values.whole(crawlers, "most_views", MOST_VIEWS, 1, 1_000_000_000),
     )
 
 

@@ -130,12 +130,17 @@ def number(values: Values, key: str, default: float, least: float, most: float) 
     return number
 
 
+def whole(values: Values, key: str, default: int, least: int, most: int) -> int:
+    """Read a whole number between two bounds, both included."""
+    found = number(values, key, default, least, most)
+    if found != int(found):
+        raise _bad_number(found, values[key][1], least, most, kind="whole number")
+    return int(found)
+
+
 def port(values: Values, key: str) -> int:
     """Read a port; 0 if it is not set."""
-    found = number(values, key, 0, 0, 65535)
-    if found != int(found):
-        raise _bad_number(found, values[key][1], 0, 65535)
-    return int(found)
+    return whole(values, key, 0, 0, 65535)
 
 
 def database(values: Values, key: str, *, otherwise: str = "") -> str:
@@ -205,11 +210,11 @@ def _bytes(text: str) -> int | None:
     return int(match[1]) << {"k": 10, "m": 20, "g": 30}[match[2]] if match else None
 
 
-def _bad_number(value: object, source: str, least: float, most: float) -> ConfigurationError:
+def _bad_number(value: object, source: str, least: float, most: float, *, kind: str = "number") -> ConfigurationError:
     return ConfigurationError(
-        what=f"{value!r} is not a number this setting takes",
+        what=f"{value!r} is not a {kind} this setting takes",
         where=source,
-        next_step=f"Give a number from {least:g} to {most:g}",
+        next_step=f"Give a {kind} from {least:g} to {most:g}",
     )
 
 

@@ -56,6 +56,7 @@ def test_all_settings(tmp_path: Path) -> None:
         ('[logs.exclude]\npaths = ["admin/"]', "no path begins like 'admin/'"),
         ('[logs.exclude]\nagents = "x"', "agents is not a list of texts"),
         ("[logs.crawlers]\nmost_views = 0", "0 is not a number this setting takes"),
+        ("[logs.crawlers]\nmost_views = 1.5", "1.5 is not a whole number this setting takes"),
         ('[logs.crawlers]\nrobots_txt = "no"', "'no' is neither true nor false"),
     ],
 )
