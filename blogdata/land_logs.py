@@ -37,6 +37,12 @@ class NoAccessLog(ConfigurationError):
     """Raised when no line at the beginning of a file has a known format."""
 
 
+class LogNotLanded(PlatformError):
+    """Raised when the machine failed to read or copy a file, such as when the disk is full."""
+
+    exit_code = 2
+
+
 class LogsRefused(PlatformError):
     """Raised when several of the files that were to land did not, and all others did."""
 
@@ -149,6 +155,8 @@ class _Chosen:
                 self._add(path)
             except PlatformError as error:
                 yield LogResult(file=str(path), error=error)
+            except OSError as error:
+                yield LogResult(file=str(path), error=_not_landed(str(path), error))
 
     def _add(self, path: Path) -> None:
         mode = _mode(path)
@@ -231,6 +239,16 @@ def _landed(file: _File, result: LogResult, folder: Path) -> LogResult:
         return replace(result, landed=land(file.path, folder, name=file.name))
     except PlatformError as error:
         return replace(result, error=_naming(error, file))
+    except OSError as error:
+        return replace(result, error=_not_landed(file.shown, error))
+
+
+def _not_landed(shown: str, error: OSError) -> LogNotLanded:
+    return LogNotLanded(
+        what=f"it cannot be copied: {error.strerror or error}",
+        where=shown,
+        next_step="make room in the landing zone, or mend what fails, and repeat the command: nothing lands twice",
+    )
 
 
 def _naming(error: PlatformError, file: _File) -> PlatformError:

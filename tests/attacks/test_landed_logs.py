@@ -228,17 +228,26 @@ def in_the_way(landing: Path) -> str:
     return "a.log"
 
 
-def long_name(landing: Path) -> str:
-    name = "a" * 251 + ".log"
-    log(landing, lines(0, 3), name)
-    return name
-
-
-@pytest.mark.parametrize("spoil", [in_the_way, long_name])
-def test_a_log_that_cannot_be_split_stops_no_other(tmp_path: Path, spoil: Callable[[Path], str]) -> None:
-    name = spoil(tmp_path)
+def test_a_log_that_cannot_be_split_stops_no_other(tmp_path: Path) -> None:
+    name = in_the_way(tmp_path)
     log(tmp_path, lines(60, 65), "b.log")
     (fault,) = split_all(tmp_path)
     assert isinstance(fault, LogNotSplit)
     assert [path.name for path in unsplit_logs(tmp_path)] == [name]
     assert taken(tmp_path) == once(lines(60, 65))
+
+
+@pytest.mark.parametrize("letter", ["a", "é"])
+def test_logs_with_the_longest_names_are_split_each_as_its_own(tmp_path: Path, letter: str) -> None:
+    stem = letter * (250 // len(letter.encode()))
+    source, landing = tmp_path / "source", tmp_path / "landing"
+    written = b""
+    for number, name in enumerate((f"{stem}1.log", f"{stem}2.log", f"{stem}1.log")):
+        folder = source / str(number)
+        folder.mkdir(parents=True)
+        (folder / name).write_bytes(lines(70 * number, 70 * number + 70))
+        land(folder / name, landing / "access_logs")
+        assert split_all(landing) == []
+        written += lines(70 * number, 70 * number + 70)
+    assert taken(landing) == once(written)
+    assert unsplit_logs(landing) == []

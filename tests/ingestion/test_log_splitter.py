@@ -256,6 +256,27 @@ def test_a_killed_split_resumes_to_the_same_files(tmp_path: Path, monkeypatch: p
         assert unsplit_logs(landing) == []
 
 
+def test_lines_that_a_killed_split_leaves_in_a_hidden_file_are_removed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(self: Path, target: Path) -> Path:
+        raise Killed
+
+    first, tail = line(0), line(3700) + line(3800)
+    put(tmp_path, first)
+    split(tmp_path)
+    put(tmp_path, first + tail)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", dying)
+        with pytest.raises(Killed):
+            split(tmp_path)
+    (left,) = tmp_path.glob("visits/*/*/.*")
+    assert left.read_bytes() == tail
+    split(tmp_path, now=NOW + timedelta(hours=1))
+    assert list(tmp_path.glob("visits/*/*/.*")) == []
+    assert joined(tmp_path) == first + tail
+
+
 @given(
     lines=st.lists(
         st.one_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import resource
 import threading
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 from blogdata import land_commands
 from blogdata.land_commands import app
-from blogdata.land_logs import LogsRefused, NoAccessLog
+from blogdata.land_logs import LogNotLanded, LogsRefused, NoAccessLog
 from errors import ConfigurationError
 from patterns.error_management.checkpointer import StreamSpec, open_checkpoint
 from patterns.error_management.dead_letter_replay import CorrectionAwaited
@@ -153,6 +154,24 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
     assert (type(refused), there) == (LogsRefused, ["log"])
     assert "3 files did not land" in str(refused)
     assert [str(tmp_path / name) for name in ("absent", "README.md", "cut.gz")] == refused.where.split(", ")
+
+
+def test_a_log_that_the_machine_cannot_copy_is_told_and_the_others_land(tmp_path: Path) -> None:
+    large, small, landing = tmp_path / "large.log", tmp_path / "small.log", tmp_path / "landing"
+    large.write_bytes(LINE % b"large" * 50_000)
+    small.write_bytes(LINE.replace(b"Jan", b"Feb") % b"small")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    try:
+        said = CliRunner().invoke(app, ["logs", str(large), str(small), "--landing", str(landing)])
+        piped = CliRunner().invoke(app, ["logs", "-", "--landing", str(landing)], input=large.read_bytes())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    for refused, where in ((said.exception, str(large)), (piped.exception, "-")):
+        assert isinstance(refused, LogNotLanded)
+        assert (refused.what, refused.where) == ("it cannot be copied: File too large", where)
+    assert sorted(path.name for path in (landing / "access_logs").iterdir()) == [".lock", "small.log"]
+    assert CliRunner().invoke(app, ["logs", str(large), "--landing", str(landing)]).exception is None
 
 
 def test_folders_patterns_and_pipes_land(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import IO
 from errors import PlatformError
 from patterns.idempotency.keyed_idempotency import STAMP
 from patterns.ingestion.readiness_marker import start_of_key
-from patterns.ingestion.whole_files import BLOCK, content, write_whole
+from patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, shortened, write_whole
 from publish.partitions import Grain
 
 PROGRESS = ".replicated"
@@ -54,7 +54,8 @@ class Taken:
 
 def file_of(log: Path) -> Path:
     """Return the path of the file with the progress of a log."""
-    return log.parent / PROGRESS / f"{log.name}.json"
+    # Written under `.….json.partial`.
+    return log.parent / PROGRESS / f"{shortened(log.name, LONGEST_NAME - 14)}.json"
 
 
 def write(log: Path, taken: Taken) -> None:
@@ -89,10 +90,20 @@ def parts(landing: Path, prefix: str, *, since: str = "") -> list[tuple[int, Pat
         prefix: What the names of all parts of the log begin with.
         since: Hour; parts of earlier days are skipped.
     """
-    days = [day for day in landing.glob("visits/date=*") if day.name >= f"date={since[:10]}"]
-    found = [path for day in days for path in day.glob(f"hour=*/{prefix}-*.log")]
+    found = _in_hours(landing, f"{prefix}-*.log", since)
     matches = [(_OFFSET.fullmatch(path.name.removeprefix(prefix)), path) for path in found]
     return sorted((int(match[1]), path) for match, path in matches if match is not None)
+
+
+def unfinished(landing: Path, prefix: str, *, since: str = "") -> list[Path]:
+    """List the hidden files in which interrupted calls were writing parts of a log.
+
+    Args:
+        landing: The landing zone.
+        prefix: As in :func:`parts`.
+        since: As in :func:`parts`.
+    """
+    return _in_hours(landing, f".{prefix}-*.log.partial", since)
 
 
 def recovered(log: Path, own: Sequence[tuple[int, Path]]) -> Taken | None:
@@ -167,6 +178,11 @@ def rewritten(log: Path) -> LogRewritten:
         where=str(log),
         next_step="land it under another name, so that its lines are taken as a log of their own",
     )
+
+
+def _in_hours(landing: Path, names: str, since: str) -> list[Path]:
+    days = [day for day in landing.glob("visits/date=*") if day.name >= f"date={since[:10]}"]
+    return [path for day in days for path in day.glob(f"hour=*/{names}")]
 
 
 def _read(file: Path) -> Taken | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from patterns.ingestion.landed_formats import DAMAGED
 from patterns.ingestion.landed_links import StrayLink, leading_out, require_within, stray
 from patterns.ingestion.log_progress import PROGRESS, Taken
 from patterns.ingestion.readiness_marker import FLAG, mark
-from patterns.ingestion.whole_files import BLOCK, content, hidden, same_bytes, skip
+from patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, hidden, same_bytes, skip
 from publish.partitions import Grain, between, following, key_of
 
 LOGS = "access_logs"
@@ -158,6 +158,8 @@ def split_by_hour(
 def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: str) -> SplitReport:
     newest, prefix = key_of(now, Grain.HOUR), _prefix(log)
     taken = log_progress.read(log)
+    since = (taken and taken.hour) or ""
+    _remove(log_progress.unfinished(landing, prefix, since=since), landing)
     try:
         if taken is None and (taken := log_progress.recovered(log, log_progress.parts(landing, prefix))) is None:
             log_progress.require_new(log)
@@ -173,7 +175,10 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
         log=log, prefix=prefix, landing=landing, hour_of=hour_of, newest=newest, hour=hour or newest, stamp=taken_at
     )
     run.split(survey)
-    _remove_stale(run, survey.start, since=(taken and taken.hour) or "")
+    # The part of a once incomplete last line that has moved, and stale parts of an interrupted call.
+    kept = {part.path for part in run.parts}
+    later = [path for offset, path in log_progress.parts(landing, prefix, since=since) if offset >= survey.start]
+    _remove((path for path in later if path not in kept), landing)
     empty = _flag(landing, run)
     settled = Taken(
         covered=survey.complete,
@@ -332,11 +337,9 @@ def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
     return tuple(silent)
 
 
-def _remove_stale(run: _Run, start: int, since: str) -> None:
-    """Remove the part of a once incomplete last line that has moved, and stale parts of an interrupted call."""
-    kept = {part.path for part in run.parts}
-    for offset, path in log_progress.parts(run.landing, run.prefix, since=since):
-        if offset >= start and path not in kept and leading_out(path.parent, run.landing) is None:
+def _remove(stale: Iterable[Path], landing: Path) -> None:
+    for path in stale:
+        if leading_out(path.parent, landing) is None:
             path.unlink(missing_ok=True)
 
 
@@ -354,4 +357,5 @@ def _folder(landing: Path, hour: str) -> Path:
 def _prefix(log: Path) -> str:
     """Return what the names of all parts of a log begin with."""
     stem = re.sub(r"[^A-Za-z0-9.-]", "-", re.sub(r"(\.log)?(\.(gz|bz2|xz|zst))?$", "", log.name)).lstrip(".") or "log"
-    return f"{stem}-{hashlib.sha256(os.fsencode(log.name)).hexdigest()[:8]}"
+    # Written under `.…-2026-03-01T10-59-58-000000000000.log.partial`.
+    return f"{stem[: LONGEST_NAME - 55]}-{hashlib.sha256(os.fsencode(log.name)).hexdigest()[:8]}"

@@ -37,7 +37,7 @@ from patterns.ingestion import known_logs
 from patterns.ingestion.known_logs import Known
 from patterns.ingestion.landed_formats import DAMAGED
 from patterns.ingestion.landed_links import require_within
-from patterns.ingestion.whole_files import BLOCK, alone, checksum, content, hidden, opened
+from patterns.ingestion.whole_files import BLOCK, alone, checksum, content, hidden, opened, shortened
 
 LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
 _ATTEMPTS = 3
@@ -202,7 +202,8 @@ def land(source: Path, folder: Path, *, name: str | None = None) -> Replicated:
         try:
             return _settled(source, staged, target, copies)
         finally:
-            staged.unlink(missing_ok=True)
+            for left in (staged, hidden(staged)):
+                left.unlink(missing_ok=True)
 
 
 def _settled(source: Path, staged: Path, target: Path, copies: list[Path]) -> Replicated:
@@ -222,7 +223,7 @@ def _settled(source: Path, staged: Path, target: Path, copies: list[Path]) -> Re
     outcome: LandOutcome = "new"
     if known_logs.is_there(target):
         stem, dot, rest = target.name.partition(".")
-        target, outcome = target.with_name(f"{stem}-{replica.sha256[:8]}{dot}{rest}"), "renamed"
+        target, outcome = target.with_name(shortened(f"{stem}-{replica.sha256[:8]}{dot}{rest}")), "renamed"
     staged.replace(target)
     return Replicated(path=target, outcome=outcome, replica=replica)
 

@@ -14,6 +14,8 @@ from errors import PlatformError
 from patterns.ingestion import landed_formats
 
 BLOCK = 1 << 20
+LONGEST_NAME = 255
+"""Length of a file's name that file systems take, bytes."""
 
 
 class SourceMissing(PlatformError):
@@ -76,6 +78,15 @@ def hidden(target: Path) -> Path:
     if partial.is_symlink():
         partial.unlink()
     return partial
+
+
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    """Cut a file's name to a number of bytes; a digest of the whole name then keeps it distinct."""
+    whole = os.fsencode(name)
+    if len(whole) <= longest:
+        return name
+    digest = hashlib.sha256(whole).hexdigest()[:8]
+    return f"{whole[: longest - len(digest) - 1].decode(errors='ignore')}-{digest}"
 
 
 def same_bytes(one: Path, other: Path) -> bool:
