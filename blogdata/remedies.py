@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 
 from errors import remedies
-from errors.remedies import (
-    Action,
-    Correct,
-    Diagnose,
-    Land,
-    Query,
-    RemoveColumn,
-    Repair,
-    Replay,
-    RetryEvent,
-    Run,
-    RunStream,
-    ShowEvents,
-    ShowFeed,
-    ShowLedger,
-    ShowMigrations,
-    ShowService,
-    ShowVersions,
-    StartService,
-    TryAlerts,
-)
+from errors.remedies import Action, Run
 from orchestration.names import ACCEPT
 
+_COMMANDS = {
+    "Run": "run --from={start} --to={end} --select={datasets} --accept={accept}",
+    "Replay": "plan --replay={dataset} --partitions={partitions}",
+    "Repair": "repair",
+    "ShowLedger": "ledger {dataset}",
+    "ShowVersions": "versions {dataset}",
+    "ShowMigrations": "schema migrations",
+    "RemoveColumn": "schema remove {dataset} {column}",
+    "Query": "sql {sql} --as-of={as_of}",
+    "RunStream": "stream {name} --once={once} --new-checkpoint={new_checkpoint} --accept={accept}",
+    "Land": "land --help",
+    "Correct": "land replay {file}",
+    "StartService": "up {name}",
+    "ShowService": "status {name}",
+    "Diagnose": "doctor",
+    "TryAlerts": "alerts --test",
+    "ShowEvents": "events",
+    "RetryEvent": "events --retry={name}",
+    "ShowFeed": "feed",
+}
+"""The command of each action; a word in braces is a value of the action, and is left out where that is not set."""
 _SAFE_IN_DOUBLE_QUOTES = re.compile(r'[^"$`\\!]*')
 
 
@@ -50,64 +52,14 @@ def command(action: Action) -> str:
     return " ".join(map(_quoted, ["blogdata", *_words(action)]))
 
 
-def _words(action: Action) -> list[str]:
-    match action:
-        case Run():
-            return [
-                "run",
-                *_option("--from", action.start),
-                *_option("--to", action.end),
-                *_option("--select", ",".join(action.datasets)),
-                *_option("--accept", action.accept),
-            ]
-        case Replay():
-            return ["plan", "--replay", action.dataset, "--partitions", action.partitions]
-        case Repair():
-            return ["repair"]
-        case ShowLedger():
-            return ["ledger", *_given(action.dataset)]
-        case ShowVersions():
-            return ["versions", action.dataset]
-        case ShowMigrations():
-            return ["schema", "migrations"]
-        case RemoveColumn():
-            return ["schema", "remove", action.dataset, action.column]
-        case Query():
-            return ["sql", action.sql, *_option("--as-of", action.as_of)]
-        case RunStream():
-            return [
-                "stream",
-                *_given(action.name),
-                *(["--once"] if action.once else []),
-                *(["--new-checkpoint"] if action.new_checkpoint else []),
-                *_option("--accept", action.accept),
-            ]
-        case Land():
-            return ["land", "--help"]
-        case Correct():
-            return ["land", "replay", action.file]
-        case StartService():
-            return ["up", action.name]
-        case ShowService():
-            return ["status", action.name]
-        case Diagnose():
-            return ["doctor"]
-        case TryAlerts():
-            return ["alerts", "--test"]
-        case ShowFeed():
-            return ["feed"]
-        case ShowEvents():
-            return ["events"]
-        case RetryEvent():
-            return ["events", "--retry", action.name]
-
-
-def _given(value: str | None) -> list[str]:
-    return [value] if value else []
-
-
-def _option(name: str, value: str | None) -> list[str]:
-    return [name, value] if value else []
+def _words(action: Action) -> Iterator[str]:
+    for word in _COMMANDS[type(action).__name__].split():
+        option, _, name = word.rpartition("=")
+        value = getattr(action, name[1:-1]) if name.startswith("{") else name
+        if value and option:
+            yield option
+        if value and value is not True:
+            yield ",".join(value) if isinstance(value, tuple) else value
 
 
 def _quoted(word: str) -> str:

@@ -7,16 +7,25 @@ the commands to type; in any other process an action reads as plain words, like 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Worded:
+class Action:
+    """Something that an error may ask a person to do with the platform.
+
+    Args:
+        words: The action in plain words, as a class argument.
+    """
+
     words: ClassVar[str]
 
+    def __init_subclass__(cls, *, words: str) -> None:
+        cls.words = words
+
     def __str__(self) -> str:
-        given = {name.replace("_", " "): value for name, value in asdict(self).items() if value}
+        given = {name.replace("_", " "): value for name, value in vars(self).items() if value}
         texts = [f"{name}: {', '.join(value) if isinstance(value, tuple) else value}" for name, value in given.items()]
         # What is only switched on needs no value.
         texts = [text.removesuffix(": True") for text in texts]
@@ -24,7 +33,7 @@ class _Worded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(_Worded):
+class Run(Action, words="run"):
     """Run what is stale, or run again what is named.
 
     Args:
@@ -34,7 +43,6 @@ class Run(_Worded):
         accept: Name of a guard to lift.
     """
 
-    words = "run"
     start: str | None = None
     end: str | None = None
     datasets: tuple[str, ...] = ()
@@ -42,7 +50,7 @@ class Run(_Worded):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay(_Worded):
+class Replay(Action, words="replay"):
     """Run partitions of a dataset again, and everything that has read them.
 
     Args:
@@ -50,52 +58,42 @@ class Replay(_Worded):
         partitions: Keys and `first..last` ranges separated by commas, or `all`.
     """
 
-    words = "replay"
     dataset: str
     partitions: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repair(_Worded):
+class Repair(Action, words="repair the tables"):
     """Find damaged files, and have the next run recompute their contents."""
 
-    words = "repair the tables"
-
 
 @dataclass(frozen=True, kw_only=True)
-class ShowLedger(_Worded):
+class ShowLedger(Action, words="see the ledger"):
     """Compare rows in and rows out; of one dataset by partition, or of all."""
 
-    words = "see the ledger"
     dataset: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowVersions(_Worded):
+class ShowVersions(Action, words="list the versions"):
     """List the copies of a dataset, and when each was visible."""
 
-    words = "list the versions"
     dataset: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShowMigrations(_Worded):
+class ShowMigrations(Action, words="list the migrations"):
     """List the columns that are being retired, and who still reads them."""
 
-    words = "list the migrations"
-
 
 @dataclass(frozen=True, kw_only=True)
-class RemoveColumn(_Worded):
+class RemoveColumn(Action, words="remove the column"):
     """Remove a retired column from its table."""
 
-    words = "remove the column"
     dataset: str
     column: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Query(_Worded):
+class Query(Action, words="query"):
     """Query the tables.
 
     Args:
@@ -103,13 +101,12 @@ class Query(_Worded):
         as_of: Time of the state to read; None: the newest.
     """
 
-    words = "query"
     sql: str
     as_of: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunStream(_Worded):
+class RunStream(Action, words="run the stream"):
     """Run a stream.
 
     Args:
@@ -119,111 +116,70 @@ class RunStream(_Worded):
         accept: Name of a guard to lift.
     """
 
-    words = "run the stream"
     name: str | None = None
     once: bool = False
     new_checkpoint: bool = False
     accept: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Land(_Worded):
+class Land(Action, words="put data into the landing zone"):
     """Put data into the landing zone."""
 
-    words = "put data into the landing zone"
-
 
 @dataclass(frozen=True, kw_only=True)
-class Correct(_Worded):
+class Correct(Action, words="land the corrections"):
     """Land the corrections of dead letters.
 
     Args:
         file: File of the corrections, one a line: the place of a dead letter, and what it should have been.
     """
 
-    words = "land the corrections"
     file: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartService(_Worded):
+class StartService(Action, words="start the service"):
     """Start a service of the deployment."""
 
-    words = "start the service"
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowService(_Worded):
+class ShowService(Action, words="see the state of the service"):
     """See whether a service runs."""
 
-    words = "see the state of the service"
     name: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Diagnose(_Worded):
+class Diagnose(Action, words="check the deployment"):
     """Check everything the deployment needs."""
 
-    words = "check the deployment"
 
-
-@dataclass(frozen=True, kw_only=True)
-class TryAlerts(_Worded):
+class TryAlerts(Action, words="send a test message on every channel"):
     """Send a test message on every channel of the alerts."""
 
-    words = "send a test message on every channel"
 
-
-@dataclass(frozen=True, kw_only=True)
-class ShowEvents(_Worded):
+class ShowEvents(Action, words="list the events"):
     """List the events that came from outside: those that wait, started a run, failed or were refused."""
 
-    words = "list the events"
-
 
 @dataclass(frozen=True, kw_only=True)
-class RetryEvent(_Worded):
+class RetryEvent(Action, words="retry the event"):
     """Have an event start a run again.
 
     Args:
         name: Its name in the list of events.
     """
 
-    words = "retry the event"
     name: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShowFeed(_Worded):
+class ShowFeed(Action, words="show what goes to the partner"):
     """Show what was sent to the partner, what waits, and what waits for a person."""
 
-    words = "show what goes to the partner"
 
-
-Action: TypeAlias = (
-    Run
-    | Replay
-    | Repair
-    | ShowLedger
-    | ShowVersions
-    | ShowMigrations
-    | RemoveColumn
-    | Query
-    | RunStream
-    | Land
-    | Correct
-    | StartService
-    | ShowService
-    | Diagnose
-    | TryAlerts
-    | ShowEvents
-    | RetryEvent
-    | ShowFeed
-)
-"""Everything that an error may ask a person to do with the platform."""
-
-_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Action)}
+ACTIONS: dict[str, type[Action]] = {kind.__name__: kind for kind in Action.__subclasses__()}
+"""Every action, by its name."""
 _say: Callable[[Action], str] = str
 
 
@@ -257,7 +213,7 @@ class Remedy:
 
     def as_json(self) -> list[Any]:
         """Return the parts as JSON, for a process that may render them in another way."""
-        return [part if isinstance(part, str) else [type(part).__name__, asdict(part)] for part in self.parts]
+        return [part if isinstance(part, str) else [type(part).__name__, vars(part)] for part in self.parts]
 
     @classmethod
     def of_json(cls, parts: Iterable[Any]) -> Remedy:
@@ -268,5 +224,4 @@ class Remedy:
 def _action(kind: str, values: dict[str, Any]) -> Action:
     # JSON has lists only.
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    action: Action = _KINDS[kind](**given)
-    return action
+    return ACTIONS[kind](**given)

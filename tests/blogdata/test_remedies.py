@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from pyspark.errors.exceptions.connect import SparkException
@@ -19,6 +19,7 @@ from docs.pages import parse
 from errors import DiskFull, PlatformError
 from errors import remedies as actions
 from errors.remedies import (
+    ACTIONS,
     Action,
     Correct,
     Diagnose,
@@ -89,7 +90,7 @@ def test_an_action_is_a_command_that_exists(action: Action, typed: str) -> None:
 
 
 def test_every_action_has_a_tested_command() -> None:
-    assert {type(action) for action, _ in TYPED} == {*get_args(Action)}
+    assert {type(action) for action, _ in TYPED} == {*ACTIONS.values()}
 
 
 def test_a_query_is_quoted_for_the_shell() -> None:
