@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 
 from planning.reach import WITHIN
 from publish.compatibility import Rename
@@ -77,48 +78,45 @@ COUNTED_THROUGHOUT = Audit(
 WATCHED = Watch(skew=Skew(), lag=Lag(), sla=Sla())
 PATTERNS = ("Distributed Aggregator", "Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish")
 
-VISITS_CUBE_DAILY = Contract(
+daily = partial(
+    Contract,
+    owner="team:analytics",
+    partitioning=DAY,
+    measures=PARTS,
+    parts=24,
+    freshness_hours=6,
+    watch=WATCHED,
+)
+"""The contract of a dataset whose days are gathered from hours."""
+CUBE_KEY = tuple(column.name for column in CUBE_DIMENSIONS)
+
+VISITS_CUBE_DAILY = daily(
     dataset="gold.visits_cube_daily",
     description="Page views, visits and visitors of a day by device, browser and origin",
-    owner="team:analytics",
     reads=HOURS,
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(c.EVENT_DATE, *CUBE_DIMENSIONS, *COUNTS, HOURS_PRESENT),
-    key=("event_date", "device_type", "browser", "referral_host"),
-    partitioning=DAY,
+    key=("event_date", *CUBE_KEY),
     rules=(COUNTED, HOURS_OF_A_DAY),
     rows_in=ROWS_IN,
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
     left_out=MORE_OF_AGGREGATED,
-    measures=PARTS,
-    parts=24,
     statistics=("device_type", "browser"),
     patterns=PATTERNS,
-    freshness_hours=6,
-    watch=WATCHED,
 )
 
-VISITS_CUBE_WEEKLY = Contract(
+VISITS_CUBE_WEEKLY = replace(
+    VISITS_CUBE_DAILY,
     dataset="gold.visits_cube_weekly",
     description="Page views, visits and visitors of a week by device, browser and origin",
-    owner="team:analytics",
-    reads=HOURS,
     runs=Runs(on=On.ALL_THERE, at=Clock.WEEKLY),
     columns=(c.EVENT_WEEK, *CUBE_DIMENSIONS, *COUNTS, HOURS_PRESENT),
-    key=("event_week", "device_type", "browser", "referral_host"),
+    key=("event_week", *CUBE_KEY),
     partitioning=WEEK,
     rules=(COUNTED, HOURS_OF_A_WEEK),
-    rows_in=ROWS_IN,
-    stands_for=STANDS_FOR,
-    reasons=AGGREGATED,
-    left_out=MORE_OF_AGGREGATED,
-    measures=PARTS,
     parts=168,
-    statistics=("device_type", "browser"),
-    patterns=PATTERNS,
     freshness_hours=12,
-    watch=WATCHED,
 )
 
 VISITS_WEEKLY = Contract(
@@ -170,13 +168,12 @@ VISITS_WEEKLY = Contract(
     watch=WATCHED,
 )
 
-PAGE_STATS = Contract(
+# What follows counts page views like the cube, by other columns.
+PAGE_STATS = replace(
+    VISITS_CUBE_DAILY,
     dataset="gold.page_stats",
     description="Page views, visits and visitors of a page on a day",
-    owner="team:analytics",
     consumers=("team:editors",),
-    reads=HOURS,
-    runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
         c.EVENT_DATE,
         Column(name="page", type="STRING", nullable=False, description="Path of the page"),
@@ -185,7 +182,6 @@ PAGE_STATS = Contract(
         HOURS_SINCE_COUNTED,
     ),
     key=("event_date", "page"),
-    partitioning=DAY,
     rules=(
         COUNTED,
         RowRule(
@@ -203,25 +199,16 @@ PAGE_STATS = Contract(
         ),
         COUNTED_THROUGHOUT,
     ),
-    rows_in=ROWS_IN,
-    stands_for=STANDS_FOR,
-    reasons=AGGREGATED,
-    left_out=MORE_OF_AGGREGATED,
-    measures=PARTS,
-    parts=24,
     statistics=("page",),
-    patterns=PATTERNS,
-    freshness_hours=6,
     watch=replace(WATCHED, flow=Flow()),
 )
 
 REFERRAL_STATS = migrating(
-    Contract(
+    replace(
+        VISITS_CUBE_DAILY,
         dataset="gold.referral_stats",
         description="Page views, visits and visitors by the host they came from, per day; final after two weeks",
-        owner="team:analytics",
         consumers=("team:marketing",),
-        reads=HOURS,
         runs=Runs(on=On.FIRST_ALL_THERE, at=Clock.NIGHTLY, lookback=14),
         columns=(
             c.EVENT_DATE,
@@ -233,27 +220,17 @@ REFERRAL_STATS = migrating(
         # What it counts are no rows of silver.users: most visitors have never registered.
         migrations=(Rename(old="users", new="visitors", since=date(2026, 11, 25), grace=timedelta(days=90)),),
         key=("event_date", "referral_host"),
-        partitioning=DAY,
         rules=(COUNTED, HOURS_OF_A_COUNTED_DAY),
         audits=(COUNTED_THROUGHOUT,),
-        rows_in=ROWS_IN,
-        stands_for=STANDS_FOR,
-        reasons=AGGREGATED,
-        left_out=MORE_OF_AGGREGATED,
-        measures=PARTS,
-        parts=24,
         statistics=("referral_host",),
         patterns=(*PATTERNS, "Static Late Data Integrator", "Schema Migrator"),
-        freshness_hours=6,
-        watch=WATCHED,
     )
 )
 
 _JOINED = Read(dataset="silver.visits_with_ads", reach=WITHIN)
-CAMPAIGN_STATS = Contract(
+CAMPAIGN_STATS = daily(
     dataset="gold.campaign_stats",
     description="Displays of a campaign on a day, and the page views and visitors within half an hour after them",
-    owner="team:analytics",
     consumers=("team:marketing",),
     reads=(_JOINED, Read(dataset="silver.ads", reach=WITHIN)),
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
@@ -296,7 +273,6 @@ CAMPAIGN_STATS = Contract(
         HOURS_PRESENT,
     ),
     key=("event_date", "campaign"),
-    partitioning=DAY,
     rules=(
         RowRule(
             name="counts_are_plausible",
@@ -316,9 +292,6 @@ CAMPAIGN_STATS = Contract(
     reasons={"aggregated": "sum(pairs + displays_alone + events_alone) - count(1)"},
     left_out={"aggregated": "the rows joined, less the number of campaigns"},
     measures={**PARTS, "displays": "sum(displays)"},
-    parts=24,
     statistics=("campaign",),
     patterns=PATTERNS,
-    freshness_hours=6,
-    watch=WATCHED,
 )

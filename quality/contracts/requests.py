@@ -1,7 +1,7 @@
 """Requests of access logs, all of them: what the filters remove before it is a page view stays visible here."""
 
 from planning.events_within import EventsWithin
-from publish.contract import Clock, Contract, On, Read, Runs
+from publish.contract import Clock, On, Read, Runs
 from publish.schema import Column, RowRule
 from quality.contracts import columns as c
 from quality.contracts import gold
@@ -15,11 +15,10 @@ CRAWLER = "crawler:"
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND", "CONNECT", "TRACE")
 MOST_HOSTS, MOST_PATHS, LONGEST_PATH = 20, 100, 200
 
-REQUESTS_DAILY = Contract(
+REQUESTS_DAILY = gold.daily(
     dataset="gold.requests_daily",
     description="All requests of access logs on a day by host, kind, status and method, with their bytes; and the "
     "paths most often not found",
-    owner="team:analytics",
     reads=(Read(dataset="bronze.visits", reach=EventsWithin(breakdown="event_hours", but=NO_REQUESTS)),),
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
@@ -62,7 +61,6 @@ REQUESTS_DAILY = Contract(
         gold.HOURS_PRESENT,
     ),
     key=("event_date", "host", "kind", "status", "method", "path", "referral_host"),
-    partitioning=gold.DAY,
     rules=(
         gold.HOURS_OF_A_DAY,
         RowRule(
@@ -79,9 +77,6 @@ REQUESTS_DAILY = Contract(
     reasons={"aggregated": "sum(requests) - count(1)"},
     left_out={"aggregated": "the sum of `requests` less the number of groups"},
     measures={"bytes": "sum(bytes)", **gold.PARTS},
-    parts=24,
     statistics=("kind", "status"),
     patterns=("Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish"),
-    freshness_hours=6,
-    watch=gold.WATCHED,
 )

@@ -153,10 +153,9 @@ SESSIONS_PENDING = Contract(
     shared=False,
 )
 
-SESSIONS_DAILY = Contract(
+SESSIONS_DAILY = gold.daily(
     dataset="gold.sessions_daily",
     description="The completed sessions of a day, that in which they were over; nobody is named",
-    owner="team:analytics",
     reads=(Read(dataset="silver.sessions", reach=WITHIN),),
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
@@ -181,7 +180,6 @@ SESSIONS_DAILY = Contract(
         gold.HOURS_PRESENT,
     ),
     key=("session_id",),
-    partitioning=gold.DAY,
     rules=(
         gold.HOURS_OF_A_DAY,
         RowRule(
@@ -192,10 +190,7 @@ SESSIONS_DAILY = Contract(
     ),
     rows_in="completed sessions of `silver.sessions` of the hours of the day",
     measures={"bounces": "count_if(bounced)", **gold.PARTS},
-    parts=24,
     profiled=("entry_page", "exit_page", "pages"),
     statistics=("entry_page", "exit_page"),
     patterns=("Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish"),
-    freshness_hours=6,
-    watch=gold.WATCHED,
 )
