@@ -4,9 +4,8 @@ Problem: figures that are used for settlement must include late rows for some ti
 
 How it works: an execution has a lookback window of fixed length before it (:func:`due`; after an outage that of the
 newest one, :func:`collapse`). Within the window only partitions that late rows have touched run again. Older ones are
-final; rows that arrive too late for them are counted, not forgotten. A stateless dataset runs its current partition
-first, because users wait for it; a stateful one runs the late partitions first, because the current one is computed
-from them.
+final; rows that arrive too late for them are counted, not forgotten. The current partition runs first, because users
+wait for it.
 
 The trap: replaying each of several executions whose windows overlap, as after an outage. The newest one's window covers
 the partitions between them; `collapse` keeps only that one.
@@ -31,12 +30,10 @@ class Lookback:
     Args:
         length: Number of partitions before the current one that a run includes.
         grain: Length of a partition.
-        stateful: A partition is computed from the one before it.
     """
 
     length: int
     grain: Grain
-    stateful: bool = False
 
     def window(self, execution: str) -> tuple[str, ...]:
         """List the partitions of an execution's lookback window, in order, without its own."""
@@ -76,8 +73,7 @@ def due(execution: str, touched: Collection[str], lookback: Lookback) -> list[st
     Returns:
         The current partition and the touched ones of its window.
     """
-    late = [partition for partition in lookback.window(execution) if partition in touched]
-    return [*late, execution] if lookback.stateful else [execution, *late]
+    return [execution, *(partition for partition in lookback.window(execution) if partition in touched)]
 
 
 def too_late(
