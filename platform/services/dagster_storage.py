@@ -146,18 +146,22 @@ class KeptEventLog(SqliteEventLogStorage):
         self._kept.close()
 
 
-class KeptRuns(SqliteRunStorage):
-    """Dagster's runs."""
+class _OneFile:
+    """A storage in one file, before Dagster's own class of it."""
 
     def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._kept, self._url = _Kept(), conn_string
-        super().__init__(conn_string, inst_data)
+        super().__init__(conn_string, inst_data)  # type: ignore[call-arg]
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
         """Begin a transaction."""
         with self._kept.begin(self._url) as connection:
             yield connection
+
+
+class KeptRuns(_OneFile, SqliteRunStorage):
+    """Dagster's runs."""
 
     def dispose(self) -> None:
         """Close the file."""
@@ -165,18 +169,8 @@ class KeptRuns(SqliteRunStorage):
         self._kept.close()
 
 
-class KeptSchedules(SqliteScheduleStorage):
+class KeptSchedules(_OneFile, SqliteScheduleStorage):
     """Dagster's sensors and schedules: their states, ticks and cursors."""
-
-    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
-        self._kept, self._url = _Kept(), conn_string
-        super().__init__(conn_string, inst_data)
-
-    @contextmanager
-    def connect(self) -> Iterator[Connection]:
-        """Begin a transaction."""
-        with self._kept.begin(self._url) as connection:
-            yield connection
 
 
 class KeptSqliteStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
