@@ -52,14 +52,7 @@ class Alert:
 
     def as_json(self) -> dict[str, Any]:
         """Return the alert as JSON-compatible values."""
-        return {
-            "identity": self.identity,
-            "severity": self.severity.value,
-            "owner": self.owner,
-            "title": self.title,
-            "text": self.text,
-            "next_step": self.next_step,
-        }
+        return {**vars(self), "severity": self.severity.value}
 
 
 @dataclass(frozen=True, kw_only=True)

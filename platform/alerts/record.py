@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from alerts.alert import Alert, Message
@@ -33,7 +33,8 @@ CREATE TABLE failures (
     channel TEXT PRIMARY KEY, since REAL, at REAL, tries INTEGER, what TEXT, place TEXT, next_step TEXT
 );
 """
-_TOLD = "identity severity owner title text next_step began sent sent_severity sends absent ended returns".split()
+_ALERT = [field.name for field in fields(Alert)]
+_TOLD = [*_ALERT, *(field.name for field in fields(Told) if field.name != "alert")]
 
 
 class RecordUnusable(PlatformError):
@@ -149,18 +150,10 @@ class Record:
 
     def messages(self, newest: int) -> Sequence[Sent]:
         """List the newest messages that channels have taken, the newest first."""
-        rows = self._file.read("SELECT * FROM messages ORDER BY number DESC LIMIT ?", newest)
+        columns = "at, channel, id AS identity, subject, begun, standing, ended"
         return [
-            Sent(
-                at=row["at"],
-                channel=row["channel"],
-                identity=row["id"],
-                subject=row["subject"],
-                begun=row["begun"],
-                standing=row["standing"],
-                ended=row["ended"],
-            )
-            for row in rows
+            Sent(**row)
+            for row in self._file.read(f"SELECT {columns} FROM messages ORDER BY number DESC LIMIT ?", newest)
         ]
 
     def forget_others(self, channels: Iterable[str]) -> None:
@@ -193,45 +186,16 @@ class Record:
 
 
 def _insert(connection: sqlite3.Connection, channel: str, known: Iterable[Told]) -> None:
+    each = [{**vars(told.alert), **vars(told)} for told in known]
     connection.executemany(
         f"INSERT OR REPLACE INTO told (channel, {', '.join(_TOLD)}) VALUES (?{', ?' * len(_TOLD)})",
-        [
-            (
-                channel,
-                told.alert.identity,
-                told.alert.severity.value,
-                told.alert.owner,
-                told.alert.title,
-                told.alert.text,
-                told.alert.next_step,
-                told.began,
-                told.sent,
-                None if told.sent_severity is None else told.sent_severity.value,
-                told.sends,
-                told.absent,
-                told.ended,
-                told.returns,
-            )
-            for told in known
-        ],
+        [(channel, *(values[name] for name in _TOLD)) for values in each],
     )
 
 
 def _told(row: sqlite3.Row) -> Told:
-    return Told(
-        alert=Alert(
-            identity=row["identity"],
-            severity=Severity(row["severity"]),
-            owner=row["owner"],
-            title=row["title"],
-            text=row["text"],
-            next_step=row["next_step"],
-        ),
-        began=row["began"],
-        sent=row["sent"],
-        sent_severity=None if row["sent_severity"] is None else Severity(row["sent_severity"]),
-        sends=row["sends"],
-        absent=row["absent"],
-        ended=row["ended"],
-        returns=row["returns"],
-    )
+    values = {**row}
+    for name in ("severity", "sent_severity"):
+        values[name] = None if values[name] is None else Severity(values[name])
+    alert = Alert(**{name: values.pop(name) for name in _ALERT})
+    return Told(alert=alert, **values)
