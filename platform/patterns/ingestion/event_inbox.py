@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from durable.sqlite_file import SqliteFile
 from errors import ConfigurationError, PlatformError
@@ -76,6 +76,9 @@ class Entry:
     def run_key(self) -> str:
         """Identity of its run; the same for all requests of that run."""
         return self.event.key if self.run_number == 1 else f"{self.event.key}, {self.run_number}"
+
+
+_OF_ENTRY = [field.name for field in fields(Entry) if field.name != "event"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +172,7 @@ class Inbox:
         rows = self._file.read(
             "SELECT * FROM (SELECT * FROM refusals ORDER BY number DESC LIMIT ?) ORDER BY number", count
         )
-        return [Refusal(**{name: row[name] for name in row.keys()}) for row in rows]  # noqa: SIM118 - sqlite3.Row
+        return [Refusal(**row) for row in rows]
 
     def requested(self, entry: Entry, *, next_try: float) -> None:
         """Note that a run was requested, and when to request it again if there is none by then."""
@@ -278,16 +281,4 @@ class Inbox:
 
 
 def _entry(row: sqlite3.Row) -> Entry:
-    return Entry(
-        event=parse(row["body"].encode()),
-        channel=row["channel"],
-        origin=row["origin"],
-        version=row["version"],
-        received=row["received"],
-        state=cast(State, row["state"]),
-        run_number=row["run_number"],
-        tries=row["tries"],
-        next_try=row["next_try"],
-        run_id=row["run_id"],
-        reason=row["reason"],
-    )
+    return Entry(event=parse(row["body"].encode()), **{name: row[name] for name in _OF_ENTRY})
