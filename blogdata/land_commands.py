@@ -243,6 +243,7 @@ def _formats_of(known: LogFormats, file: Path) -> list[str]:
     """
     from blogdata.land_logs import NoAccessLog
     from patterns.ingestion import log_formats
+    from patterns.ingestion.combined_log import hour_of_combined
     from patterns.ingestion.landed_formats import DAMAGED
     from patterns.ingestion.log_columns import HEADER
     from patterns.ingestion.whole_files import content
@@ -263,8 +264,17 @@ def _formats_of(known: LogFormats, file: Path) -> list[str]:
             where=str(file),
             next_step=f"add to blogdata.toml: [logs] format = '{header.strip()}'",
         )
-    names = [name for line in lines if (name := known.format_of(line))]
-    found = Counter(name for name in names if name != log_formats.COMMENT)
+    names = {line: name for line in lines if (name := known.format_of(line))}
+    requests = [line for line in lines if names.get(line, log_formats.COMMENT) != log_formats.COMMENT]
+    found = Counter(names[line] for line in requests if hour_of_combined(line.encode(), known))
+    if requests and not found:
+        raise NoAccessLog(
+            what=f"no line at its beginning has a time that can be read: the first one fits the format "
+            f"{names[requests[0]]}, but its time is no instant",
+            where=str(file),
+            next_step="have the server log one of the times $time_local, $time_iso8601, $msec (nginx) or %t (Apache), "
+            "with their offset from UTC",
+        )
     if lines and not names:
         misfit = known.misfit_of(lines[0])
         raise NoAccessLog(

@@ -38,9 +38,11 @@ def request_of(text: str) -> dict[str, str] | str:
     if text.startswith(("\0", "\ufeff")):
         return "not_combined_log:address"
     syslog = re.match(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [^\s:]+: ", text, re.ASCII)
-    at = syslog.end() if syslog else 0
+    at = syslog.end() if syslog else len(_of_a_container(text))
     host = _host_before_the_address(text[at:])
     at += len(host)
+    if not host and re.match(r"\d+ ", text[at:], re.ASCII):
+        return "not_combined_log:address"
     of_host = ("vhost_combined" if re.search(r":\d+ $", host, re.ASCII) else "host_combined") if host else ""
     found: dict[str, str] = {}
     for name, pattern in _LOG_FIELDS.items():
@@ -66,6 +68,23 @@ def request_of(text: str) -> dict[str, str] | str:
 _ADDRESS = r"\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%\S+)?"
 
 
+def _of_a_container(text: str) -> str:
+    """What runs containers writes before a line: its name, when it took the line, or both; nothing if there is none."""
+    if re.match(f"({_ADDRESS}) ", text, re.ASCII):
+        return ""
+    name = re.match(r"\[pod/[^\s\]]+\] |[A-Za-z0-9_.-]+ +\| ", text, re.ASCII)
+    end = name.end() if name else 0
+    taken = re.compile(r"[\d-]{10}T[\d:]{8}(\.\d+)?(Z|[+-]\d\d:\d\d) ((stdout|stderr) )?(F )?", re.ASCII).match(
+        text, end
+    )
+    if taken and bool(taken[3]) != bool(taken[5]):
+        return ""
+    end = taken.end() if taken else end
+    words, _, rest = text[end:].partition("[")
+    is_line = '"' not in words and re.match(r"\S+ \S+ ", words, re.ASCII) and re.match(r"\d\d/", rest, re.ASCII)
+    return text[:end] if is_line or text[end:].startswith("{") else ""
+
+
 def _host_before_the_address(text: str) -> str:
     """The virtual host that a line begins with, and the space after it; nothing if it begins with the address."""
     words = text.split(" ")
@@ -74,7 +93,9 @@ def _host_before_the_address(text: str) -> str:
     host = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,]+)(:\d+)?", words[0], re.ASCII)
     if host is None:
         return ""
-    named = re.search(r"[^0-9.]", host[1]) is not None and (host[1][-1] == "]" or "[" not in host[1])
+    named = re.search(r"[^0-9.]", host[1]) is not None and (
+        "[" not in host[1] or re.fullmatch(r"\[[0-9A-Fa-f:.]+\]", host[1]) is not None
+    )
     named = named and '"' not in host[1]
     first, comma, _ = words[1].partition(",")
     address = re.fullmatch(_ADDRESS, first, re.ASCII)

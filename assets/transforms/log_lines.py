@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.visit_times import iso_time, log_time
 from patterns.ingestion.json_logs import JsonFormat
-from patterns.ingestion.log_declarations import CAPTURED, FIELDS, OPTIONAL, SYSLOG, LogFormat
+from patterns.ingestion.log_declarations import CAPTURED, FIELDS, OPTIONAL, PREFIX, LogFormat
 from patterns.ingestion.log_formats import COMMENT, COMMENTS, OBJECT, REQUIRED, LogFormats, any_line
 
 FORMAT = "log_format"
@@ -68,7 +68,7 @@ def misfit(text: Column, formats: LogFormats, impossible: Column) -> Column:
         impossible: Name of the field that is impossible in a line that fits a format.
     """
     found = F.when(text.contains(_SEPARATOR), F.lit("not_combined_log:control_character"))
-    body = F.regexp_replace(text, f"^{SYSLOG}", "")
+    body = F.regexp_replace(text, f"^{PREFIX}", "")
     objects = F.transform(F.array(F.try_parse_json(body)), lambda one: _misfit_of_object(one, formats, impossible))
     found = found.when(body.startswith("{"), F.get(objects, F.lit(0)))
     for log_format in formats.texts:
@@ -91,7 +91,7 @@ def _parts(text: Column, formats: Sequence[LogFormat]) -> tuple[list[str], Colum
 
 def _rare(line: Column, formats: LogFormats) -> Column:
     """Read a line that fits none of the usual formats."""
-    body = F.regexp_replace(line, f"^{SYSLOG}", "")
+    body = F.regexp_replace(line, f"^{PREFIX}", "")
     objects = F.transform(F.array(F.try_parse_json(body)), lambda one: _read_object(one, formats.objects))
     names, parts = _parts(line, formats.rare)
     texts = F.transform(

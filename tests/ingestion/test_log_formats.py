@@ -27,7 +27,10 @@ DECLARED = (
     '"$remote_addr" - "$remote_user" "[$time_local]" "$request" "$status" "$body_bytes_sent" "$http_referer"'
     ' "$http_user_agent" "$http_x_forwarded_for" "$request_time"',
 )
+STAMP, ASKED = "[03/Oct/2022:21:59:42 +0200]", '"GET / HTTP/1.1"'
+TAKEN = "2022-10-03T19:59:42.123456789Z"
 REST = '[03/Oct/2022:21:59:42 +0200] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0"'
+CONTAINED = [f"{before} 203.0.113.9 - - {REST}" for before in (f"web-1  | {TAKEN}", "[pod/a/b]", f"{TAKEN} stdout F")]
 
 
 def fields(line: str) -> dict[str, str]:
@@ -92,6 +95,15 @@ def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
         pytest.param(
             f"2022-10-03T21:59:42.123+02:00 web1 nginx: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="rsyslog"
         ),
+        pytest.param(f"web | 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="docker compose"),
+        pytest.param(f"web-1  | b.example:80 203.0.113.9 - - {REST}", "vhost_combined", "203.0.113.9", id="and host"),
+        pytest.param(f"{TAKEN} stdout F 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="Kubernetes"),
+        pytest.param(f"{TAKEN} a.example.net - - {REST}", "combined", "a.example.net", id="docker logs -t"),
+        pytest.param(f"web-1  | {TAKEN} ::1 - - {REST}", "combined", "::1", id="docker compose logs -t"),
+        pytest.param(f"[pod/a-1/web] 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="kubectl logs --prefix"),
+        pytest.param(f"[pod/a-1/web] {TAKEN} 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="and its time"),
+        pytest.param(f"203.0.113.9 | 10.0.0.7 - {REST}", "combined", "203.0.113.9", id="an address is no container"),
+        pytest.param(f"a.example.net | frank {REST}", "combined", "a.example.net", id="no word for the ident"),
         # The dash is no visitor: such lines are dead letters until their format is declared.
         pytest.param(f"blog.example.org - 203.0.113.9 - - {REST}", "host_combined", "-", id="host, dash"),
     ],
@@ -106,6 +118,11 @@ def test_a_host_before_the_address_is_never_the_visitor(line: str, name: str, ad
     [
         ("", "not_combined_log:address"),
         ("not a log line", "not_combined_log:time"),
+        (f"\ufeff\ufeff203.0.113.9 - - {REST}", "not_combined_log:address"),
+        (f"17 203.0.113.9 - - {REST}", "not_combined_log:address"),
+        (f"     17 203.0.113.9 - - {REST}", "not_combined_log:address"),
+        (f"web-1  | 203.0.113.9 - - {REST[:-1]}", "not_combined_log:agent"),
+        (f"{TAKEN} stdout F ", "not_combined_log:time"),
         (f"203.0.113.9 - - {REST[:-1]}", "not_combined_log:agent"),
         (f"203.0.113.9 - - {REST} x", "not_combined_log:end"),
         (f'203.0.113.9 - - {REST} "-" x', "not_main_log:end"),
@@ -119,7 +136,7 @@ def test_a_line_without_a_format_has_the_nearest_one_and_its_first_wrong_field(l
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    st.sampled_from([*USUAL, f"10.0.0.1:1 10.0.0.2 - - {REST}"]) | odd_lines.requests().map(bytes.decode),
+    st.sampled_from([*USUAL, f"10.0.0.1:1 10.0.0.2 - - {REST}", *CONTAINED]) | odd_lines.requests().map(bytes.decode),
     st.lists(
         st.tuples(st.floats(0, 1), st.integers(0, 3), st.text(' ,"[]:-\\.\t\0\x1fa0é\ufeff', max_size=3)), max_size=2
     ),
@@ -231,6 +248,87 @@ def test_declarations_of_both_servers_are_read_as_their_configuration_has_them(q
 
 
 @pytest.mark.parametrize(
+    "pasted",
+    [
+        r'LogFormat "%h %l %u %t \"%r\" %>s %b \"%{Referer}i\" \"%{User-Agent}i\" %{ms}T" timed',
+        'LogFormat \'%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i" %{ms}T\' timed',
+        'LogFormat "%h %l %u %t \\"%r\\" %>s %b\\\n \\"%{Referer}i\\" \\"%{User-Agent}i\\" %{ms}T" timed',
+        """log_format main '$remote_addr - $remote_user [$time_local] "$request" '
+                      '$status $body_bytes_sent "$http_referer" '
+                      '"$http_user_agent" $request_length';""",
+        r"""log_format x escape=default "$remote_addr - $remote_user [$time_local] \"$request\" $status"
+            ' $body_bytes_sent "$http_referer" "$http_user_agent" $request_length'""",
+        """main '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" '
+             '"$http_user_agent" $request_length';""",
+    ],
+)
+def test_a_directive_is_pasted_whole(pasted: str) -> None:
+    known = formats((pasted,))
+    assert known.format_of(f"203.0.113.9 - - {REST} 7") == "declared"
+    in_pieces = (r"\"at\": $msec, ", r"\"ip\": \"$remote_addr\", ", r"\"request\": \"$request\", \"status\": $status}")
+    objects = formats(("log_format j escape=json '{" + "'\n '".join(in_pieces) + "';",))
+    written = '{"at": 1664827182.5, "ip": "::1", "request": "GET / HTTP/1.1", "status": 200}'
+    assert objects.format_of(written) == "declared"
+
+
+@pytest.mark.parametrize(
+    ("declaration", "line"),
+    [
+        (r'%h\t%t\t"%r"\t%>s', f"203.0.113.9\t{STAMP}\t{ASKED}\t200"),
+        (
+            r'$host\t$remote_addr\t$msec\t"$request"\t$status',
+            f"b.example\t203.0.113.9\t1664827182.5\t{ASKED}\t200",
+        ),
+        ('%h %t "%r" 100%% %>s %%D', f"203.0.113.9 {STAMP} {ASKED} 100% 200 %D"),
+        ('%h [%{%d/%b/%Y:%T %z}t] "%r" %>s', f"203.0.113.9 {STAMP} {ASKED} 200"),
+        ('%h %{%FT%T%z}t "%r" %>s', '203.0.113.9 2022-10-03T21:59:42+0200 "GET / HTTP/1.1" 200'),
+        (
+            '$http_x_real_ip [$time_local] "$request" $status',
+            f"203.0.113.9 {STAMP} {ASKED} 200",
+        ),
+        ('%{X-Real-IP}i %t "%r" %>s', f"203.0.113.9 {STAMP} {ASKED} 200"),
+    ],
+)
+def test_what_servers_write_into_declarations_is_read(declaration: str, line: str) -> None:
+    known = formats((declaration,))
+    read = known.read(line)
+    assert read is not None
+    assert (known.format_of(line), read["address"], read["status"]) == ("declared", "203.0.113.9", "200")
+    assert hour_of_combined(line.encode(), known) == "2022-10-03T19"
+
+
+@pytest.mark.parametrize("quotes", ["", '"'])
+def test_a_header_with_one_address_is_what_a_proxy_forwards(quotes: str) -> None:
+    known = formats((f'$remote_addr [$time_local] "$request" $status {quotes}$http_x_real_ip{quotes}',))
+    read = known.read(f'10.0.0.2 [03/Oct/2022:21:59:42 +0200] "GET / HTTP/1.1" 200 {quotes}203.0.113.9{quotes}')
+    assert read is not None
+    assert (read["address"], read["forwarded"]) == ("10.0.0.2", "203.0.113.9")
+
+
+def test_a_declared_host_before_the_address_may_be_an_address() -> None:
+    known = formats(
+        ('$host $remote_addr - $remote_user [$time_local] "$request" $status $bytes_sent "-" "$http_user_agent"',)
+    )
+    for host in ("192.0.2.1", "b.example"):
+        read = known.read(f"{host} 203.0.113.9 - - {REST}")
+        assert read is not None
+        assert (known.format_of(f"{host} 203.0.113.9 - - {REST}"), read["address"]) == ("declared", "203.0.113.9")
+    assert known.format_of(f"203.0.113.9 - - {REST}") == "combined"
+
+
+def test_a_time_that_is_declared_to_come_first_is_not_a_containers() -> None:
+    known = formats(('$time_iso8601 $remote_addr - "$request" $status "$http_user_agent"',))
+    line = '2022-10-03T21:59:42+02:00 203.0.113.9 - "GET / HTTP/1.1" 200 "[01/Jan/2020:00:00:00 +0000] "'
+    assert (known.format_of(line), hour_of_combined(line.encode(), known)) == ("declared", "2022-10-03T19")
+
+
+def test_an_object_of_a_container_is_read() -> None:
+    for before in (f"{TAKEN} stdout F ", "web-1  | ", "[pod/a-1/web] "):
+        assert formats().format_of(before + SAMPLES["caddy"]) == "caddy"
+        assert hour_of_combined((before + SAMPLES["caddy"]).encode()) == "2022-10-03T19"
+
+
+@pytest.mark.parametrize(
     ("declaration", "what"),
     [
         ("%h %t %>s", "does not have the request"),
@@ -240,6 +338,11 @@ def test_declarations_of_both_servers_are_read_as_their_configuration_has_them(q
         ('{"ip": "$remote_addr", "request": "$request", "status": $status}', "does not have the time"),
         ('{"ip": "$remote_addr", ', "is not one JSON object"),
         ("#Fields: date time c-ip cs-method sc-status", "does not have the target"),
+        ('%h %{%H:%M}t "%r" %>s', r"the time %\{%H:%M\}t is none of %t, %\{sec\}t"),
+        ('%h %t "%r" %>s %{x}^ti', r"this is no directive: %\{x\}\^ti"),
+        ("LogFormat %h", "not one whole directive"),
+        ("access_log /var/log/nginx/access.log main;", "not one whole directive"),
+        ("log_format a '$remote_addr'; log_format b '$status';", "not one whole directive"),
     ],
 )
 def test_a_declaration_that_cannot_be_read_is_refused_with_the_reason(declaration: str, what: str) -> None:

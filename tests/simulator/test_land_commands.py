@@ -156,6 +156,29 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
     assert [str(tmp_path / name) for name in ("absent", "README.md", "cut.gz")] == refused.where.split(", ")
 
 
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        (
+            b'{"remote_addr": "203.0.113.9", "time": "yesterday", "status": 200, "request": "GET / HTTP/1.1"}\n',
+            "the first one fits the format nginx_json, but its time is no instant",
+        ),
+        ((LINE % b"one").replace(b"+0000", b"+1930"), "the first one fits the format combined, but its time"),
+        (b"17 " + LINE % b"one", "nearest to the format combined, but its address does not fit"),
+    ],
+)
+def test_a_log_whose_lines_would_all_be_dead_letters_is_refused(tmp_path: Path, line: bytes, what: str) -> None:
+    (tmp_path / "a.log").write_bytes(line * 9)
+    command = ["logs", str(tmp_path / "a.log"), "--landing", str(tmp_path / "landing")]
+    refused = CliRunner().invoke(app, command).exception
+    assert isinstance(refused, NoAccessLog)
+    assert (refused.where, what in refused.what) == (str(tmp_path / "a.log"), True)
+    assert not list(tmp_path.glob("landing/*/*.log"))
+    # One line is enough: an access log may have odd ones.
+    (tmp_path / "a.log").write_bytes(line * 9 + LINE % b"one")
+    assert CliRunner().invoke(app, command).exception is None
+
+
 def test_a_log_that_the_machine_cannot_copy_is_told_and_the_others_land(tmp_path: Path) -> None:
     large, small, landing = tmp_path / "large.log", tmp_path / "small.log", tmp_path / "landing"
     large.write_bytes(LINE % b"large" * 50_000)

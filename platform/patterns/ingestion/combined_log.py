@@ -11,7 +11,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-from patterns.ingestion.log_declarations import SYSLOG, in_python
+from patterns.ingestion.log_declarations import PREFIX, in_python
 from patterns.ingestion.log_formats import LogFormats, formats
 
 _MARK = b"\xef\xbb\xbf"
@@ -19,8 +19,8 @@ _QUOTED_USER = rb'"(?:[^"\\\n]|\\.)*" '
 # Brackets are of the visitor in lines that have their time as JSON, in columns, or by ISO 8601.
 _OTHERWISE = rb"\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t]"
 _STAMP = re.compile(
-    rb"(?!%s(?:%s))" % (in_python(SYSLOG).encode(), _OTHERWISE)
-    + in_python(SYSLOG).encode()
+    rb"(?!%s(?:%s))" % (in_python(PREFIX).encode(), _OTHERWISE)
+    + in_python(PREFIX).encode()
     + rb"\S+ \S+ (?:%s|[^\[\n]*)" % _QUOTED_USER
     + rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):(?:[0-5]\d|60) ([+-]\d\d)([0-5]\d)\](?= \"|\s*\Z)"
 )

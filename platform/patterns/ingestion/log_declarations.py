@@ -56,8 +56,11 @@ _APACHE_FIELDS = {
     "t": "time",
     "{sec}t": "time",
     "{%s}t": "time",
-    "{%d/%b/%y:%h:%m:%s %z}t": "time",
-    "{%y-%m-%dt%h:%m:%s%z}t": "time",
+    "{%d/%b/%Y:%H:%M:%S %z}t": "time",
+    "{%d/%b/%Y:%T %z}t": "time",
+    "{%Y-%m-%dT%H:%M:%S%z}t": "time",
+    "{%Y-%m-%dT%T%z}t": "time",
+    "{%FT%T%z}t": "time",
     "r": "request",
     "m": "method",
     "U": "target",
@@ -77,6 +80,8 @@ _APACHE_FIELDS = {
     "{referer}i": "referrer",
     "{user-agent}i": "agent",
 }
+_ONE_ADDRESS = ("http_x_real_ip", "http_cf_connecting_ip", "{x-real-ip}i", "{cf-connecting-ip}i")
+"""Headers with the one address that a proxy forwards."""
 _IN_QUOTES = ("request", "forwarded", "referrer", "agent")
 _NGINX_TOKEN = re.compile(r"\$\{?(\w+)\}?")
 _APACHE_TOKEN = re.compile(r"%!?[\d,]*[<>]?((?:\{[^}]*\})?[a-zA-Z])")
@@ -90,7 +95,9 @@ _PATTERNS = {
     "port": r"\d++",
     "time": r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
     "time_iso8601": _ISO_TIME,
-    "{%y-%m-%dt%h:%m:%s%z}t": _ISO_TIME,
+    "{%Y-%m-%dT%H:%M:%S%z}t": _ISO_TIME,
+    "{%Y-%m-%dT%T%z}t": _ISO_TIME,
+    "{%FT%T%z}t": _ISO_TIME,
     "msec": _SECONDS,
     "{sec}t": _SECONDS,
     "{%s}t": _SECONDS,
@@ -107,14 +114,22 @@ _LIST = r"[^\s,]++(?:, ?+[^\s,]++(?=,))*+"
 _UPSTREAM = r"[^\s,]++(?:(?:,| :) [^\s,]++)*"
 # The name of a user may hold spaces, and brackets if it is quoted; it may be missing.
 _USER_BEFORE_TIME = rf'(?:"{_TEXT}" (?=\[)|[^\[]*+)'
-SYSLOG = (
-    "\\x00*+(?:\ufeff)?+\\x00*+(?!\\x00|\ufeff)"
-    r"(?:(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d++)?+(?:Z|[+-]\d\d:\d\d))"
-    r" [^\s]++ [^\s:]++: )?+"
-)
-"""What may stand before a line: NUL bytes, as `copytruncate` leaves them, or a byte order mark; and what syslog writes,
-such as `Oct  3 21:59:42 web1 nginx: `."""
+_MARKS = "\\x00*+(?:\ufeff)?+\\x00*+(?!\\x00|\ufeff)"
+_AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d++)?+(?:Z|[+-]\d\d:\d\d)"
+_SYSLOG = rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|{_AT}) [^\s]++ [^\s:]++: "
 _ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]*+:[0-9A-Fa-f]*+:)[0-9A-Fa-f:.]++(?:%[^\s,]++)?)"
+_TAKEN_AT = rf"{_AT} (?:std(?:out|err) F |(?!std(?:out|err) ))"
+_CONTAINER = (
+    rf"(?:(?:\[pod/[^\s\]]++\] |[\w.-]++ ++\| )(?:{_TAKEN_AT}|(?!{_AT} ))|{_TAKEN_AT})"
+    r"(?=\{|[^\s\[\"]++ [^\s\[\"]++ [^\[\"]*+\[\d\d/)"
+)
+# Most lines begin with an address. What does stand before a line is not tried without, in Python neither.
+PREFIX = f"{_MARKS}(?:(?={_ADDRESS} )|(?!{_ADDRESS} )(?:{_SYSLOG}|{_CONTAINER}|(?!{_SYSLOG}|{_CONTAINER})))"
+"""What may stand before a line: NUL bytes, as `copytruncate` leaves them, or a byte order mark; and what syslog writes,
+such as `Oct  3 21:59:42 web1 nginx: `, or what runs containers writes before an object or a line with its time in
+brackets, such as `2022-10-03T19:59:42.123456789Z stdout F `, `[pod/blog-5f/nginx] ` and `web-1  | `."""
+_PERHAPS_PREFIX = f"{_MARKS}(?:{_SYSLOG})?+(?:{_CONTAINER})??"
+"""The same before a line of a declared format, which may begin so itself: where it does not fit without."""
 _NAMED_HOST = r"(?=[0-9.]*+[^\s:0-9.])[^\s:\[,\"]++"
 _HOST = rf"(?:{_NAMED_HOST}|\[[0-9A-Fa-f:.]++\])"
 _HOST_FIRST = (
@@ -122,12 +137,15 @@ _HOST_FIRST = (
     rf"|{_HOST}(?::\d++)?+ (?:[^\s\[,]++ ){{1,6}}{_ADDRESS}[ ,]"
     rf"|{_HOST}(?::\d++)?+ [^\s,]++ - [^\s\[]++ \[)"
 )
-# `blog.example.org:443 …`, a name before an address, or one word more before the time than without a host.
+# `blog.example.org:443 …`, a name before an address, or one word more before the time than without a host. A number is
+# no client either: `uniq -c` writes one.
 _GUARDS = {
-    ("address", "ident"): f"(?!{_HOST_FIRST})",
+    ("address", "ident"): rf"(?!{_HOST_FIRST}|\d++ )",
     ("host", "address"): f"(?={_HOST_FIRST})",
     ("host", "port"): f"(?={_HOST_FIRST})",
 }
+# Where a host is declared to come first, it may be an address.
+_DECLARED_HOST_FIRST = f"(?={_HOST_FIRST}|{_ADDRESS} {_ADDRESS}[ ,])"
 
 
 class LogFormatUnusable(ConfigurationError):
@@ -143,6 +161,7 @@ class LogFormat:
         steps: Each field in the order of the line, and the expression that reads it and what stands before it.
         groups: Those of :data:`CAPTURED` that the format has, in the order of the expression's groups.
         guard: Expression for what a line must or must not begin with.
+        before: Expression for what may stand before a line.
         coding: How the server encodes a space in the agent: `percent` (%20), `plus`, or nothing for as it is.
     """
 
@@ -150,6 +169,7 @@ class LogFormat:
     steps: tuple[tuple[str, str], ...]
     groups: tuple[str, ...]
     guard: str = ""
+    before: str = PREFIX
     coding: str = ""
 
     @property
@@ -159,7 +179,7 @@ class LogFormat:
 
     def prefix(self, count: int) -> str:
         """Return the expression for the beginning of a line, up to and with so many fields."""
-        return SYSLOG + self.guard + "".join(pattern for _, pattern in self.steps[:count])
+        return self.before + self.guard + "".join(pattern for _, pattern in self.steps[:count])
 
 
 def in_python(pattern: str) -> str:
@@ -170,18 +190,21 @@ def in_python(pattern: str) -> str:
     return re.sub(r"(?<=[*+?}])\+", "", pattern)
 
 
-def compile_format(name: str, declaration: str) -> LogFormat:
+def compile_format(name: str, declaration: str, *, declared: bool = False) -> LogFormat:
     """Compile a declaration as a server's configuration has it.
 
     Args:
         name: Name of the format: small letters and underscores.
         declaration: nginx's string (`$remote_addr - …`) or Apache's (`%h %l …`, its quotes escaped or not).
+        declared: Whether a deployment declares it for its own logs.
 
     Raises:
         LogFormatUnusable: A field of a request is missing or cannot be told from what follows it.
     """
     literals, tokens = _parts(declaration)
     fields = [field for _, field in tokens]
+    if "forwarded" not in fields:
+        fields = ["forwarded" if field in _ONE_ADDRESS else field for field in fields]
     if "address" not in fields:
         # A server that logs only what its proxy has forwarded: the last address is the one that the proxy has seen.
         fields = ["address" if field == "forwarded" else field for field in fields]
@@ -195,11 +218,11 @@ def compile_format(name: str, declaration: str) -> LogFormat:
     for number, field in enumerate(fields):
         before, after = literals[number], literals[number + 1]
         quoted = before[-1:] + after[:1] == '""'
-        if field in _IN_QUOTES and not quoted:
+        token = tokens[number][0]
+        if field in _IN_QUOTES and not quoted and token not in _ONE_ADDRESS:
             raise unusable(declaration, f"the {field} is not in quotes")
         if not after and number + 1 < len(fields):
             raise unusable(declaration, f"nothing separates {field} and {fields[number + 1]}")
-        token = tokens[number][0]
         bracketed = before[-1:] + after[:1] == "[]"
         usual = _TEXT if quoted else r"[^\]]*+" if bracketed else _UPSTREAM if "upstream_" in token else r"[^\s]+"
         pattern = _PATTERNS.get(token, _PATTERNS.get(field, usual))
@@ -220,14 +243,22 @@ def compile_format(name: str, declaration: str) -> LogFormat:
         literals[number + 1] = after[len(closing) :]
         steps.append((field, _literal(before) + captured + _literal(closing)))
     last, pattern = steps[-1]
-    steps[-1] = (last, pattern + _literal(literals[-1].rstrip()))
-    guard = "" if literals[0] else _GUARDS.get((fields[0], fields[1]), "")
-    return LogFormat(name=name, steps=tuple(steps), groups=tuple(groups), guard=guard)
+    # What follows the last field that is needed may be missing: servers have added fields over the years.
+    steps[-1] = (last, f"(?:{pattern})?+" if last == "rest" else pattern + _literal(literals[-1].rstrip()))
+    first = (fields[0], fields[1])
+    guards = {**_GUARDS, ("host", "address"): _DECLARED_HOST_FIRST} if declared else _GUARDS
+    return LogFormat(
+        name=name,
+        steps=tuple(steps),
+        groups=tuple(groups),
+        guard="" if literals[0] or literals[1] not in (" ", ":") else guards.get(first, ""),
+        before=_PERHAPS_PREFIX if declared else PREFIX,
+    )
 
 
 def field_of(token: str) -> str:
     """Return the field that a variable of nginx or a directive of Apache, without its sign, stands for."""
-    name = token if len(token) == 1 else token.lower()
+    name = _normal(token)
     return _NGINX_FIELDS.get(token) or _APACHE_FIELDS.get(name, token)
 
 
@@ -245,6 +276,9 @@ def unusable(declaration: str, what: str) -> LogFormatUnusable:
 def _require(fields: list[str], declaration: str) -> None:
     needed = ["address", "time", "status"]
     needed += ["method", "target"] if "request" not in fields and "method" in fields else ["request"]
+    if strange := next((field for field in fields if "time" not in fields and field.endswith("}t")), None):
+        known = ", ".join(f"%{name}" for name in _APACHE_FIELDS if name.endswith("}t"))
+        raise unusable(declaration, f"the time %{strange} is none of %t, {known}")
     for field in needed:
         if fields.count(field) != 1:
             raise unusable(declaration, f"it does not have the {field} of a request once")
@@ -254,13 +288,20 @@ def _parts(declaration: str) -> tuple[list[str], list[tuple[str, str]]]:
     """Split a declaration into the texts around its fields, and their names there and here."""
     if "$" in declaration:
         # nginx writes a dash where Apache has the name that identd knows.
-        parts = _NGINX_TOKEN.split(re.sub(r"(?<= )-(?= )", "$ident", declaration))
-    else:
-        # A query that follows its path is read with it.
-        plain = declaration.replace('\\"', '"').replace("%t", "[%t]").replace("%U%q", "%U")
-        parts = _APACHE_TOKEN.split(plain)
-    names = [name if len(name) == 1 or "$" in declaration else name.lower() for name in parts[1::2]]
-    return parts[::2], [(name, field_of(name)) for name in names]
+        parts = _NGINX_TOKEN.split(re.sub(r"(?<= )-(?= )", "$ident", declaration.replace("\\t", "\t")))
+        return parts[::2], [(name, field_of(name)) for name in parts[1::2]]
+    plain = declaration.replace('\\"', '"').replace("\\t", "\t").replace("%%", "\0")
+    # A query that follows its path is read with it.
+    parts = _APACHE_TOKEN.split(plain.replace("%t", "[%t]").replace("%U%q", "%U"))
+    if strange := next((text for text in parts[::2] if "%" in text), None):
+        raise unusable(declaration, f"this is no directive: {strange[strange.index('%') :]}")
+    names = [_normal(name) for name in parts[1::2]]
+    return [text.replace("\0", "%") for text in parts[::2]], [(name, field_of(name)) for name in names]
+
+
+def _normal(directive: str) -> str:
+    """Return a directive of Apache in the way in which it is known: the names of headers have no case."""
+    return directive.lower() if directive.endswith("}i") else directive
 
 
 def _literal(text: str) -> str:

@@ -17,7 +17,8 @@ from urllib.parse import unquote
 from patterns.ingestion import json_logs, log_columns
 from patterns.ingestion.json_logs import JsonFormat, compile_json
 from patterns.ingestion.log_columns import HEADER, columns_of, compile_columns
-from patterns.ingestion.log_declarations import CAPTURED, OPTIONAL, PIECES, SYSLOG, LogFormat, compile_format, in_python
+from patterns.ingestion.log_declarations import CAPTURED, OPTIONAL, PIECES, PREFIX, LogFormat, compile_format, in_python
+from patterns.ingestion.log_directives import declaration_in
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
 _NGINX = (
@@ -55,7 +56,8 @@ COMMENT = "comment"
 UNKNOWN = "log"
 """The name where a line fits no format."""
 COMMENTS = r"^#[A-Z][A-Za-z-]*: "
-_PREFIX = re.compile(in_python(f"^{SYSLOG}"), re.ASCII)
+_MARK = "\ufeff"
+_PREFIX = re.compile(in_python(f"^{PREFIX}"), re.ASCII)
 OBJECT = "object"
 """What is wrong with a line that begins like a JSON object, but is none."""
 REQUIRED = ("address", "time", "request", "status")
@@ -191,7 +193,8 @@ def formats(declared: tuple[str, ...] = ()) -> LogFormats:
     Raises:
         LogFormatUnusable: A declaration cannot be compiled.
     """
-    own = [_compiled(OWN, one.strip()) for one in declared]
+    declared = tuple(declaration_in(one) for one in declared)
+    own = [_compiled(OWN, one) for one in declared]
     return LogFormats(
         usual=(*(one for one in own if isinstance(one, LogFormat)), *_named(_USUAL)),
         rare=_named(_RARE),
@@ -208,7 +211,9 @@ def _named(declarations: Mapping[str, str]) -> tuple[LogFormat, ...]:
 def _compiled(name: str, declaration: str) -> LogFormat | JsonFormat:
     if declaration.startswith(HEADER):
         return compile_columns(name, declaration)
-    return compile_json(name, declaration) if declaration.startswith("{") else compile_format(name, declaration)
+    if declaration.startswith("{"):
+        return compile_json(name, declaration)
+    return compile_format(name, declaration, declared=name == OWN)
 
 
 def _whole(captured: Mapping[str, str], coding: str = "") -> dict[str, str]:
@@ -234,11 +239,13 @@ def _whole(captured: Mapping[str, str], coding: str = "") -> dict[str, str]:
 
 def _bare(line: str) -> str:
     """Remove NUL bytes and a byte order mark, which take quadratic time without possessive quantifiers."""
-    return line.lstrip("\0").removeprefix("\ufeff").lstrip("\0")
+    bare = line.lstrip("\0").removeprefix(_MARK).lstrip("\0")
+    # A second mark fits no format: it stays behind the first one.
+    return _MARK + bare if bare.startswith(_MARK) else bare
 
 
 def _body(line: str) -> str:
-    """Remove what syslog writes before a line."""
+    """Remove what may stand before a line."""
     return _PREFIX.sub("", line, count=1)
 
 
